@@ -1,0 +1,43 @@
+"""Datasets: whatever the source, the same value comes out.
+
+    file, folder, package, seed -> reader -> Dataset(history, future, items, params)
+
+`load` takes the name of a published dataset or a path and finds the reader; readers can be called directly.
+Files are streamed. A file that does not fit raises a `DatasetError` with the missing column or the bad line.
+"""
+
+from unbasket.datasets.catalog import SENSITIVE_CATEGORIES
+from unbasket.datasets.completejourney import read_complete_journey
+from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
+from unbasket.datasets.errors import DatasetError
+from unbasket.datasets.instacart import read_instacart
+from unbasket.datasets.loading import load
+from unbasket.datasets.published import PAPER_PARAMS, PUBLISHED, data_folder, read_published
+from unbasket.datasets.shop import generate
+from unbasket.datasets.source import Progress
+from unbasket.datasets.table import read_table
+from unbasket.datasets.tafeng import read_tafeng
+from unbasket.datasets.tifuknn import read_tifuknn
+from unbasket.datasets.valuedshoppers import read_valued_shoppers
+
+__all__ = [
+    "PAPER_PARAMS",
+    "PUBLISHED",
+    "SENSITIVE_CATEGORIES",
+    "Dataset",
+    "DatasetError",
+    "Progress",
+    "Statistics",
+    "data_folder",
+    "generate",
+    "hold_out_last",
+    "load",
+    "read_complete_journey",
+    "read_instacart",
+    "read_published",
+    "read_table",
+    "read_tafeng",
+    "read_tifuknn",
+    "read_valued_shoppers",
+    "statistics",
+]

@@ -1,0 +1,7 @@
+"""The error of every loader."""
+
+from unbasket.errors import UnbasketError
+
+
+class DatasetError(UnbasketError, ValueError):
+    """A dataset cannot be found, or a file does not fit: a column is missing, or a line is not a purchase."""

@@ -1,0 +1,49 @@
+"""One function that loads any dataset, by its name or its path."""
+
+from pathlib import Path
+
+from unbasket.datasets.dataset import Dataset
+from unbasket.datasets.errors import DatasetError
+from unbasket.datasets.instacart import read_instacart
+from unbasket.datasets.published import PUBLISHED, PUBLISHED_COLUMNS, published_path, read_published
+from unbasket.datasets.purchases import FutureChoice
+from unbasket.datasets.source import Progress, columns_of
+from unbasket.datasets.table import read_table
+from unbasket.datasets.tafeng import TAFENG_COLUMNS, read_tafeng
+from unbasket.datasets.tifuknn import TIFUKNN_COLUMNS, read_tifuknn
+from unbasket.datasets.valuedshoppers import VALUED_SHOPPERS_COLUMNS, read_valued_shoppers
+
+
+def load(
+    name_or_path: str | Path,
+    *,
+    future: FutureChoice = "next",
+    folder: str | Path | None = None,
+    skip_bad: bool = False,
+    progress: Progress | None = None,
+) -> Dataset:
+    """Load a published dataset by its name, or whatever is at a path: the columns tell the format.
+
+    Names: tafeng, instacart, valuedshopper, completejourney, coop100, from `folder` or else the folder that
+    the environment variable UNBASKET_DATA names. A path may be a prepared Parquet file, the history of a CSV
+    pair of the TIFU-kNN release, a raw file of Ta-Feng or Valued Shoppers, the folder of Instacart, or a
+    table with the columns user, basket, item and perhaps time. `future` is explained at `read_published`.
+    """
+    if name_or_path in PUBLISHED:
+        return read_published(published_path(str(name_or_path), folder), future=future)
+    path = Path(name_or_path)
+    if path.is_dir():
+        return read_instacart(path, skip_bad=skip_bad, progress=progress)
+    if not path.exists():
+        raise DatasetError(f"{name_or_path}: neither a file nor one of the datasets {', '.join(PUBLISHED)}")
+    found = set(columns_of(path))
+    if found.issuperset(PUBLISHED_COLUMNS):
+        return read_published(path, future=future)
+    if found.issuperset(TIFUKNN_COLUMNS):
+        return read_tifuknn(path, future=future, skip_bad=skip_bad, progress=progress)
+    if found.issuperset(TAFENG_COLUMNS):
+        return read_tafeng(path, skip_bad=skip_bad, progress=progress)
+    if found.issuperset(VALUED_SHOPPERS_COLUMNS):
+        return read_valued_shoppers(path, skip_bad=skip_bad, progress=progress)
+    time = "time" if "time" in found else None
+    return read_table(path, time=time, skip_bad=skip_bad, progress=progress)

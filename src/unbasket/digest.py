@@ -1,0 +1,82 @@
+"""A fingerprint of what the engine remembers: equal if and only if parameters and remaining data are equal.
+
+It is the sum, modulo 2^256, of one BLAKE2b hash per user over the user's baskets by external ids, and one over the
+parameters. A sum does not depend on the order of users, and a change to one user costs one user's hash.
+"""
+
+from dataclasses import astuple
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from unbasket.ids import Id
+from unbasket.memory import Memory
+from unbasket.params import Params
+
+_SIZE = 32
+
+
+def _encoded(value: Id | None) -> bytes:
+    """An id or a time, so that no two sequences of them share an encoding."""
+    if isinstance(value, str):
+        text = value.encode()
+        return b"s%d:%s" % (len(text), text)
+    return b"-;" if value is None else b"i%d;" % value
+
+
+def params_hash(params: Params) -> int:
+    """The hash of the parameters."""
+    return _number(blake2b(repr(astuple(params)).encode(), digest_size=_SIZE, person=b"unbasket params").digest())
+
+
+def _number(digest: bytes) -> int:
+    return int.from_bytes(digest, "big")
+
+
+class Digest:
+    """The digest of a memory, kept up to date: users that changed since the last look are hashed at the next."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._sum = params_hash(memory.params)
+        self._hashes: npt.NDArray[np.uint8] = np.zeros((0, _SIZE), np.uint8)
+        self._stale: set[int] = set()
+
+    def touch(self, owner: int) -> None:
+        """Note that the user with this code was added, has changed or is gone."""
+        self._stale.add(owner)
+
+    def value(self) -> str:
+        """The digest in hex."""
+        names = self._memory.users.names
+        if len(names) > len(self._hashes):
+            hashes = np.zeros((len(names) + len(names) // 4, _SIZE), np.uint8)
+            hashes[: len(self._hashes)] = self._hashes
+            self._hashes[:] = 0
+            self._hashes = hashes
+        encoded: dict[int, bytes] = {}
+        for owner in self._stale:
+            user = names[owner]
+            old = self._hashes[owner].tobytes()
+            new = bytes(_SIZE) if user is None else self._user_hash(user, encoded)
+            self._sum = (self._sum - _number(old) + _number(new)) % 2 ** (8 * _SIZE)
+            self._hashes[owner] = np.frombuffer(new, np.uint8)
+        self._stale.clear()
+        return f"{self._sum:064x}"
+
+    def _user_hash(self, user: Id, encoded: dict[int, bytes]) -> bytes:
+        """The hash of all that is held of a user; `encoded` collects the encodings of items."""
+        parts = [_encoded(user)]
+        for record in self._memory.records(user):
+            items = []
+            for code in record.items:
+                if code not in encoded:
+                    name = self._memory.items.names[code]
+                    assert name is not None
+                    encoded[code] = _encoded(name)
+                items.append(encoded[code])
+            items.sort()
+            parts += (b"g;" if record.opens else b"b;", _encoded(record.basket), _encoded(record.time))
+            parts += items
+        return blake2b(b"".join(parts), digest_size=_SIZE, person=b"unbasket user").digest()

@@ -1,0 +1,59 @@
+"""Evaluation: how good the recommendations are, how sure that is, and compared with what.
+
+    history, future -> protocol -> split -> ranker -> rankings -> scores -> interval, comparison
+                       (who is asked)      (a model)            (per user)
+
+A ranker is any model: it gets the history and a split, and answers one ranked list per query user. It never
+sees the future. `docs/evaluation.md` has the formulas and says why published figures differ.
+"""
+
+from unbasket.evaluation.baselines import BASELINES, g_topfreq, gp_topfreq, p_topfreq
+from unbasket.evaluation.item_sets import ItemSets
+from unbasket.evaluation.metrics import Hits, find_hits, hit_rate, ndcg, precision, recall
+from unbasket.evaluation.protocols import PROTOCOLS, EvaluationProtocol, first_of_twins
+from unbasket.evaluation.rankers import Ranker
+from unbasket.evaluation.scores import score_users
+from unbasket.evaluation.splits import (
+    Holdout,
+    HuUsers,
+    Split,
+    all_users_split,
+    hide_last_basket,
+    hu_split,
+    hu_users,
+    hu_validation_split,
+    paper_split,
+)
+from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, compare_paired
+
+__all__ = [
+    "BASELINES",
+    "PROTOCOLS",
+    "Comparison",
+    "EvaluationProtocol",
+    "Hits",
+    "Holdout",
+    "HuUsers",
+    "ItemSets",
+    "MeanInterval",
+    "Ranker",
+    "Split",
+    "all_users_split",
+    "bootstrap_mean",
+    "compare_paired",
+    "find_hits",
+    "first_of_twins",
+    "g_topfreq",
+    "gp_topfreq",
+    "hide_last_basket",
+    "hit_rate",
+    "hu_split",
+    "hu_users",
+    "hu_validation_split",
+    "ndcg",
+    "p_topfreq",
+    "paper_split",
+    "precision",
+    "recall",
+    "score_users",
+]

@@ -1,0 +1,71 @@
+"""The named ways to evaluate. Published figures differ by them: a figure without a protocol says little."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from unbasket.errors import InvalidRequestError
+from unbasket.evaluation.metrics import NdcgForm
+from unbasket.evaluation.splits import Split, all_users_split, hu_split, paper_split
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationProtocol:
+    """Everything in which an evaluation may differ, apart from the model and the data."""
+
+    name: str
+    summary: str
+    split: Callable[[pl.DataFrame, pl.DataFrame], Split]
+    """(history, future) -> who is asked and who may be a neighbour."""
+    ndcg: NdcgForm
+    """The form in which figures under this protocol were published."""
+    query_takes_a_place: bool = False
+    """The query is counted as one of his own k neighbours, then dropped."""
+    twins_once: bool = False
+    """Of users with equal vectors, only the one with the lowest id is scored; see `first_of_twins`."""
+
+    def true_neighbors(self, k: int) -> int:
+        """How many *other* users are averaged when the parameter says k."""
+        if self.query_takes_a_place and k < 2:
+            raise InvalidRequestError(f"protocol {self.name!r} needs at least 2 neighbours, not {k}")
+        return k - 1 if self.query_takes_a_place else k
+
+
+def first_of_twins(users: Sequence[Hashable], vectors: Sequence[Hashable]) -> list[bool]:
+    """Which of the users, given in the order of their ids, are the first with their vector.
+
+    The paper's code files a prediction under the id of the nearest user, taken to be the query himself. Among
+    users with equal vectors that is the lowest id, whoever asked; all of them get the same prediction, so the
+    effect is that the others are not scored. A vector may be anything hashable, such as its bytes.
+
+    >>> first_of_twins([11, 12, 13], ["a", "b", "a"])
+    [True, True, False]
+    """
+    first: dict[Hashable, Hashable] = {}
+    for user, vector in zip(users, vectors, strict=True):
+        first.setdefault(vector, user)
+    return [first[vector] == user for user, vector in zip(users, vectors, strict=True)]
+
+
+PAPER = EvaluationProtocol(
+    name="paper",
+    summary="as the paper's own code: all users but one hard-coded, k-1 true neighbours, twins scored once",
+    split=paper_split,
+    ndcg="paper",
+    query_takes_a_place=True,
+    twins_once=True,
+)
+ALL_USERS = EvaluationProtocol(
+    name="all-users",
+    summary="every user with a future, k true neighbours among all other users",
+    split=all_users_split,
+    ndcg="paper",
+)
+HU = EvaluationProtocol(
+    name="hu",
+    summary="original TIFU-kNN: users with 2 baskets or more, by id 72/8/20, neighbours from the first 72 %",
+    split=hu_split,
+    ndcg="hu",
+)
+PROTOCOLS = {protocol.name: protocol for protocol in (PAPER, ALL_USERS, HU)}

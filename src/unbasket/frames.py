@@ -1,0 +1,161 @@
+"""Data frames in, orders out: the one place where foreign tables are read and checked."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from unbasket.errors import InvalidFrameError
+from unbasket.ids import Id
+from unbasket.kernels.arrange import arrange
+from unbasket.kernels.jit import Int64s
+from unbasket.model.history import UNTIMED
+from unbasket.neighbors.index import MAX_BASKET
+from unbasket.orders import Orders
+
+
+def read_orders(
+    frame: Any, *, user: str, basket: str, item: str, time: str | None, group: str | None, group_size: int
+) -> Orders:
+    """The orders in a frame of one row per purchase, or of one row per basket with a list of items.
+
+    Rows may come in any order; a repeated (user, basket, item) counts once. Without a `time` column, a user's
+    baskets are in the order of their first rows. `group` names a column that is equal for the baskets of a group;
+    without it, groups are filled by `group_size` from the oldest basket on.
+    """
+    table = _table(frame, [name for name in (user, basket, item, time, group) if name is not None])
+    if isinstance(table[item].dtype, pl.List | pl.Array):
+        table = table.explode(item)
+    user_codes, users = _codes(table[user])
+    basket_codes, baskets = _codes(table[basket])
+    item_codes, items = _codes(table[item])
+    times = _times(table[time]) if time else np.zeros(0, np.int64)
+    conflict, owners, codes, rows, sizes, purchases = arrange(
+        user_codes.astype(np.int32),
+        basket_codes,
+        item_codes.astype(np.int32),
+        times,
+        len(users),
+        len(items),
+    )
+    if conflict >= 0:
+        raise InvalidFrameError(
+            f"basket {table[basket][conflict]!r} of user {table[user][conflict]!r} has more than one {time}, "
+            f"such as {table[time][conflict]!r} in row {conflict}; give all rows of a basket the same one"
+        )
+    if len(sizes) and sizes.max() > MAX_BASKET:
+        large = int(sizes.argmax())
+        raise InvalidFrameError(
+            f"basket {baskets[codes[large]]!r} of user {users[owners[large]]!r} has {sizes[large]} items; "
+            f"the largest basket may have {MAX_BASKET}"
+        )
+    return Orders(
+        users=users,
+        items=items,
+        owners=owners,
+        baskets=[baskets[code] for code in codes],
+        times=times[rows] if time else np.full(len(rows), UNTIMED),
+        sizes=sizes,
+        opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
+        purchases=purchases,
+    )
+
+
+def _table(frame: Any, names: list[str]) -> pl.DataFrame:
+    """The named columns of any frame, as a Polars one."""
+    if isinstance(frame, pl.LazyFrame):
+        frame = frame.collect()
+    pandas = type(frame).__module__.startswith("pandas.")  # without pyarrow, it has no Arrow interface
+    if not pandas and not isinstance(frame, pl.DataFrame):
+        if not hasattr(frame, "__arrow_c_stream__"):
+            raise InvalidFrameError(f"expected a Polars, pandas or Arrow table, not {type(frame).__name__}")
+        frame = pl.DataFrame(frame)
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise InvalidFrameError(
+            f"the frame has no column {missing[0]!r}; it has {list(frame.columns)}. "
+            "Name the right one, for example fit(frame, user='customer_id')"
+        )
+    if pandas:
+        return pl.DataFrame([_series(name, frame[name].to_numpy()) for name in names])
+    return frame.select(names)
+
+
+def _series(name: str, values: Any) -> pl.Series:
+    try:
+        return pl.Series(name, values)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InvalidFrameError(f"column {name!r} mixes types or holds no ids: {error}") from error
+
+
+def _codes(column: pl.Series) -> tuple[Int64s, list[Id]]:
+    """Each row's id as a position among the distinct ids, which are in their order."""
+    column = _id_column(column)
+    names = column.unique().sort()
+    if names.dtype == pl.String:
+        codes = column.cast(pl.Enum(names)).to_physical().to_numpy()
+    else:
+        values, distinct = column.to_numpy(), names.to_numpy()
+        low, high = (int(distinct[0]), int(distinct[-1])) if len(distinct) else (0, 0)
+        if high - low <= 4 * len(values) + 2**20:
+            table = np.zeros(high - low + 1, np.int64)
+            table[distinct - low] = np.arange(len(distinct))
+            codes = table[values - low]
+        else:
+            codes = np.searchsorted(distinct, values)
+    return codes.astype(np.int64), names.to_list()
+
+
+def _id_column(column: pl.Series) -> pl.Series:
+    """The column as int64 or text, or an error that says what is wrong with it and where."""
+    if column.null_count():
+        row = column.is_null().arg_max()
+        raise InvalidFrameError(
+            f"column {column.name!r} is null in row {row} (and {column.null_count()} rows in all); "
+            "fill or drop these rows first"
+        )
+    if column.dtype.is_integer():
+        try:
+            return column.cast(pl.Int64)
+        except pl.exceptions.InvalidOperationError as error:
+            raise InvalidFrameError(f"column {column.name!r} has ids beyond 64 bits; cast it to text") from error
+    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+        if (column == "").any():
+            raise InvalidFrameError(f"column {column.name!r} is empty text in row {(column == '').arg_max()}")
+        return column
+    if not len(column):
+        return column.cast(pl.Int64)
+    raise InvalidFrameError(
+        f"column {column.name!r} has type {column.dtype}; ids must be whole numbers or text, so cast it to one"
+    )
+
+
+def _times(column: pl.Series) -> Int64s:
+    """Times as integers; dates and datetimes as seconds since 1970."""
+    if column.null_count():
+        raise InvalidFrameError(
+            f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
+            "give every row a time, or load without times to keep the order of the rows"
+        )
+    if column.dtype.is_temporal() and column.dtype in (pl.Date, pl.Datetime):
+        column = column.dt.epoch("s")
+    if not column.dtype.is_integer() and len(column):
+        raise InvalidFrameError(
+            f"column {column.name!r} has type {column.dtype}; times must be integers, dates or datetimes"
+        )
+    times: Int64s = column.cast(pl.Int64).to_numpy()
+    if len(times) and times.min() == UNTIMED:
+        raise InvalidFrameError(f"column {column.name!r}: the time {UNTIMED} is out of range")
+    return times
+
+
+def _opens(owners: Int64s, groups: Int64s | None, group_size: int) -> Int64s:
+    """Which baskets open a group: the first of a user, and those where the group changes."""
+    new_user = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
+    if groups is not None:
+        new_group = np.append(True, groups[1:] != groups[:-1])[: len(owners)]
+        return (new_user | new_group).astype(np.int64)
+    numbers = np.arange(len(owners))
+    first = np.maximum.accumulate(np.where(new_user, numbers, 0))
+    return ((numbers - first) % group_size == 0).astype(np.int64)

@@ -1,0 +1,188 @@
+"""External ids (the caller's str or int) and the dense internal codes that stand for them.
+
+The order of ids, which breaks all ties, is: ints by value, then strs by code point. Kernels know codes only, so each
+code carries a *label*, an int64 that sorts as its id does. A new id gets a label between its neighbours'; when there
+is no room left, all are labelled anew.
+"""
+
+from collections.abc import Iterable
+from operator import index as as_index
+
+import numpy as np
+import numpy.typing as npt
+from sortedcontainers import SortedList
+
+from unbasket.errors import InvalidIdError
+
+Id = str | int
+
+_GAP = 2**32
+_LIMIT = 2**62
+
+
+def checked(value: object, what: str) -> Id:
+    """The value as an id, or an error that names it. NumPy's scalars become plain ints and strs."""
+    if type(value) is int:
+        number = value
+    elif type(value) is str and value.isascii() and value:
+        return value
+    elif isinstance(value, str):
+        return _checked_text(value, what)
+    elif isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise InvalidIdError(f"{what} id must be a str or an int, not {value!r} ({type(value).__name__})")
+    else:
+        number = as_index(value)
+    if not -(2**63) <= number < 2**63:
+        raise InvalidIdError(f"{what} id {number} does not fit into 64 bits; use a str")
+    return number
+
+
+def _checked_text(value: str, what: str) -> str:
+    if not value:
+        raise InvalidIdError(f"{what} id must not be empty")
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidIdError(f"{what} id {value!r} is not valid Unicode: {error.reason}") from error
+    return str(value)
+
+
+def sort_key(value: Id) -> tuple[bool, Id]:
+    """A key that sorts ids: ints before strs."""
+    return isinstance(value, str), value
+
+
+class Ids:
+    """A two-way map between ids and codes. Codes of removed ids are used again, the smallest number of them."""
+
+    def __init__(self) -> None:
+        self.codes: dict[Id, int] = {}
+        self.names: list[Id | None] = []
+        self.labels: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._free: list[int] = []
+        self._ints: SortedList[int] = SortedList()
+        self._texts: SortedList[str] = SortedList()
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.codes
+
+    def sorted(self) -> list[Id]:
+        """All ids in their order."""
+        return [*self._ints, *self._texts]
+
+    def add(self, name: Id) -> int:
+        """The code of an id, given to it now if it is new."""
+        code = self.codes.get(name)
+        if code is None:
+            code = self._claim(name)
+            self._sorted_of(name).add(name)
+            self._label(name, code)
+        return code
+
+    def add_all(self, names: Iterable[Id]) -> list[int]:
+        """Add many ids: as `add` for each, at the cost of one sort."""
+        new = [name for name in dict.fromkeys(names) if name not in self.codes]
+        for name in new:
+            self._claim(name)
+        self._ints.update(name for name in new if isinstance(name, int))
+        self._texts.update(name for name in new if isinstance(name, str))
+        if new:
+            self._label_all()
+        return [self.codes[name] for name in names]
+
+    def remove(self, name: Id) -> None:
+        """Drop an id and free its code."""
+        code = self.codes.pop(name)
+        self.names[code] = None
+        self.labels[code] = 0
+        self._free.append(code)
+        self._sorted_of(name).remove(name)
+
+    def _sorted_of(self, name: Id) -> "SortedList[Id]":
+        return self._texts if isinstance(name, str) else self._ints
+
+    def _claim(self, name: Id) -> int:
+        if self._free:
+            code = self._free.pop()
+            self.names[code] = name
+        else:
+            code = len(self.names)
+            self.names.append(name)
+            if code == len(self.labels):
+                labels = np.zeros(code + code // 4 + 8, np.int64)
+                labels[:code] = self.labels
+                self.labels = labels
+        self.codes[name] = code
+        return code
+
+    def _label(self, name: Id, code: int) -> None:
+        below, above = self._label_below(name), self._label_above(name)
+        if below is None and above is None:
+            label = 0
+        elif below is None:
+            label = above - _GAP
+        elif above is None:
+            label = below + _GAP
+        else:
+            label = (below + above) // 2
+        if label == below or abs(label) > _LIMIT:
+            self._label_all()
+        else:
+            self.labels[code] = label
+
+    def _label_below(self, name: Id) -> int | None:
+        place = self._sorted_of(name).bisect_left(name)
+        if place > 0:
+            return self._label_of(self._sorted_of(name)[place - 1])
+        return self._label_of(self._ints[-1]) if isinstance(name, str) and self._ints else None
+
+    def _label_above(self, name: Id) -> int | None:
+        place = self._sorted_of(name).bisect_right(name)
+        if place < len(self._sorted_of(name)):
+            return self._label_of(self._sorted_of(name)[place])
+        return self._label_of(self._texts[0]) if isinstance(name, int) and self._texts else None
+
+    def _label_of(self, name: Id) -> int:
+        return int(self.labels[self.codes[name]])
+
+    def _label_all(self) -> None:
+        labels = (np.arange(len(self), dtype=np.int64) - len(self) // 2) * _GAP
+        self.labels[[self.codes[name] for name in self.sorted()]] = labels
+
+
+class Texts:
+    """Str ids of baskets, each stored once with the number of baskets that bear it, under a code."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+        self.names: list[str | None] = []
+        self._uses: list[int] = []
+        self._free: list[int] = []
+
+    def claim(self, text: str) -> int:
+        """The code of a text, with one more use."""
+        code = self.codes.get(text)
+        if code is None:
+            if self._free:
+                code = self._free.pop()
+                self.names[code] = text
+            else:
+                code = len(self.names)
+                self.names.append(text)
+                self._uses.append(0)
+            self.codes[text] = code
+        self._uses[code] += 1
+        return code
+
+    def release(self, code: int) -> None:
+        """One use less; with the last one the text goes."""
+        self._uses[code] -= 1
+        if self._uses[code] == 0:
+            text = self.names[code]
+            assert text is not None
+            del self.codes[text]
+            self.names[code] = None
+            self._free.append(code)

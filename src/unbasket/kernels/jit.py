@@ -1,0 +1,38 @@
+"""The one place that says how the package compiles.
+
+Kernels are cached on disk, so that only the first run after an install compiles; they release the GIL, so that
+readers run in parallel; and fast-math stays off, since reordered floating-point sums would end bit-equality.
+
+State that kernels change lives in compiled structs (`numba.experimental.structref`). Passing one costs the same
+however many arrays it has, and a kernel can put a larger array into a field: no round trip through Python to grow.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+import numpy.typing as npt
+from numba.experimental import structref
+
+Int32s = npt.NDArray[np.int32]
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+jit: Callable[[Function], Function] = numba.njit(
+    cache=True, nogil=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True
+)
+
+
+class Struct(structref.StructRefProxy):  # type: ignore[misc]  # numba has no type hints
+    """Python's handle of a compiled struct: created and read by kernels only."""
+
+    __slots__ = ()
+
+
+def compiled_struct(kind: Any, handle: type[Struct], **fields: Any) -> Any:
+    """The numba type of a struct with these fields; `kind` is registered with `structref.register`."""
+    structref.define_boxing(kind, handle)
+    return kind(list(fields.items()))

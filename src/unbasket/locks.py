@@ -1,0 +1,55 @@
+"""Many readers or one writer."""
+
+import threading
+from types import TracebackType
+
+
+class _Reading:
+    def __init__(self, lock: "ReadWriteLock") -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        lock = self._lock
+        with lock.gate, lock.counting:
+            lock.readers += 1
+            if lock.readers == 1:
+                lock.room.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        lock = self._lock
+        with lock.counting:
+            lock.readers -= 1
+            if lock.readers == 0:
+                lock.room.release()
+
+
+class _Writing:
+    def __init__(self, lock: "ReadWriteLock") -> None:
+        self._lock = lock
+
+    def __enter__(self) -> None:
+        self._lock.gate.acquire()
+        self._lock.room.acquire()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.room.release()
+        self._lock.gate.release()
+
+
+class ReadWriteLock:
+    """`with lock.reading:` shares, `with lock.writing:` excludes. Neither nests.
+
+    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve him.
+    """
+
+    def __init__(self) -> None:
+        self.gate = threading.Lock()
+        self.counting = threading.Lock()
+        self.room = threading.Lock()
+        self.readers = 0
+        self.reading = _Reading(self)
+        self.writing = _Writing(self)

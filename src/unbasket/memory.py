@@ -1,0 +1,292 @@
+"""What the engine remembers, by external ids: the histories, and all that is derived from them.
+
+Every method applies one change completely or answers one question; locking and checking are the caller's.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from unbasket import update
+from unbasket.ids import Id, Ids, Texts, sort_key
+from unbasket.kernels.jit import Int32s, Int64s
+from unbasket.model import history
+from unbasket.model.fold import new_rule
+from unbasket.model.history import FLAGS, KEY, OPENS, SIZE, TEXT, TIME, UNTIMED, new_histories
+from unbasket.model.marks import MARK_EVERY
+from unbasket.neighbors.index import new_index
+from unbasket.orders import Orders
+from unbasket.params import Params
+from unbasket.results import Basket, Forgotten, Learned
+
+LONG = 512  # baskets from which on a history has a set of its basket ids; shorter ones are searched
+
+
+class Record(NamedTuple):
+    """One remembered basket, by codes."""
+
+    basket: Id
+    time: int | None
+    items: list[int]
+    opens: bool
+
+
+class Memory:
+    """Users, items and baskets under their codes, their histories, and the live index."""
+
+    def __init__(self, params: Params) -> None:
+        self.params = params
+        self.users = Ids()
+        self.items = Ids()
+        self.texts = Texts()
+        self.histories = new_histories()
+        self.index = new_index(params.neighbors)
+        self.rule = new_rule(
+            params.group_size,
+            params.basket_decay,
+            params.group_decay,
+            params.grouping == "varying",
+            max(1, MARK_EVERY // params.group_size),
+        )
+        self._live = update.new_live(self.histories, self.index, self.rule)
+        self._long: dict[int, set[Id]] = {}
+        self._room = (0, 0)
+
+    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
+        """Add a basket of distinct items, or replace the items of the one that has this id."""
+        owner = self.users.codes.get(user, -1)
+        moment = UNTIMED if time is None else time
+        position = 0
+        if owner >= 0:
+            key, text = self._key(basket)
+            long = self._long.get(owner)
+            found, first, position, count = update.locate(
+                self.histories, owner, key, text, moment, long is None or basket in long
+            )
+            if found >= 0:
+                return self._relearn(owner, found, user, items, basket, time)
+            if first < position:
+                position = self._position_by_id(owner, first, position, basket)
+            if count >= LONG:
+                self._ids_of_long(owner).add(basket)
+        else:
+            owner = self.users.add(user)
+        codes = self._item_codes(items)
+        key, text = (self.texts.claim(basket), TEXT) if isinstance(basket, str) else (basket, 0)
+        update.learn(self._live, owner, position, key, text, moment, codes)
+        update.refresh(self._live, owner)
+        return Learned.ADDED
+
+    def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
+        """Learn a basket whose id is known: nothing new, other items, or another time."""
+        record = self._records(owner, position, position + 1)[0]
+        if time is not None and time != record.time:
+            self.forget(user, basket, None)
+            self.learn(user, items, basket, time)
+            return Learned.REPLACED
+        if {self.items.names[code] for code in record.items} == set(items):
+            return Learned.UNCHANGED
+        gone = update.edit(self._live, owner, position, self._item_codes(items))
+        update.refresh(self._live, owner)
+        self._drop_items(gone)
+        return Learned.REPLACED
+
+    def forget(self, user: Id, basket: Id | None, item: Id | None) -> Forgotten:
+        """Remove a user, a basket, an item of a basket, or an item of all of the user's baskets."""
+        owner = self.users.codes.get(user)
+        if owner is None:
+            return Forgotten(0, 0, 0)
+        first, end = 0, history.count(self.histories, owner)
+        if basket is not None:
+            first = history.find(self.histories, owner, *self._key(basket))
+            end = first + 1
+        if first < 0 or (item is not None and item not in self.items):
+            return Forgotten(0, 0, 0)
+        if item is not None:
+            forgotten = self._forget_item(owner, first, end, item)
+        elif basket is not None:
+            forgotten = self._forget_basket(owner, first, basket)
+        else:
+            forgotten = self._forget_user(owner)
+        if forgotten and history.count(self.histories, owner) == 0:
+            self.users.remove(user)
+            self._long.pop(owner, None)
+            return forgotten._replace(users=1)
+        return forgotten
+
+    def _forget_item(self, owner: int, first: int, end: int, item: Id) -> Forgotten:
+        removed, emptied, gone = update.forget_item(self._live, owner, first, end, self.items.codes[item])
+        update.refresh(self._live, owner)
+        self._drop_baskets(owner, emptied)
+        self._drop_items(gone)
+        return Forgotten(removed, len(emptied), 0)
+
+    def _forget_basket(self, owner: int, position: int, basket: Id) -> Forgotten:
+        size, gone = update.forget_basket(self._live, owner, position)
+        update.refresh(self._live, owner)
+        self._drop_basket(owner, basket)
+        self._drop_items(gone)
+        return Forgotten(size, 1, 0)
+
+    def _forget_user(self, owner: int) -> Forgotten:
+        baskets, gone = update.forget_user(self._live, owner)
+        update.refresh(self._live, owner)
+        self._drop_baskets(owner, baskets)
+        self._drop_items(gone)
+        return Forgotten(int(baskets[:, SIZE].sum()), len(baskets), 0)
+
+    def load(self, orders: Orders) -> None:
+        """Add orders: new users at once, further baskets of known users one by one."""
+        known = [user in self.users for user in orders.users]
+        if any(known):
+            fresh = np.flatnonzero(~np.array(known))
+            for position, user in enumerate(orders.users):
+                if known[position]:
+                    for record in orders.of_user(position):
+                        self.learn(user, list(record.items), record.basket, record.time)
+            orders = orders.select(fresh)
+        if not orders.users:
+            return
+        owners = np.array(self.users.add_all(orders.users), np.int64)
+        codes = np.array(self.items.add_all(orders.items), np.int32)
+        self._admit()
+        basket_ends, item_ends = orders.ends_by_user()
+        update.load(
+            self._live,
+            owners,
+            basket_ends,
+            item_ends,
+            self._basket_records(orders),
+            codes[orders.purchases],
+        )
+
+    def _basket_records(self, orders: Orders) -> Int64s:
+        records = np.empty((len(orders.baskets), 4), np.int64)
+        keys = [self.texts.claim(name) if isinstance(name, str) else name for name in orders.baskets]
+        texts = [isinstance(name, str) for name in orders.baskets]
+        records[:, KEY] = np.array(keys, np.int64)
+        records[:, TIME] = orders.times
+        records[:, SIZE] = orders.sizes
+        records[:, FLAGS] = np.array(texts, np.int64) * TEXT
+        if self.params.grouping == "varying":
+            records[:, FLAGS] |= orders.opens * OPENS
+        return records
+
+    def orders(self, users: list[Id]) -> Orders:
+        """The remaining orders of some users, as they would be loaded."""
+        records = [self.records(user) for user in users]
+        baskets = [record for history in records for record in history]
+        codes = sorted({code for record in baskets for code in record.items})
+        place = {code: position for position, code in enumerate(codes)}
+        return Orders(
+            users=users,
+            items=[self.items.names[code] for code in codes],  # type: ignore[misc]
+            owners=np.repeat(np.arange(len(users), dtype=np.int32), [len(history) for history in records]),
+            baskets=[record.basket for record in baskets],
+            times=np.array([UNTIMED if r.time is None else r.time for r in baskets], np.int64),
+            sizes=np.array([len(record.items) for record in baskets], np.int64),
+            opens=np.array([record.opens for record in baskets], np.int64),
+            purchases=np.array([place[code] for r in baskets for code in r.items], np.int32),
+        )
+
+    @contextmanager
+    def lent_items(self, items: Iterable[Id]) -> Iterator[None]:
+        """Codes for items that nobody has, for the duration of a question."""
+        for item in items:
+            self.items.add(item)
+        self._admit()
+        try:
+            yield
+        finally:
+            for item in items:
+                self.items.remove(item)
+
+    def history(self, user: Id) -> list[Basket]:
+        """The user's baskets, oldest first."""
+        names = self.items.names
+        return [
+            Basket(
+                record.basket,
+                record.time,
+                tuple(sorted((names[code] for code in record.items), key=sort_key)),  # type: ignore[arg-type]
+            )
+            for record in self.records(user)
+        ]
+
+    def records(self, user: Id) -> list[Record]:
+        """The user's baskets by codes, oldest first."""
+        owner = self.users.codes[user]
+        return self._records(owner, 0, history.count(self.histories, owner))
+
+    def _records(self, owner: int, first: int, end: int) -> list[Record]:
+        baskets, items = history.read(self.histories, owner, first, end)
+        codes = items.tolist()
+        records, place = [], 0
+        for key, time, size, flags in baskets.tolist():
+            records.append(
+                Record(
+                    self._basket_id(key, flags),
+                    None if time == UNTIMED else time,
+                    codes[place : place + size],
+                    bool(flags & OPENS),
+                )
+            )
+            place += size
+        return records
+
+    def _basket_id(self, key: int, flags: int) -> Id:
+        if flags & TEXT:
+            name = self.texts.names[key]
+            assert name is not None
+            return name
+        return key
+
+    def _key(self, basket: Id) -> tuple[int, int]:
+        """How a basket id is stored; a text that no basket bears gets a key that none has."""
+        return (self.texts.codes.get(basket, -1), TEXT) if isinstance(basket, str) else (basket, 0)
+
+    def _position_by_id(self, owner: int, first: int, last: int, basket: Id) -> int:
+        """Where a basket goes among those of the same time: before the first one of a larger id."""
+        for position, other in enumerate(self._records(owner, first, last), first):
+            if other.time is not None and sort_key(other.basket) > sort_key(basket):
+                return position
+        return last
+
+    def _ids_of_long(self, owner: int) -> set[Id]:
+        if owner not in self._long:
+            count = history.count(self.histories, owner)
+            self._long[owner] = {record.basket for record in self._records(owner, 0, count)}
+        return self._long[owner]
+
+    def _item_codes(self, items: list[Id]) -> Int32s:
+        """The codes of items; new ones are added. Makes room for all codes given out so far."""
+        codes, get = [], self.items.codes.get
+        for item in items:
+            code = get(item)
+            codes.append(self.items.add(item) if code is None else code)
+        self._admit()
+        return np.array(codes, np.int32)
+
+    def _admit(self) -> None:
+        users, items = len(self.users.names), len(self.items.names)
+        if users > self._room[0] or items > self._room[1]:
+            self._room = (users + users // 4, items + items // 4)
+            update.admit(self._live, *self._room)
+
+    def _drop_items(self, codes: Int32s) -> None:
+        for code in set(codes.tolist()):
+            name = self.items.names[code]
+            assert name is not None
+            self.items.remove(name)
+
+    def _drop_baskets(self, owner: int, records: Int64s) -> None:
+        for key, _, _, flags in records.tolist():
+            self._drop_basket(owner, self._basket_id(key, flags))
+
+    def _drop_basket(self, owner: int, basket: Id) -> None:
+        if owner in self._long:
+            self._long[owner].discard(basket)
+        if isinstance(basket, str):
+            self.texts.release(self.texts.codes[basket])

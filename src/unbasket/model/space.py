@@ -1,0 +1,57 @@
+"""The work space of a fold: dense over all items, clean between folds."""
+
+import numpy as np
+from numba import float64, int32, types
+from numba.experimental import structref
+
+from unbasket.kernels.jit import Floats, Int32s, Struct, compiled_struct, jit
+
+
+@structref.register
+class FoldSpaceType(types.StructRef):  # type: ignore[misc]
+    """Numba's side of `FoldSpace`."""
+
+
+class FoldSpace(Struct):
+    """Per item: its level as of the last group that held it, and that group's number (from 1; 0: none so far).
+
+    `touched` lists the items that are not clean.
+    """
+
+    level: Floats
+    last: Int32s
+    touched: Int32s
+
+
+FOLD_SPACE = compiled_struct(FoldSpaceType, FoldSpace, level=float64[::1], last=int32[::1], touched=int32[::1])
+
+
+@jit
+def new_fold_space() -> FoldSpace:
+    """A work space for no items yet."""
+    space = structref.new(FOLD_SPACE)
+    space.level = np.zeros(0)
+    space.last = np.zeros(0, np.int32)
+    space.touched = np.zeros(0, np.int32)
+    return space
+
+
+@jit
+def widen(space: FoldSpace, items: int) -> None:
+    """Make room for item codes below `items`; the space must be clean."""
+    if items > len(space.last):
+        size = items + items // 4
+        space.level = np.zeros(size)
+        space.last = np.zeros(size, np.int32)
+        space.touched = np.zeros(size, np.int32)
+
+
+@jit
+def clean(space: FoldSpace, count: int) -> None:
+    """Wipe the first `count` touched items."""
+    level, last, touched = space.level, space.last, space.touched
+    for i in range(count):
+        item = touched[i]
+        level[item] = 0.0
+        last[item] = 0
+        touched[i] = 0

@@ -1,0 +1,125 @@
+"""The crowd: the k users with the smallest norms, whose vectors are summed in advance.
+
+In Euclidean space small vectors are near to everyone, so most neighbourhoods are the crowd but for a few users. A
+query adds those few, subtracts the members that are not its neighbours, and is done with a fifth of the work. Sums
+are exact integers, so the result is the very one of adding up all neighbours; who is in the crowd is only a matter
+of speed, and is chosen anew from time to time.
+"""
+
+import numpy as np
+from numba import boolean, int32, int64, types
+from numba.experimental import structref
+
+from unbasket.kernels.jit import Int32s, Int64s, Struct, jit
+
+ITEM, WEIGHT = 0, 1
+
+
+@structref.register
+class CrowdType(types.StructRef):  # type: ignore[misc]
+    """Numba's side of `Crowd`."""
+
+
+class Crowd(Struct):
+    """Members, the sum of their vectors per item, and the items that have had one: `items`, with sums `listed`.
+
+    `place` is an item's position in that list, from 1 on; `records` the total length of the members' vectors;
+    `age` the number of changes to the index since the members were chosen.
+    """
+
+    size: int
+    members: Int32s
+    is_member: Int32s
+    sums: Int64s
+    place: Int32s
+    items: Int32s
+    listed: Int64s
+    count: int
+    records: int
+    age: int
+
+
+CROWD = CrowdType(
+    [
+        ("size", int64),
+        ("members", int32[::1]),
+        ("is_member", boolean[::1]),
+        ("sums", int64[::1]),
+        ("place", int32[::1]),
+        ("items", int32[::1]),
+        ("listed", int64[::1]),
+        ("count", int64),
+        ("records", int64),
+        ("age", int64),
+    ]
+)
+
+
+@jit
+def new_crowd(size: int) -> Crowd:
+    """A crowd of up to `size` members, with none so far."""
+    crowd = structref.new(CROWD)
+    crowd.size = size
+    crowd.members = np.zeros(0, np.int32)
+    crowd.is_member = np.zeros(0, np.bool_)
+    crowd.sums = np.zeros(0, np.int64)
+    crowd.place = np.zeros(0, np.int32)
+    crowd.items = np.zeros(0, np.int32)
+    crowd.listed = np.zeros(0, np.int64)
+    crowd.count = crowd.records = crowd.age = 0
+    return crowd
+
+
+@jit
+def admit(crowd: Crowd, users: int, items: int) -> None:
+    """Make room for user codes below `users` and item codes below `items`."""
+    old = len(crowd.is_member)
+    if users > old:
+        is_member = np.zeros(users + users // 4, np.bool_)
+        for i in range(old):
+            is_member[i] = crowd.is_member[i]
+        crowd.is_member = is_member
+    old = len(crowd.sums)
+    if items > old:
+        size = items + items // 4
+        sums, listed = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        place, names = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        sums[:old], listed[:old], place[:old], names[:old] = (
+            crowd.sums,
+            crowd.listed,
+            crowd.place,
+            crowd.items,
+        )
+        crowd.sums[:] = 0
+        crowd.listed[:] = 0
+        crowd.sums, crowd.listed, crowd.place, crowd.items = sums, listed, place, names
+
+
+@jit
+def found(crowd: Crowd, members: Int32s) -> None:
+    """Make these users, whose vectors are to be joined next, the members."""
+    crowd.is_member[:] = False
+    crowd.sums[:] = 0
+    crowd.place[:] = 0
+    crowd.items[:] = 0
+    crowd.listed[:] = 0
+    crowd.count = crowd.records = crowd.age = 0
+    crowd.members = members
+    for member in members:
+        crowd.is_member[member] = True
+    crowd.age = 0
+
+
+@jit
+def join(crowd: Crowd, vector: Int32s, sign: int) -> None:
+    """Add a member's vector to the sums, or take it out with a `sign` of -1."""
+    sums, place, listed = crowd.sums, crowd.place, crowd.listed
+    for i in range(len(vector)):
+        item = vector[i, ITEM]
+        if place[item] == 0:
+            crowd.items[crowd.count] = item
+            crowd.count += 1
+            place[item] = crowd.count
+        sums[item] += sign * vector[i, WEIGHT]
+        listed[place[item] - 1] = sums[item]
+    crowd.records += sign * len(vector)

@@ -1,0 +1,352 @@
+"""Questions to the index: who is nearest, and what the nearest have (paper, section 2.2).
+
+Exact, and never a pass over all users: a query meets the users that share an item with it, and walks the chains of
+small norms for those that do not (in Euclidean space a small vector with no item in common can be nearer than a
+large one with many). Everything before the final scores is integer arithmetic.
+"""
+
+import numpy as np
+from numba import int32, int64, types
+from numba.experimental import structref
+
+from unbasket.kernels.jit import Floats, Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.pool import LENGTH, NONE, SINGLE, START
+from unbasket.kernels.select import smallest_first
+from unbasket.neighbors.index import ITEM, MAGNITUDES, ONE, USER, WEIGHT, Index, magnitude_end, vector_of
+
+_DONE = -1  # in place of an item's sum: banned, or offered already
+
+
+@structref.register
+class SearchSpaceType(types.StructRef):  # type: ignore[misc]
+    """Numba's side of `SearchSpace`."""
+
+
+class SearchSpace(Struct):
+    """Work space of one query at a time; all zero between queries.
+
+    Per user: the dot product, the users met, the candidates and their keys. Per item: the sum over the neighbours,
+    the items seen. Lists have one place more than they need, to append without a branch.
+    """
+
+    dot: Int64s
+    met: Int32s
+    candidates: Int32s
+    keys: Int64s
+    sums: Int64s
+    seen: Int32s
+
+
+SEARCH_SPACE = compiled_struct(
+    SearchSpaceType,
+    SearchSpace,
+    dot=int64[::1],
+    met=int32[::1],
+    candidates=int32[::1],
+    keys=int64[::1],
+    sums=int64[::1],
+    seen=int32[::1],
+)
+
+
+@jit
+def new_search_space() -> SearchSpace:
+    """A work space for an empty index."""
+    space = structref.new(SEARCH_SPACE)
+    space.dot = np.zeros(0, np.int64)
+    space.met = np.zeros(1, np.int32)
+    space.candidates = np.zeros(1, np.int32)
+    space.keys = np.zeros(1, np.int64)
+    space.sums = np.zeros(0, np.int64)
+    space.seen = np.zeros(1, np.int32)
+    return space
+
+
+@jit
+def _widen(space: SearchSpace, index: Index) -> None:
+    """Make room for all users and items of the index."""
+    users, items = len(index.norm), len(index.users.rows)
+    if users > len(space.dot):
+        space.dot = np.zeros(users, np.int64)
+        space.met = np.zeros(users + 1, np.int32)
+        space.candidates = np.zeros(users + 1, np.int32)
+        space.keys = np.zeros(users + 1, np.int64)
+    if items > len(space.sums):
+        space.sums = np.zeros(items, np.int64)
+        space.seen = np.zeros(items + 1, np.int32)
+
+
+@jit
+def _meet(index: Index, query: Int32s, space: SearchSpace) -> int:
+    """Dot products of the query with all users that share an item with it; returns how many those are."""
+    rows, data = index.users.rows, index.users.data
+    dot, met = space.dot, space.met
+    count = 0
+    for i in range(len(query)):
+        row, value = query[i, ITEM], np.int64(query[i, WEIGHT])
+        start = rows[row, START]
+        for place in range(start, start + rows[row, LENGTH]):
+            user = data[place, USER]
+            product = dot[user]
+            met[count] = user
+            count += product == 0  # weights are positive: a product of 0 was never touched
+            dot[user] = product + value * data[place, WEIGHT]
+    return count
+
+
+@jit
+def _magnitude_of(index: Index, rank: int) -> int:
+    """The magnitude up to which there are at least `rank` users; the largest one if there are not so many."""
+    users = 0
+    for level in range(MAGNITUDES):
+        users += index.population[level]
+        if users >= rank:
+            return level
+    return MAGNITUDES - 1
+
+
+@jit
+def nearest(index: Index, query: Int32s, user: int, k: int, order: Int64s, space: SearchSpace) -> int:
+    """Find the k users nearest to the query vector, `user` himself left out (-1: nobody).
+
+    Leaves them, in no order, in `space.candidates`, with |v|^2 - 2 v.q in `space.keys` (the squared distance less
+    the constant |q|^2); returns how many there are: k, or all others if they are fewer.
+    """
+    _widen(space, index)
+    met = _meet(index, query, space)
+    # At least k others have a norm below the limit, so the k nearest have a key below it.
+    level = _magnitude_of(index, k + 1)
+    limit = magnitude_end(level) if level < MAGNITUDES - 1 else np.int64(2**63 - 1)
+    norm, dot, candidates, keys = index.norm, space.dot, space.candidates, space.keys
+    count = NONE
+    for small in range(level + 1):
+        link = index.first[small]
+        while link != 0:
+            other = link - 1
+            candidates[count] = other
+            keys[count] = norm[other]
+            count += (dot[other] == 0) & (other != user)
+            link = index.after[other]
+    for i in range(met):
+        other = space.met[i]
+        key = norm[other] - 2 * dot[other]
+        candidates[count] = other
+        keys[count] = key
+        count += (key < limit) & (other != user)
+        dot[other] = 0
+        space.met[i] = 0
+    space.met[met] = 0
+    if count > k:
+        smallest_first(keys, candidates, count, k, order)
+    candidates[min(k, count) : count + 1] = 0
+    keys[min(k, count) : count + 1] = 0
+    return min(k, count)
+
+
+@jit
+def _forget_candidates(space: SearchSpace, count: int) -> None:
+    space.candidates[:count] = 0
+    space.keys[:count] = 0
+
+
+@jit
+def neighbors(
+    index: Index, query: Int32s, user: int, k: int, order: Int64s, space: SearchSpace
+) -> tuple[Int32s, Int64s]:
+    """The k nearest users, in no order, and their squared distances in units of 2^-48."""
+    count = nearest(index, query, user, k, order, space)
+    norm = 0
+    for i in range(len(query)):
+        norm += np.int64(query[i, WEIGHT]) * query[i, WEIGHT]
+    users, distances = space.candidates[:count].copy(), space.keys[:count] + norm
+    _forget_candidates(space, count)
+    return users, distances
+
+
+@jit
+def _use_crowd(index: Index, count: int, space: SearchSpace) -> bool:
+    """Whether it is less work to start from the crowd's sums than from zero."""
+    rows, is_member, candidates = index.vectors.rows, index.crowd.is_member, space.candidates
+    shared = 0
+    for i in range(count):
+        shared += rows[candidates[i], LENGTH] * is_member[candidates[i]]
+    return index.crowd.records + index.crowd.count // 4 < 2 * shared
+
+
+@jit
+def _sum_neighbors(index: Index, count: int, crowd: bool, space: SearchSpace) -> int:
+    """Add up the vectors of the first `count` candidates; returns how many items are in `space.seen`.
+
+    An item's sum is stored plus 1, to tell a sum of 0 from none. With the crowd, items that are not seen have the
+    sum that the crowd has.
+    """
+    rows, data, candidates, marked = index.vectors.rows, index.vectors.data, space.candidates, space.dot
+    sums, seen, initial = space.sums, space.seen, index.crowd.sums
+    is_member, members = index.crowd.is_member, index.crowd.members
+    items = NONE
+    for i in range(count):
+        user = candidates[i]
+        if crowd and is_member[user]:
+            marked[user] = 1
+        else:
+            start = rows[user, START]
+            items = _add(data, start, start + rows[user, LENGTH], SINGLE, crowd, initial, sums, seen, items)
+    if crowd:
+        for user in members:
+            if is_member[user] and marked[user] == 0:
+                start = rows[user, START]
+                items = _add(data, start, start + rows[user, LENGTH], -SINGLE, crowd, initial, sums, seen, items)
+        for i in range(count):
+            marked[candidates[i]] = 0
+    return items
+
+
+@jit
+def _add(
+    data: Int32s,
+    start: int,
+    end: int,
+    sign: int,
+    crowd: int,
+    initial: Int64s,
+    sums: Int64s,
+    seen: Int32s,
+    items: int,
+) -> int:
+    """Add a vector to the sums, or subtract it; the first time an item is seen, its sum starts from the crowd's."""
+    for place in range(start, end):
+        item = data[place, ITEM]
+        total = sums[item]
+        new = np.int64(total == 0)
+        seen[items] = item
+        items += new
+        sums[item] = total + new * (initial[item] * crowd + 1) + sign * data[place, WEIGHT]
+    return items
+
+
+@jit
+def _offer(item: int, score: float, items: Int32s, scores: Floats, count: int, order: Int64s) -> int:
+    """Put an item into the list of the best, best first, if it belongs there; returns the list's length.
+
+    Free places of the list have a score of 0, and an item needs a score above that.
+    """
+    if score < scores[-1] or score <= 0.0:
+        return count
+    if count == len(items):
+        if score == scores[-1] and order[item] > order[items[-1]]:
+            return count
+        count -= 1
+    last = count
+    while last > 0 and (
+        score > scores[last - 1] or (score == scores[last - 1] and order[item] < order[items[last - 1]])
+    ):
+        items[last], scores[last] = items[last - 1], scores[last - 1]
+        last -= 1
+    items[last], scores[last] = item, score
+    return count + 1
+
+
+@jit
+def recommend(
+    index: Index,
+    query: Int32s,
+    user: int,
+    k: int,
+    alpha: float,
+    banned: Int32s,
+    user_order: Int64s,
+    item_order: Int64s,
+    space: SearchSpace,
+    items: Int32s,
+    scores: Floats,
+) -> int:
+    """The best items by p = alpha u + (1 - alpha) mean of the neighbours, best first, without the banned ones.
+
+    Fills `items` and `scores`; returns how many have a score above 0.
+    """
+    found = nearest(index, query, user, k, user_order, space)
+    crowd = _use_crowd(index, found, space)
+    seen = _sum_neighbors(index, found, crowd, space)
+    _forget_candidates(space, found)
+    share = (1.0 - alpha) / max(found, 1)
+    sums, listed, initial = space.sums, space.seen, index.crowd.sums
+    for i in range(len(banned)):
+        sums[banned[i]] = _DONE
+    count = NONE
+    for i in range(len(query)):
+        item = query[i, ITEM]
+        if sums[item] != _DONE:
+            total = sums[item] - 1 if sums[item] != 0 else initial[item] * crowd
+            count = _offer(item, alpha * query[i, WEIGHT] + share * total, items, scores, count, item_order)
+            sums[item] = _DONE
+    for i in range(seen):
+        item = listed[i]
+        if sums[item] != _DONE:
+            count = _offer(item, share * (sums[item] - 1), items, scores, count, item_order)
+            sums[item] = _DONE
+    if crowd:
+        names, totals = index.crowd.items, index.crowd.listed
+        for i in range(index.crowd.count):
+            score = share * totals[i]
+            if score >= scores[-1] and sums[names[i]] != _DONE:
+                count = _offer(names[i], score, items, scores, count, item_order)
+    _wipe_sums(query, banned, seen, space)
+    for i in range(count):
+        scores[i] /= ONE
+    return count
+
+
+@jit
+def _wipe_sums(query: Int32s, banned: Int32s, seen: int, space: SearchSpace) -> None:
+    sums, listed = space.sums, space.seen
+    for i in range(seen):
+        sums[listed[i]] = 0
+    listed[: seen + 1] = 0
+    for i in range(len(query)):
+        sums[query[i, ITEM]] = 0
+    for i in range(len(banned)):
+        sums[banned[i]] = 0
+
+
+@jit
+def recommend_all(
+    index: Index,
+    users: Int64s,
+    k: int,
+    alpha: float,
+    user_order: Int64s,
+    item_order: Int64s,
+    space: SearchSpace,
+    items: Int32s,
+    scores: Floats,
+    counts: Int64s,
+) -> None:
+    """`recommend` for each of many users, into the rows of `items` and `scores`."""
+    nothing = np.zeros(0, np.int32)
+    for i in range(len(users)):
+        query = vector_of(index, users[i])
+        counts[i] = recommend(
+            index, query, users[i], k, alpha, nothing, user_order, item_order, space, items[i], scores[i]
+        )
+
+
+@jit
+def holders(index: Index, user: int, item: int, k: int, order: Int64s, space: SearchSpace) -> tuple[int, int, int, int]:
+    """For an explanation: own weight of an item, the neighbours' sum, how many of them have it, how many they are."""
+    found = nearest(index, vector_of(index, user), user, k, order, space)
+    own, total, having = _weight_in(index, user, item), 0, 0
+    for i in range(found):
+        value = _weight_in(index, np.int64(space.candidates[i]), item)
+        total += value
+        having += value > 0
+    _forget_candidates(space, found)
+    return own, total, having, found
+
+
+@jit
+def _weight_in(index: Index, user: int, item: int) -> int:
+    vector = vector_of(index, user)
+    for i in range(len(vector)):
+        if vector[i, ITEM] == item:
+            return np.int64(vector[i, WEIGHT])
+    return np.int64(0)

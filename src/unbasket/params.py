@@ -1,0 +1,50 @@
+"""The five parameters of TIFU-kNN and the grouping policy."""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from unbasket.errors import InvalidParamsError
+
+Grouping = Literal["fixed", "varying"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Params:
+    """Parameters of the model (paper, section 2.2). The defaults are the paper's for Ta-Feng.
+
+    `grouping` says what a deletion does to the groups. "fixed": baskets are always regrouped by m from the
+    oldest on, so the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), group
+    boundaries survive and a group that lost a basket stays short.
+
+    >>> Params(group_size=0)
+    Traceback (most recent call last):
+    unbasket.errors.InvalidParamsError: group_size must be a whole number of at least 1, not 0
+    """
+
+    group_size: int = 7
+    basket_decay: float = 0.9
+    group_decay: float = 0.7
+    neighbors: int = 300
+    alpha: float = 0.7
+    grouping: Grouping = "fixed"
+
+    def __post_init__(self) -> None:
+        for name in ("group_size", "neighbors"):
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
+                raise InvalidParamsError(f"{name} must be a whole number of at least 1, not {value!r}")
+        for name in ("basket_decay", "group_decay"):
+            if not 0 < self._number(name) <= 1:
+                raise InvalidParamsError(f"{name} must be above 0 and at most 1, not {getattr(self, name)!r}")
+        if not 0 <= self._number("alpha") <= 1:
+            raise InvalidParamsError(f"alpha must be from 0 to 1, not {self.alpha!r}")
+        if self.grouping not in get_args(Grouping):
+            raise InvalidParamsError(f'grouping must be "fixed" or "varying", not {self.grouping!r}')
+
+    def _number(self, name: str) -> float:
+        """The parameter as a float: 1 and 1.0 are the same model, so they must be the same Params."""
+        value = getattr(self, name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise InvalidParamsError(f"{name} must be a number, not {value!r}")
+        object.__setattr__(self, name, float(value))
+        return float(value)

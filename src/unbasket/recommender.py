@@ -1,0 +1,429 @@
+"""The in-memory engine: learn, forget, recommend, explain, verify."""
+
+import math
+import operator
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, Self
+
+import numpy as np
+
+from unbasket import update, verification
+from unbasket.digest import Digest
+from unbasket.errors import InvalidBasketError, InvalidRequestError, UnknownUserError
+from unbasket.frames import read_orders
+from unbasket.ids import Id, checked, sort_key
+from unbasket.kernels.jit import Int32s
+from unbasket.locks import ReadWriteLock
+from unbasket.memory import Memory
+from unbasket.model.history import SIZE, UNTIMED
+from unbasket.model.space import FoldSpace, new_fold_space
+from unbasket.neighbors import search
+from unbasket.neighbors.index import MAX_BASKET, ONE
+from unbasket.neighbors.search import SearchSpace, new_search_space
+from unbasket.params import Params
+from unbasket.results import (
+    Basket,
+    BasketShare,
+    Explanation,
+    Forgotten,
+    ItemCount,
+    Learned,
+    Neighbor,
+    Recommendation,
+    Verification,
+)
+
+_CHUNK = 256  # users that recommend_many answers for under one lock: writers wait for no more than these
+
+Progress = Callable[[int, int], object]
+
+
+class Recommender:
+    """Next-basket recommendations whose model is always a pure function of the baskets that remain.
+
+    All methods may be called from any thread: readers run in parallel, a writer excludes them for the microseconds
+    of one event, and every answer is that of the state before or after an event, never of one in between.
+
+    >>> rec = Recommender(Params(neighbors=2))
+    >>> rec.learn("ann", ["milk", "bread"], basket=1)
+    <Learned.ADDED: 'added'>
+    >>> rec.learn("bob", ["milk", "tea"], basket=1)
+    <Learned.ADDED: 'added'>
+    >>> [item for item, score in rec.recommend("ann", n=3)]
+    ['milk', 'bread', 'tea']
+    >>> rec.forget("bob")
+    Forgotten(purchases=2, baskets=1, users=1)
+    >>> [item for item, score in rec.recommend("ann", n=3)]
+    ['bread', 'milk']
+    """
+
+    def __init__(self, params: Params | None = None) -> None:
+        self._memory = Memory(params or Params())
+        self._digest = Digest(self._memory)
+        self._lock = ReadWriteLock()
+        self._digesting = Lock()
+        self._spaces: list[tuple[SearchSpace, FoldSpace]] = []
+
+    @property
+    def params(self) -> Params:
+        """The parameters of the model."""
+        return self._memory.params
+
+    # Writing ----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        frame: Any,
+        *,
+        user: str = "user",
+        basket: str = "basket",
+        item: str = "item",
+        time: str | None = None,
+        group: str | None = None,
+    ) -> Self:
+        """Learn all baskets of a data frame; see docs/frames.md for what it may look like."""
+        if time is None and "time" in getattr(frame, "columns", getattr(frame, "column_names", ())):
+            time = "time"
+        orders = read_orders(
+            frame,
+            user=user,
+            basket=basket,
+            item=item,
+            time=time,
+            group=group,
+            group_size=self.params.group_size,
+        )
+        with self._lock.writing:
+            self._memory.load(orders)
+            for name in orders.users:
+                self._digest.touch(self._memory.users.codes[name])
+        return self
+
+    def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: int | None = None) -> Learned:
+        """Learn a basket, or edit the one of this id.
+
+        Baskets are in order of (time, basket id); one without a time comes after all that are there. Without a
+        time, an edit leaves the basket where it is.
+        """
+        user, basket = checked(user, "user"), checked(basket, "basket")
+        if isinstance(items, str):
+            raise InvalidBasketError(f"items must be a list of ids, not the text {items!r}")
+        distinct = list(dict.fromkeys([checked(item, "item") for item in items]))
+        if not 0 < len(distinct) <= MAX_BASKET:
+            raise InvalidBasketError(
+                f"basket {basket!r} of user {user!r} has {len(distinct)} items; it must have 1 to {MAX_BASKET} "
+                "(to remove a basket, call forget)"
+            )
+        if time is not None:
+            time = _checked_time(time)
+        with self._lock.writing:
+            learned = self._memory.learn(user, distinct, basket, time)
+            self._digest.touch(self._memory.users.codes[user])
+        return learned
+
+    def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
+        """Forget a user, one of his baskets, an item of that basket, or an item of all his baskets.
+
+        A basket that loses its last item vanishes, and so does a user who loses his last basket. The result is
+        false in a condition if there was nothing to forget.
+        """
+        user = checked(user, "user")
+        basket = None if basket is None else checked(basket, "basket")
+        item = None if item is None else checked(item, "item")
+        with self._lock.writing:
+            owner = self._memory.users.codes.get(user)
+            forgotten = self._memory.forget(user, basket, item)
+            if owner is not None:
+                self._digest.touch(owner)
+        return forgotten
+
+    # Recommending -----------------------------------------------------------------------------------------------
+
+    def recommend(
+        self, user: Id, n: int = 10, exclude: Collection[Id] | None = None, only_new: bool = False
+    ) -> list[Recommendation]:
+        """The n best items for the user's next basket, best first; equal scores in the order of item ids.
+
+        `exclude` leaves out items, `only_new` those that the user has bought before: both before the cut, so n
+        items come back if so many have a score above 0.
+        """
+        n = _checked_count(n)
+        with self._lock.reading, self._borrowed_spaces() as (space, _):
+            memory, owner = self._memory, self._owner(user)
+            banned = self._codes_of(exclude)
+            if only_new:
+                banned += [code for record in memory.records(user) for code in record.items]
+            query = search.vector_of(memory.index, owner)
+            return self._recommendations(query, owner, n, banned, space)
+
+    def recommend_many(
+        self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
+    ) -> dict[Id, list[Recommendation]]:
+        """`recommend` for many users or all of them, on all cores. `progress` is called with (done, total).
+
+        Other threads may learn and forget meanwhile: each user's answer is of one state, but they may be of
+        different ones. A user who vanishes meanwhile has no answer.
+        """
+        n = _checked_count(n)
+        with self._lock.reading:
+            wanted = self._memory.users.sorted() if users is None else list(users)
+            for user in wanted:
+                self._owner(user)
+        chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
+        answers: dict[Id, list[Recommendation]] = {}
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done, answer in enumerate(pool.map(lambda chunk: self._recommend_chunk(chunk, n), chunks), 1):
+                answers.update(answer)
+                if progress is not None:
+                    progress(min(done * _CHUNK, len(wanted)), len(wanted))
+        return answers
+
+    def _recommend_chunk(self, users: list[Id], n: int) -> dict[Id, list[Recommendation]]:
+        with self._lock.reading, self._borrowed_spaces() as (space, _):
+            memory = self._memory
+            users = [user for user in users if user in memory.users]
+            owners = np.array([memory.users.codes[user] for user in users], np.int64)
+            n = min(n, len(memory.items))
+            if n == 0:
+                return {user: [] for user in users}
+            items, scores = np.zeros((len(users), n), np.int32), np.zeros((len(users), n))
+            counts = np.zeros(len(users), np.int64)
+            search.recommend_all(
+                memory.index,
+                owners,
+                self.params.neighbors,
+                self.params.alpha,
+                memory.users.labels,
+                memory.items.labels,
+                space,
+                items,
+                scores,
+                counts,
+            )
+            return {user: self._named(items[i, : counts[i]], scores[i, : counts[i]]) for i, user in enumerate(users)}
+
+    def recommend_for(
+        self,
+        baskets: Sequence[Iterable[Id]],
+        n: int = 10,
+        *,
+        user: Id | None = None,
+        exclude: Collection[Id] | None = None,
+    ) -> list[Recommendation]:
+        """Recommend for a history that is not stored: baskets of items, oldest first.
+
+        With `user`, the history is taken as that user's: he is left out of the neighbours, so that the answer is
+        what `recommend` would say if his history were this one. Under varying groups, the baskets are grouped
+        by m from the oldest on.
+        """
+        n = _checked_count(n)
+        history = [list(dict.fromkeys([checked(item, "item") for item in basket])) for basket in baskets]
+        if not all(0 < len(basket) <= MAX_BASKET for basket in history) or not history:
+            raise InvalidBasketError(f"a history must be a list of baskets of 1 to {MAX_BASKET} items, not {baskets!r}")
+        distinct = {item for basket in history for item in basket}
+        with self._lock.reading:
+            if all(item in self._memory.items for item in distinct):
+                return self._recommend_history(history, n, user, exclude)
+        with self._lock.writing:  # items that nobody has get a code, for this answer only
+            unknown = [item for item in distinct if item not in self._memory.items]
+            with self._memory.lent_items(unknown):
+                return self._recommend_history(history, n, user, exclude)
+
+    def _recommend_history(
+        self, history: list[list[Id]], n: int, user: Id | None, exclude: Collection[Id] | None
+    ) -> list[Recommendation]:
+        memory = self._memory
+        records = np.zeros((len(history), 4), np.int64)
+        records[:, SIZE] = [len(basket) for basket in history]
+        if self.params.grouping == "varying":
+            update.open_groups(records, self.params.group_size)
+        codes = np.array([memory.items.codes[item] for basket in history for item in basket], np.int32)
+        owner = -1 if user is None else memory.users.codes.get(checked(user, "user"), -1)
+        with self._borrowed_spaces() as (space, fold_space):
+            query = update.query(records, codes, fold_space, memory.rule)
+            return self._recommendations(query, owner, n, self._codes_of(exclude), space)
+
+    def _recommendations(
+        self, query: Int32s, owner: int, n: int, banned: list[int], space: SearchSpace
+    ) -> list[Recommendation]:
+        memory = self._memory
+        n = min(n, len(memory.items))
+        if n == 0:
+            return []
+        items, scores = np.zeros(n, np.int32), np.zeros(n)
+        count = search.recommend(
+            memory.index,
+            query,
+            owner,
+            self.params.neighbors,
+            self.params.alpha,
+            np.array(banned, np.int32),
+            memory.users.labels,
+            memory.items.labels,
+            space,
+            items,
+            scores,
+        )
+        return self._named(items[:count], scores[:count])
+
+    def _named(self, items: Any, scores: Any) -> list[Recommendation]:
+        names = self._memory.items.names
+        return [
+            Recommendation(names[code], score)  # type: ignore[arg-type]
+            for code, score in zip(items.tolist(), scores.tolist(), strict=True)
+        ]
+
+    # Looking inside ---------------------------------------------------------------------------------------------
+
+    def popular(self, n: int = 10) -> list[ItemCount]:
+        """The n items in most baskets, exactly counted from what remains."""
+        n = _checked_count(n)
+        with self._lock.reading:
+            names = self._memory.items.sorted()
+            codes = [self._memory.items.codes[name] for name in names]
+            counts = update.popularity(self._memory.histories, np.array(codes, np.int32))
+        best = np.argsort(-counts, kind="stable")[:n]
+        return [ItemCount(names[i], int(counts[i])) for i in best]
+
+    def vector(self, user: Id) -> dict[Id, float]:
+        """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""
+        with self._lock.reading, self._borrowed_spaces() as (_, space):
+            codes, values = update.vector(self._memory.histories, space, self._memory.rule, self._owner(user))
+            names = [self._memory.items.names[code] for code in codes.tolist()]
+        entries = zip(names, values.tolist(), strict=True)
+        return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))  # type: ignore[arg-type]
+
+    def similar_users(self, user: Id, n: int = 10) -> list[Neighbor]:
+        """The n nearest other users and their Euclidean distances; equal distances in the order of user ids."""
+        n = _checked_count(n)
+        with self._lock.reading, self._borrowed_spaces() as (space, _):
+            memory, owner = self._memory, self._owner(user)
+            query = search.vector_of(memory.index, owner)
+            codes, squares = search.neighbors(memory.index, query, owner, n, memory.users.labels, space)
+            labels = memory.users.labels[codes]
+            return [
+                Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)  # type: ignore[arg-type]
+                for i in np.lexsort((labels, squares))
+            ]
+
+    def explain(self, user: Id, item: Id) -> Explanation:
+        """Why the item scores what it does for the user: the share of each own basket, and the neighbours'."""
+        item = checked(item, "item")
+        with self._lock.reading, self._borrowed_spaces() as (space, _):
+            memory, owner = self._memory, self._owner(user)
+            code = memory.items.codes.get(item, -1)
+            own, total, having, found = search.holders(
+                memory.index, owner, code, self.params.neighbors, memory.users.labels, space
+            )
+            records = memory.records(user)
+        neighbors_share = (1.0 - self.params.alpha) / max(found, 1) * total / ONE
+        own_share = self.params.alpha * own / ONE
+        parts = self._parts([code in record.items for record in records], [r.opens for r in records])
+        whole = math.fsum(parts)
+        shares = [
+            BasketShare(record.basket, record.time, own_share * part / whole)
+            for record, part in zip(records, parts, strict=True)
+            if part
+        ]
+        return Explanation(item, own_share + neighbors_share, tuple(shares), neighbors_share, having, found)
+
+    def _parts(self, holds: list[bool], opens: list[bool]) -> list[float]:
+        """What each basket adds to an item's level: r_g^(K-j) r_b^(tau-i) / tau, or 0 if it lacks the item."""
+        params = self.params
+        if params.grouping == "fixed":
+            starts = list(range(0, len(holds), params.group_size))
+        else:
+            starts = [i for i, start in enumerate(opens) if start]
+        parts = []
+        for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(holds)], strict=True), 1):
+            age = params.group_decay ** (len(starts) - number)
+            parts += [
+                age * params.basket_decay ** (end - 1 - i) / (end - start) if holds[i] else 0.0
+                for i in range(start, end)
+            ]
+        return parts
+
+    def history(self, user: Id) -> list[Basket]:
+        """All baskets held of the user, oldest first."""
+        with self._lock.reading:
+            self._owner(user)
+            return self._memory.history(user)
+
+    def groups(self, user: Id) -> list[int]:
+        """The sizes of the user's groups of baskets, oldest first."""
+        with self._lock.reading:
+            self._owner(user)
+            opens = [record.opens for record in self._memory.records(user)]
+        size = self.params.group_size
+        starts = range(0, len(opens), size) if self.params.grouping == "fixed" else np.flatnonzero(opens)
+        return np.diff([*starts, len(opens)]).tolist()
+
+    def users(self) -> list[Id]:
+        """All users, in the order of their ids."""
+        with self._lock.reading:
+            return self._memory.users.sorted()
+
+    def items(self) -> list[Id]:
+        """All items that somebody has, in the order of their ids."""
+        with self._lock.reading:
+            return self._memory.items.sorted()
+
+    def __len__(self) -> int:
+        return len(self._memory.users)
+
+    def __contains__(self, user: object) -> bool:
+        return user in self._memory.users
+
+    # Proving ----------------------------------------------------------------------------------------------------
+
+    def verify(self, user: Id | None = None) -> Verification:
+        """Retrain from what remains, of one user or of all, and compare the live model with that, bit by bit."""
+        with self._lock.reading:
+            return verification.compare(self._memory, None if user is None else checked(user, "user"))
+
+    def digest(self) -> str:
+        """A fingerprint of parameters and remaining data, in hex; any change to either changes it."""
+        with self._lock.reading, self._digesting:
+            return self._digest.value()
+
+    # Helpers ----------------------------------------------------------------------------------------------------
+
+    def _owner(self, user: Id) -> int:
+        owner = self._memory.users.codes.get(checked(user, "user"))
+        if owner is None:
+            raise UnknownUserError(f"nothing is held of user {user!r}; popular() and recommend_for() need no user")
+        return owner
+
+    def _codes_of(self, items: Collection[Id] | None) -> list[int]:
+        codes = self._memory.items.codes
+        return [codes[item] for item in items or () if item in codes]
+
+    @contextmanager
+    def _borrowed_spaces(self) -> Iterator[tuple[SearchSpace, FoldSpace]]:
+        """Work spaces that no other thread uses meanwhile."""
+        try:
+            spaces = self._spaces.pop()
+        except IndexError:
+            spaces = new_search_space(), new_fold_space()
+        try:
+            yield spaces
+        finally:
+            self._spaces.append(spaces)
+
+
+def _checked_count(n: object) -> int:
+    if not hasattr(n, "__index__") or isinstance(n, bool) or operator.index(n) < 0:
+        raise InvalidRequestError(f"n must be a whole number of at least 0, not {n!r}")
+    return operator.index(n)
+
+
+def _checked_time(time: object) -> int:
+    if not hasattr(time, "__index__") or isinstance(time, bool):
+        raise InvalidBasketError(f"time must be an integer or None, not {time!r} ({type(time).__name__})")
+    if not UNTIMED < operator.index(time) < 2**63:
+        raise InvalidBasketError(f"time {time!r} does not fit into 64 bits")
+    return operator.index(time)

@@ -1,0 +1,248 @@
+"""One event, all the way: change the history, rewind the fold, replay it, settle the index.
+
+Learning, editing, late arrival and every way of forgetting are the same operation: one of the changes below, which
+drops the marks behind it, and `refresh`. What is forgotten is answered with the items that nobody has any more, whose
+codes the caller frees.
+"""
+
+import numpy as np
+from numba import types
+from numba.experimental import structref
+
+from unbasket.kernels.jit import Floats, Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.pool import LENGTH, NONE, START, make_room, reserve
+from unbasket.model import history, marks
+from unbasket.model.fold import RULE, Rule, fold, replay, weights
+from unbasket.model.history import FLAGS, HISTORIES, OPENS, Histories
+from unbasket.model.marks import MARKS, Marks, new_marks
+from unbasket.model.space import FOLD_SPACE, FoldSpace, clean, new_fold_space, widen
+from unbasket.neighbors import index as indexes
+from unbasket.neighbors.index import (
+    INDEX,
+    ITEM,
+    PLACE,
+    USER,
+    WEIGHT,
+    Index,
+    fixed_point,
+    gather_crowd,
+    settle,
+    vector_of,
+)
+
+
+@structref.register
+class LiveType(types.StructRef):  # type: ignore[misc]
+    """Numba's side of `Live`."""
+
+
+class Live(Struct):
+    """All that an event goes through, and the writer's work space."""
+
+    histories: Histories
+    marks: Marks
+    index: Index
+    space: FoldSpace
+    rule: Rule
+
+
+LIVE = compiled_struct(LiveType, Live, histories=HISTORIES, marks=MARKS, index=INDEX, space=FOLD_SPACE, rule=RULE)
+
+
+@jit
+def new_live(histories: Histories, index: Index, rule: Rule) -> Live:
+    """The path of events into these histories and this index."""
+    live = structref.new(LIVE)
+    live.histories = histories
+    live.marks = new_marks()
+    live.index = index
+    live.space = new_fold_space()
+    live.rule = rule
+    return live
+
+
+@jit
+def admit(live: Live, users: int, items: int) -> None:
+    """Make room for user codes below `users` and item codes below `items`."""
+    history.admit(live.histories, users, items)
+    marks.admit(live.marks, users)
+    indexes.admit(live.index, users, items)
+
+
+@jit
+def refresh(live: Live, user: int) -> None:
+    """Bring a user's vector up to date with his history, after one of the changes below."""
+    count, groups = fold(live.histories, live.marks, user, live.rule, live.space)
+    settle(live.index, user, live.space, count, groups, live.rule.group_decay)
+    clean(live.space, count)
+
+
+@jit
+def locate(histories: Histories, user: int, key: int, text: int, time: int, search: bool) -> tuple[int, int, int, int]:
+    """Where a basket is (-1: not there), where one of this time may be inserted, and how many there are."""
+    found = history.find(histories, user, key, text) if search else -1
+    first, last = history.slot(histories, user, time)
+    return found, first, last, history.count(histories, user)
+
+
+@jit
+def learn(live: Live, user: int, position: int, key: int, text: int, time: int, items: Int32s) -> None:
+    """Insert a basket at a position."""
+    marks.drop_from(live.marks, user, position)
+    group_size = live.rule.group_size if live.rule.varying else 0
+    history.insert(live.histories, user, position, key, text, time, items, group_size)
+
+
+@jit
+def edit(live: Live, user: int, position: int, items: Int32s) -> Int32s:
+    """Give the basket at a position other items."""
+    removed = history.basket_items(live.histories, user, position)
+    marks.drop_from(live.marks, user, position)
+    history.replace(live.histories, user, position, items)
+    return _vanished(live, removed)
+
+
+@jit
+def forget_basket(live: Live, user: int, position: int) -> tuple[int, Int32s]:
+    """Remove the basket at a position; returns how many items it held, too."""
+    removed = history.basket_items(live.histories, user, position)
+    marks.drop_from(live.marks, user, position)
+    size = len(removed)
+    history.remove(live.histories, user, position)
+    return size, _vanished(live, removed)
+
+
+@jit
+def forget_item(live: Live, user: int, first: int, end: int, item: int) -> tuple[int, Int64s, Int32s]:
+    """Remove an item from the baskets at positions `first` to `end`.
+
+    Returns how many held it, and the records of the baskets that it was the last item of, now gone.
+    """
+    removed, oldest, gone = history.remove_item(live.histories, user, first, end, item)
+    if removed > 0:
+        marks.drop_from(live.marks, user, oldest)
+    return removed, gone, _vanished(live, np.array([item], np.int32))
+
+
+@jit
+def forget_user(live: Live, user: int) -> tuple[Int64s, Int32s]:
+    """Remove all baskets of a user; returns their records and the items that vanished (some more than once)."""
+    baskets, removed = history.read(live.histories, user, NONE, history.count(live.histories, user))
+    marks.drop_from(live.marks, user, NONE)
+    history.clear(live.histories, user)
+    return baskets, _vanished(live, removed)
+
+
+@jit
+def _vanished(live: Live, items: Int32s) -> Int32s:
+    count = 0
+    for i in range(len(items)):
+        if live.histories.popularity[items[i]] == 0:
+            items[count] = items[i]
+            count += 1
+    return items[:count]
+
+
+@jit
+def load(
+    live: Live,
+    users: Int64s,
+    basket_ends: Int64s,
+    item_ends: Int64s,
+    baskets: Int64s,
+    items: Int32s,
+) -> None:
+    """Give new users their histories: records in order, user after user, ending where the `_ends` say."""
+    make_room(live.histories.baskets, len(baskets))
+    make_room(live.histories.items, len(items))
+    _reserve_index(live.index, users, item_ends, items)
+    basket, item = NONE, NONE
+    for i in range(len(users)):
+        history.load(live.histories, users[i], baskets[basket : basket_ends[i]], items[item : item_ends[i]])
+        refresh(live, users[i])
+        basket, item = basket_ends[i], item_ends[i]
+    gather_crowd(live.index)
+
+
+@jit
+def _reserve_index(index: Index, users: Int64s, item_ends: Int64s, items: Int32s) -> None:
+    """Reserve, for each item, as many places as new users have it: no row moves while they are added."""
+    having = np.zeros(len(index.users.rows), np.int64)
+    newest = np.full(len(index.users.rows), -1, np.int32)
+    distinct = np.zeros(len(users), np.int64)
+    first = 0
+    for i in range(len(users)):
+        for place in range(first, item_ends[i]):
+            item = items[place]
+            if newest[item] != i:
+                newest[item] = i
+                having[item] += 1
+                distinct[i] += 1
+        first = item_ends[i]
+    make_room(index.users, having.sum())
+    for item in range(len(having)):
+        if having[item] > 0:
+            reserve(index.users, item, index.users.rows[item, LENGTH] + having[item])
+    make_room(index.vectors, distinct.sum())
+    for i in range(len(users)):
+        reserve(index.vectors, users[i], distinct[i])
+
+
+@jit
+def vector(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> tuple[Int32s, Floats]:
+    """A user's items and their weights before rounding, folded from the start: no mark is read or set."""
+    baskets, items = history.read(histories, user, NONE, history.count(histories, user))
+    widen(space, len(histories.popularity))
+    count, groups = replay(baskets, items.reshape(-1, 1), rule, space)
+    codes, values = weights(space, count, groups, rule.group_decay)
+    clean(space, count)
+    return codes, values
+
+
+@jit
+def query(baskets: Int64s, items: Int32s, space: FoldSpace, rule: Rule) -> Int32s:
+    """The vector of a history that is not stored, as the index would hold it: records of item and weight."""
+    widen(space, items.max() + 1)
+    count, groups = replay(baskets, items.reshape(-1, 1), rule, space)
+    codes, values = weights(space, count, groups, rule.group_decay)
+    clean(space, count)
+    records = np.empty((count, 2), np.int32)
+    kept = 0
+    for i in range(count):
+        records[kept, ITEM] = codes[i]
+        records[kept, WEIGHT] = fixed_point(values[i])
+        kept += records[kept, WEIGHT] != 0
+    return records[:kept]
+
+
+@jit
+def open_groups(baskets: Int64s, group_size: int) -> None:
+    """Flag the baskets that open a group when groups of m are filled from the oldest basket on."""
+    for i in range(0, len(baskets), group_size):
+        baskets[i, FLAGS] |= OPENS
+
+
+@jit
+def popularity(histories: Histories, items: Int32s) -> Int64s:
+    """In how many baskets each of these items is."""
+    return histories.popularity[items]
+
+
+@jit
+def item_counts(histories: Histories, index: Index, item: int) -> tuple[int, int]:
+    """In how many baskets an item is, and in how many vectors."""
+    return histories.popularity[item], index.users.rows[item, LENGTH]
+
+
+@jit
+def entries(index: Index, user: int) -> tuple[Int32s, Int32s, int]:
+    """A user's vector, the same as listed under its items (0 where it is not), and the squared norm."""
+    vector = vector_of(index, user)
+    listed = np.zeros((len(vector), 2), np.int32)
+    for i in range(len(vector)):
+        item = vector[i, ITEM]
+        place = index.users.rows[item, START] + vector[i, PLACE]
+        listed[i, ITEM] = item
+        if index.users.data[place, USER] == user:
+            listed[i, WEIGHT] = index.users.data[place, WEIGHT]
+    return vector[:, : WEIGHT + 1].copy(), listed, index.norm[user]

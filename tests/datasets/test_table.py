@@ -1,0 +1,224 @@
+"""Any table, with mapped columns."""
+
+import gzip
+from datetime import date, datetime
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from unbasket.datasets import Dataset, DatasetError, read_table
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows(dataset: Dataset) -> list[tuple[object, ...]]:
+    return dataset.history.rows()
+
+
+def test_csv_with_mapped_columns(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "when,who,receipt,what\n20,anna,b,milk\n10,anna,a,tea\n10,anna,a,rum\n")
+    shop = read_table(file, user="who", basket="receipt", item="what", time="when")
+    assert shop.name == "shop"
+    assert shop.history.columns == ["user", "basket", "item", "time"]
+    assert rows(shop) == [("anna", "a", "tea", 10), ("anna", "a", "rum", 10), ("anna", "b", "milk", 20)]
+    assert shop.future is None
+    assert shop.skipped == 0
+
+
+def test_without_time_baskets_are_in_the_order_of_the_file(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item\n1,9,5\n2,7,5\n1,3,6\n1,9,7\n")
+    assert rows(read_table(file)) == [(1, 9, 5, 1), (1, 9, 7, 1), (1, 3, 6, 2), (2, 7, 5, 1)]
+
+
+def test_repeats_become_a_quantity(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item\n1,1,5\n1,1,5\n1,1,6\n")
+    assert read_table(file).history.select("item", "quantity").rows() == [(5, 2), (6, 1)]
+
+
+def test_a_basket_has_one_time_its_earliest(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item,time\n1,1,5,30\n1,1,6,20\n1,2,5,25\n")
+    assert rows(read_table(file, time="time")) == [(1, 1, 5, 20), (1, 1, 6, 20), (1, 2, 5, 25)]
+
+
+def test_leading_zeros_are_kept(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item\n007,1,5\n7,1,6\n")
+    assert rows(read_table(file)) == [("007", 1, 5, 1), ("7", 1, 6, 1)]
+
+
+def test_integers_beyond_64_bits_stay_text(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item\n9223372036854775808,1,5\n")
+    assert rows(read_table(file)) == [("9223372036854775808", 1, 5, 1)]
+
+
+def test_separator_byte_order_mark_quotes_and_gzip(tmp_path: Path) -> None:
+    file = tmp_path / "shop.csv.gz"
+    with gzip.open(file, "wt", encoding="utf-8-sig") as stream:
+        stream.write('user;basket;item\n1;1;"milk; whole"\n')
+    assert rows(read_table(file, separator=";")) == [(1, 1, "milk; whole", 1)]
+
+
+def test_blank_lines_are_no_rows(tmp_path: Path) -> None:
+    shop = read_table(write(tmp_path / "shop.csv", "user,basket,item\n1,1,5\n\n1,2,6\n\n"))
+    assert rows(shop) == [(1, 1, 5, 1), (1, 2, 6, 2)]
+    assert shop.skipped == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("1700000000", 1700000000),
+        ("-5", -5),
+        ("2023-11-14", 1699920000),
+        ("2023-11-14 22:13", 1699999980),
+        ("2023-11-14 22:13:20", 1700000000),
+        ("2023-11-14T22:13:20.75", 1700000000),
+        ("2023-11-14T22:13:20Z", 1700000000),
+        ("2023-11-14T23:13:20+01:00", 1700000000),
+    ],
+)
+def test_times_in_text(tmp_path: Path, text: str, seconds: int) -> None:
+    file = write(tmp_path / "shop.csv", f"user,basket,item,time\n1,1,5,{text}\n")
+    assert read_table(file, time="time").history["time"].to_list() == [seconds]
+
+
+def test_times_in_a_format_of_the_shop(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item,time\n1,1,5,14.11.2023 22:13\n")
+    shop = read_table(file, time="time", time_format="%d.%m.%Y %H:%M")
+    assert shop.history["time"].to_list() == [1699999980]
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [(7, 7), (date(2023, 11, 14), 1699920000), (datetime(2023, 11, 14, 22, 13), 1699999980)],
+)
+def test_parquet_keeps_text_and_integers_apart(tmp_path: Path, time: object, seconds: int) -> None:
+    file = tmp_path / "shop.parquet"
+    pl.DataFrame({"u": ["01"], "b": [3], "i": ["7"], "t": [time]}).write_parquet(file)
+    shop = read_table(file, user="u", basket="b", item="i", time="t")
+    assert rows(shop) == [("01", 3, "7", seconds)]
+
+
+def test_the_day_may_be_the_basket(tmp_path: Path) -> None:
+    file = tmp_path / "shop.parquet"
+    pl.DataFrame({"user": [1], "day": [date(2023, 11, 14)], "item": [2]}).write_parquet(file)
+    assert rows(read_table(file, basket="day", time="day")) == [(1, "2023-11-14", 2, 1699920000)]
+
+
+def test_ndjson_with_lists_of_items(tmp_path: Path) -> None:
+    file = write(
+        tmp_path / "events.ndjson",
+        '{"user": "a", "basket": 1, "items": ["x", "y"], "time": 5}\n\n'
+        '{"user": "a", "basket": 2, "items": ["y"], "time": 4}\n',
+    )
+    shop = read_table(file, item="items", time="time")
+    assert rows(shop) == [("a", 2, "y", 4), ("a", 1, "x", 5), ("a", 1, "y", 5)]
+
+
+def test_an_empty_item_in_a_list_is_named_or_skipped(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.ndjson", '{"user": 1, "basket": 1, "item": ["x", "", "y"]}\n')
+    with pytest.raises(DatasetError, match=r"line 1: no usable item in .*'item': ''"):
+        read_table(file)
+    shop = read_table(file, skip_bad=True)
+    assert (rows(shop), shop.skipped) == ([(1, 1, "x", 1), (1, 1, "y", 1)], 1)
+
+
+def test_a_missing_column_is_named_with_those_found(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,order,item\n1,1,5\n")
+    with pytest.raises(DatasetError, match=r"shop\.csv: no column basket\. Columns found: user, order, item"):
+        read_table(file)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (",1,5,1", r"line 4: no usable user in .*'user': None"),
+        ("1,,5,1", r"line 4: no usable basket"),
+        ('1,1,"",1', r"line 4: no usable item in .*'item': ''"),
+        ("1", r"line 4: no usable basket and item and time"),
+        ("1,1,5,soon", r"line 4: no usable time in .*'time': 'soon'"),
+        ("1,1,5,2023-11-14", r"line 4: no usable time in .*'time': '2023-11-14'"),
+    ],
+)
+def test_a_bad_line_is_named_or_skipped_and_counted(tmp_path: Path, line: str, complaint: str) -> None:
+    # the quoted line break moves the bad record from line 3 to line 4
+    file = write(tmp_path / "shop.csv", f'user,basket,item,time\n1,1,"a\nb",1\n{line}\n1,2,6,2\n')
+    with pytest.raises(DatasetError, match=complaint):
+        read_table(file, time="time")
+    shop = read_table(file, time="time", skip_bad=True)
+    assert shop.skipped == 1
+    assert rows(shop) == [(1, 1, "a\nb", 1), (1, 2, "6", 2)]
+
+
+def test_a_line_with_too_many_fields_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.csv", "user,basket,item,price\n1,1,5,9\n1,2,milk, whole,9\n")
+    with pytest.raises(DatasetError, match=r"shop\.csv: line 3 has 5 fields, the header has 4"):
+        read_table(file)
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "shop.csv"
+    file.write_bytes(b"user,basket,item\n1,1,5\n1,2,caf\xe9\n")
+    with pytest.raises(DatasetError, match="line 3 is not UTF-8"):
+        read_table(file)
+
+
+def test_a_line_that_is_not_json_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.ndjson", '{"user": 1, "basket": 1, "item": 1}\n\n{"user": 1, \n')
+    with pytest.raises(DatasetError, match="line 3 is not a JSON object"):
+        read_table(file)
+
+
+def test_a_bad_ndjson_row_is_named(tmp_path: Path) -> None:
+    file = write(tmp_path / "shop.jsonl", '{"user": 1, "basket": 1, "item": 1}\n\n{"user": 1, "basket": 2}\n')
+    with pytest.raises(DatasetError, match=r"line 3: no usable item in .*'basket': 2"):
+        read_table(file)
+
+
+def test_a_bad_parquet_row_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "shop.parquet"
+    pl.DataFrame({"user": [1, None], "basket": [1, 2], "item": [1, 2]}).write_parquet(file)
+    with pytest.raises(DatasetError, match="row 2: no usable user"):
+        read_table(file)
+
+
+@pytest.mark.parametrize("column", ["user", "basket", "item", "time"])
+def test_a_column_of_fractions_is_refused(tmp_path: Path, column: str) -> None:
+    file = tmp_path / "shop.parquet"
+    frame = pl.DataFrame({"user": [1], "basket": [1], "item": [1], "time": [1]})
+    frame.with_columns(pl.col(column).cast(pl.Float64)).write_parquet(file)
+    with pytest.raises(DatasetError, match=f"column {column} holds Float64"):
+        read_table(file, time="time")
+
+
+@pytest.mark.parametrize("name", ["shop.csv", "shop.ndjson"])
+def test_an_empty_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DatasetError, match="the file is empty"):
+        read_table(write(tmp_path / name, ""))
+
+
+def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"shop\.parquet: .*parquet"):
+        read_table(write(tmp_path / "shop.parquet", "user,basket,item\n"))
+
+
+def test_an_absent_or_unknown_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"absent\.csv: no such file"):
+        read_table(tmp_path / "absent.csv")
+    with pytest.raises(DatasetError, match=r"Known endings: \.csv"):
+        read_table(write(tmp_path / "shop.xlsx", "x"))
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "ndjson"])
+def test_progress_counts_rows_to_the_end(tmp_path: Path, ending: str) -> None:
+    frame = pl.DataFrame({"user": [1] * 500, "basket": range(500), "item": [1] * 500})
+    file = tmp_path / f"shop.{ending}"
+    getattr(frame, f"write_{ending}")(file)
+    calls: list[tuple[int, int | None]] = []
+    read_table(file, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1][0] == 500
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert all(total is not None and 400 < total < 600 for _, total in calls)
