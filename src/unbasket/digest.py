@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.ids import Id
+from unbasket.ids import FREE, Id
 from unbasket.memory import Memory
 from unbasket.params import Params
 
@@ -59,7 +59,7 @@ class Digest:
         for owner in self._stale:
             user = names[owner]
             old = self._hashes[owner].tobytes()
-            new = bytes(_SIZE) if user is None else self._user_hash(user, encoded)
+            new = bytes(_SIZE) if user == FREE else self._user_hash(user, encoded)
             self._sum = (self._sum - _number(old) + _number(new)) % 2 ** (8 * _SIZE)
             self._hashes[owner] = np.frombuffer(new, np.uint8)
         self._stale.clear()
@@ -72,9 +72,7 @@ class Digest:
             items = []
             for code in record.items:
                 if code not in encoded:
-                    name = self._memory.items.names[code]
-                    assert name is not None
-                    encoded[code] = _encoded(name)
+                    encoded[code] = _encoded(self._memory.items.names[code])
                 items.append(encoded[code])
             items.sort()
             parts += (b"g;" if record.opens else b"b;", _encoded(record.basket), _encoded(record.time))

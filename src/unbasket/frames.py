@@ -8,7 +8,7 @@ import polars as pl
 from unbasket.errors import InvalidFrameError
 from unbasket.ids import Id
 from unbasket.kernels.arrange import arrange
-from unbasket.kernels.jit import Int64s
+from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model.history import UNTIMED
 from unbasket.neighbors.index import MAX_BASKET
 from unbasket.orders import Orders
@@ -31,14 +31,14 @@ def read_orders(
     item_codes, items = _codes(table[item])
     times = _times(table[time]) if time else np.zeros(0, np.int64)
     conflict, owners, codes, rows, sizes, purchases = arrange(
-        user_codes.astype(np.int32),
+        user_codes.astype(np.uint32),
         basket_codes,
-        item_codes.astype(np.int32),
+        item_codes.astype(np.uint32),
         times,
         len(users),
         len(items),
     )
-    if conflict >= 0:
+    if time and conflict >= 0:
         raise InvalidFrameError(
             f"basket {table[basket][conflict]!r} of user {table[user][conflict]!r} has more than one {time}, "
             f"such as {table[time][conflict]!r} in row {conflict}; give all rows of a basket the same one"
@@ -78,7 +78,8 @@ def _table(frame: Any, names: list[str]) -> pl.DataFrame:
         )
     if pandas:
         return pl.DataFrame([_series(name, frame[name].to_numpy()) for name in names])
-    return frame.select(names)
+    selected: pl.DataFrame = frame.select(names)
+    return selected
 
 
 def _series(name: str, values: Any) -> pl.Series:
@@ -150,12 +151,12 @@ def _times(column: pl.Series) -> Int64s:
     return times
 
 
-def _opens(owners: Int64s, groups: Int64s | None, group_size: int) -> Int64s:
+def _opens(owners: Codes, groups: Int64s | None, group_size: int) -> Int64s:
     """Which baskets open a group: the first of a user, and those where the group changes."""
     new_user = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
     if groups is not None:
         new_group = np.append(True, groups[1:] != groups[:-1])[: len(owners)]
-        return (new_user | new_group).astype(np.int64)
+        return np.asarray(new_user | new_group, np.int64)
     numbers = np.arange(len(owners))
     first = np.maximum.accumulate(np.where(new_user, numbers, 0))
-    return ((numbers - first) % group_size == 0).astype(np.int64)
+    return np.asarray((numbers - first) % group_size == 0, np.int64)

@@ -16,6 +16,8 @@ from unbasket.errors import InvalidIdError
 
 Id = str | int
 
+FREE = ""  # the name of a code that is not in use; no id is empty
+
 _GAP = 2**32
 _LIMIT = 2**62
 
@@ -57,7 +59,7 @@ class Ids:
 
     def __init__(self) -> None:
         self.codes: dict[Id, int] = {}
-        self.names: list[Id | None] = []
+        self.names: list[Id] = []
         self.labels: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._free: list[int] = []
         self._ints: SortedList[int] = SortedList()
@@ -96,7 +98,7 @@ class Ids:
     def remove(self, name: Id) -> None:
         """Drop an id and free its code."""
         code = self.codes.pop(name)
-        self.names[code] = None
+        self.names[code] = FREE
         self.labels[code] = 0
         self._free.append(code)
         self._sorted_of(name).remove(name)
@@ -120,14 +122,10 @@ class Ids:
 
     def _label(self, name: Id, code: int) -> None:
         below, above = self._label_below(name), self._label_above(name)
-        if below is None and above is None:
-            label = 0
-        elif below is None:
-            label = above - _GAP
-        elif above is None:
-            label = below + _GAP
+        if below is None:
+            label = 0 if above is None else above - _GAP
         else:
-            label = (below + above) // 2
+            label = below + _GAP if above is None else (below + above) // 2
         if label == below or abs(label) > _LIMIT:
             self._label_all()
         else:
@@ -158,7 +156,7 @@ class Texts:
 
     def __init__(self) -> None:
         self.codes: dict[str, int] = {}
-        self.names: list[str | None] = []
+        self.names: list[str] = []
         self._uses: list[int] = []
         self._free: list[int] = []
 
@@ -181,8 +179,6 @@ class Texts:
         """One use less; with the last one the text goes."""
         self._uses[code] -= 1
         if self._uses[code] == 0:
-            text = self.names[code]
-            assert text is not None
-            del self.codes[text]
-            self.names[code] = None
+            del self.codes[self.names[code]]
+            self.names[code] = FREE
             self._free.append(code)

@@ -11,7 +11,7 @@ import numpy as np
 
 from unbasket import update
 from unbasket.ids import Id, Ids, Texts, sort_key
-from unbasket.kernels.jit import Int32s, Int64s
+from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model import history
 from unbasket.model.fold import new_rule
 from unbasket.model.history import FLAGS, KEY, OPENS, SIZE, TEXT, TIME, UNTIMED, new_histories
@@ -150,7 +150,7 @@ class Memory:
         if not orders.users:
             return
         owners = np.array(self.users.add_all(orders.users), np.int64)
-        codes = np.array(self.items.add_all(orders.items), np.int32)
+        codes = np.array(self.items.add_all(orders.items), np.uint32)
         self._admit()
         basket_ends, item_ends = orders.ends_by_user()
         update.load(
@@ -182,13 +182,13 @@ class Memory:
         place = {code: position for position, code in enumerate(codes)}
         return Orders(
             users=users,
-            items=[self.items.names[code] for code in codes],  # type: ignore[misc]
-            owners=np.repeat(np.arange(len(users), dtype=np.int32), [len(history) for history in records]),
+            items=[self.items.names[code] for code in codes],
+            owners=np.repeat(np.arange(len(users), dtype=np.uint32), [len(history) for history in records]),
             baskets=[record.basket for record in baskets],
             times=np.array([UNTIMED if r.time is None else r.time for r in baskets], np.int64),
             sizes=np.array([len(record.items) for record in baskets], np.int64),
             opens=np.array([record.opens for record in baskets], np.int64),
-            purchases=np.array([place[code] for r in baskets for code in r.items], np.int32),
+            purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
         )
 
     @contextmanager
@@ -210,7 +210,7 @@ class Memory:
             Basket(
                 record.basket,
                 record.time,
-                tuple(sorted((names[code] for code in record.items), key=sort_key)),  # type: ignore[arg-type]
+                tuple(sorted((names[code] for code in record.items), key=sort_key)),
             )
             for record in self.records(user)
         ]
@@ -237,11 +237,7 @@ class Memory:
         return records
 
     def _basket_id(self, key: int, flags: int) -> Id:
-        if flags & TEXT:
-            name = self.texts.names[key]
-            assert name is not None
-            return name
-        return key
+        return self.texts.names[key] if flags & TEXT else key
 
     def _key(self, basket: Id) -> tuple[int, int]:
         """How a basket id is stored; a text that no basket bears gets a key that none has."""
@@ -260,14 +256,14 @@ class Memory:
             self._long[owner] = {record.basket for record in self._records(owner, 0, count)}
         return self._long[owner]
 
-    def _item_codes(self, items: list[Id]) -> Int32s:
+    def _item_codes(self, items: list[Id]) -> Codes:
         """The codes of items; new ones are added. Makes room for all codes given out so far."""
         codes, get = [], self.items.codes.get
         for item in items:
             code = get(item)
             codes.append(self.items.add(item) if code is None else code)
         self._admit()
-        return np.array(codes, np.int32)
+        return np.array(codes, np.uint32)
 
     def _admit(self) -> None:
         users, items = len(self.users.names), len(self.items.names)
@@ -275,11 +271,9 @@ class Memory:
             self._room = (users + users // 4, items + items // 4)
             update.admit(self._live, *self._room)
 
-    def _drop_items(self, codes: Int32s) -> None:
+    def _drop_items(self, codes: Codes) -> None:
         for code in set(codes.tolist()):
-            name = self.items.names[code]
-            assert name is not None
-            self.items.remove(name)
+            self.items.remove(self.items.names[code])
 
     def _drop_baskets(self, owner: int, records: Int64s) -> None:
         for key, _, _, flags in records.tolist():

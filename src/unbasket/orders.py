@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbasket.ids import Id
-from unbasket.kernels.jit import Int32s, Int64s
+from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model.history import UNTIMED
 from unbasket.results import Basket
 
@@ -20,12 +20,12 @@ class Orders(NamedTuple):
 
     users: list[Id]
     items: list[Id]
-    owners: Int32s
+    owners: Codes
     baskets: list[Id]
     times: Int64s
     sizes: Int64s
     opens: Int64s
-    purchases: Int32s
+    purchases: Codes
 
     def ends_by_user(self) -> tuple[Int64s, Int64s]:
         """Where each user's baskets end, and his purchases."""
@@ -46,15 +46,14 @@ class Orders(NamedTuple):
     def select(self, positions: Int64s) -> "Orders":
         """The orders of the users at these positions only, with only their items."""
         kept = np.isin(self.owners, positions)
-        purchases = self.purchases[np.repeat(kept, self.sizes)]
-        items, purchases = np.unique(purchases, return_inverse=True)
+        items, purchases = np.unique(self.purchases[np.repeat(kept, self.sizes)], return_inverse=True)
         return Orders(
             users=[self.users[position] for position in positions],
             items=[self.items[code] for code in items],
-            owners=np.searchsorted(positions, self.owners[kept]).astype(np.int32),
+            owners=np.searchsorted(positions, self.owners[kept]).astype(np.uint32),
             baskets=[self.baskets[i] for i in np.flatnonzero(kept)],
             times=self.times[kept],
             sizes=self.sizes[kept],
             opens=self.opens[kept],
-            purchases=purchases.astype(np.int32),
+            purchases=purchases.astype(np.uint32),
         )

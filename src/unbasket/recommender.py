@@ -16,13 +16,13 @@ from unbasket.digest import Digest
 from unbasket.errors import InvalidBasketError, InvalidRequestError, UnknownUserError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
-from unbasket.kernels.jit import Int32s
+from unbasket.kernels.jit import Codes
 from unbasket.locks import ReadWriteLock
 from unbasket.memory import Memory
 from unbasket.model.history import SIZE, UNTIMED
 from unbasket.model.space import FoldSpace, new_fold_space
 from unbasket.neighbors import search
-from unbasket.neighbors.index import MAX_BASKET, ONE
+from unbasket.neighbors.index import MAX_BASKET, ONE, vector_of
 from unbasket.neighbors.search import SearchSpace, new_search_space
 from unbasket.params import Params
 from unbasket.results import (
@@ -157,7 +157,7 @@ class Recommender:
             banned = self._codes_of(exclude)
             if only_new:
                 banned += [code for record in memory.records(user) for code in record.items]
-            query = search.vector_of(memory.index, owner)
+            query = vector_of(memory.index, owner)
             return self._recommendations(query, owner, n, banned, space)
 
     def recommend_many(
@@ -190,7 +190,7 @@ class Recommender:
             n = min(n, len(memory.items))
             if n == 0:
                 return {user: [] for user in users}
-            items, scores = np.zeros((len(users), n), np.int32), np.zeros((len(users), n))
+            items, scores = np.zeros((len(users), n), np.uint32), np.zeros((len(users), n))
             counts = np.zeros(len(users), np.int64)
             search.recommend_all(
                 memory.index,
@@ -241,27 +241,27 @@ class Recommender:
         records[:, SIZE] = [len(basket) for basket in history]
         if self.params.grouping == "varying":
             update.open_groups(records, self.params.group_size)
-        codes = np.array([memory.items.codes[item] for basket in history for item in basket], np.int32)
+        codes = np.array([memory.items.codes[item] for basket in history for item in basket], np.uint32)
         owner = -1 if user is None else memory.users.codes.get(checked(user, "user"), -1)
         with self._borrowed_spaces() as (space, fold_space):
             query = update.query(records, codes, fold_space, memory.rule)
             return self._recommendations(query, owner, n, self._codes_of(exclude), space)
 
     def _recommendations(
-        self, query: Int32s, owner: int, n: int, banned: list[int], space: SearchSpace
+        self, query: Codes, owner: int, n: int, banned: list[int], space: SearchSpace
     ) -> list[Recommendation]:
         memory = self._memory
         n = min(n, len(memory.items))
         if n == 0:
             return []
-        items, scores = np.zeros(n, np.int32), np.zeros(n)
+        items, scores = np.zeros(n, np.uint32), np.zeros(n)
         count = search.recommend(
             memory.index,
             query,
             owner,
             self.params.neighbors,
             self.params.alpha,
-            np.array(banned, np.int32),
+            np.array(banned, np.uint32),
             memory.users.labels,
             memory.items.labels,
             space,
@@ -272,10 +272,7 @@ class Recommender:
 
     def _named(self, items: Any, scores: Any) -> list[Recommendation]:
         names = self._memory.items.names
-        return [
-            Recommendation(names[code], score)  # type: ignore[arg-type]
-            for code, score in zip(items.tolist(), scores.tolist(), strict=True)
-        ]
+        return [Recommendation(names[code], score) for code, score in zip(items.tolist(), scores.tolist(), strict=True)]
 
     # Looking inside ---------------------------------------------------------------------------------------------
 
@@ -285,7 +282,7 @@ class Recommender:
         with self._lock.reading:
             names = self._memory.items.sorted()
             codes = [self._memory.items.codes[name] for name in names]
-            counts = update.popularity(self._memory.histories, np.array(codes, np.int32))
+            counts = update.popularity(self._memory.histories, np.array(codes, np.uint32))
         best = np.argsort(-counts, kind="stable")[:n]
         return [ItemCount(names[i], int(counts[i])) for i in best]
 
@@ -295,18 +292,18 @@ class Recommender:
             codes, values = update.vector(self._memory.histories, space, self._memory.rule, self._owner(user))
             names = [self._memory.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
-        return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))  # type: ignore[arg-type]
+        return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
 
     def similar_users(self, user: Id, n: int = 10) -> list[Neighbor]:
         """The n nearest other users and their Euclidean distances; equal distances in the order of user ids."""
         n = _checked_count(n)
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
-            query = search.vector_of(memory.index, owner)
+            query = vector_of(memory.index, owner)
             codes, squares = search.neighbors(memory.index, query, owner, n, memory.users.labels, space)
             labels = memory.users.labels[codes]
             return [
-                Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)  # type: ignore[arg-type]
+                Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)
                 for i in np.lexsort((labels, squares))
             ]
 
@@ -360,7 +357,7 @@ class Recommender:
             opens = [record.opens for record in self._memory.records(user)]
         size = self.params.group_size
         starts = range(0, len(opens), size) if self.params.grouping == "fixed" else np.flatnonzero(opens)
-        return np.diff([*starts, len(opens)]).tolist()
+        return [int(size) for size in np.diff([*starts, len(opens)])]
 
     def users(self) -> list[Id]:
         """All users, in the order of their ids."""

@@ -32,7 +32,7 @@ class ItemCount(NamedTuple):
     """An item and the number of remembered baskets that hold it."""
 
     item: Id
-    count: int
+    count: int  # type: ignore[assignment]  # it hides tuple.count, which nobody needs here
 
 
 class BasketShare(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Floats, Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct, jit, new, whole
 from unbasket.kernels.pool import LENGTH, NONE, START, make_room, reserve
 from unbasket.model import history, marks
 from unbasket.model.fold import RULE, Rule, fold, replay, weights
@@ -17,12 +17,11 @@ from unbasket.model.history import FLAGS, HISTORIES, OPENS, Histories
 from unbasket.model.marks import MARKS, Marks, new_marks
 from unbasket.model.space import FOLD_SPACE, FoldSpace, clean, new_fold_space, widen
 from unbasket.neighbors import index as indexes
+from unbasket.neighbors.crowd import ITEM, WEIGHT
 from unbasket.neighbors.index import (
     INDEX,
-    ITEM,
     PLACE,
     USER,
-    WEIGHT,
     Index,
     fixed_point,
     gather_crowd,
@@ -32,7 +31,7 @@ from unbasket.neighbors.index import (
 
 
 @structref.register
-class LiveType(types.StructRef):  # type: ignore[misc]
+class LiveType(types.StructRef):
     """Numba's side of `Live`."""
 
 
@@ -52,7 +51,7 @@ LIVE = compiled_struct(LiveType, Live, histories=HISTORIES, marks=MARKS, index=I
 @jit
 def new_live(histories: Histories, index: Index, rule: Rule) -> Live:
     """The path of events into these histories and this index."""
-    live = structref.new(LIVE)
+    live = new(LIVE)
     live.histories = histories
     live.marks = new_marks()
     live.index = index
@@ -86,7 +85,7 @@ def locate(histories: Histories, user: int, key: int, text: int, time: int, sear
 
 
 @jit
-def learn(live: Live, user: int, position: int, key: int, text: int, time: int, items: Int32s) -> None:
+def learn(live: Live, user: int, position: int, key: int, text: int, time: int, items: Codes) -> None:
     """Insert a basket at a position."""
     marks.drop_from(live.marks, user, position)
     group_size = live.rule.group_size if live.rule.varying else 0
@@ -94,7 +93,7 @@ def learn(live: Live, user: int, position: int, key: int, text: int, time: int, 
 
 
 @jit
-def edit(live: Live, user: int, position: int, items: Int32s) -> Int32s:
+def edit(live: Live, user: int, position: int, items: Codes) -> Codes:
     """Give the basket at a position other items."""
     removed = history.basket_items(live.histories, user, position)
     marks.drop_from(live.marks, user, position)
@@ -103,7 +102,7 @@ def edit(live: Live, user: int, position: int, items: Int32s) -> Int32s:
 
 
 @jit
-def forget_basket(live: Live, user: int, position: int) -> tuple[int, Int32s]:
+def forget_basket(live: Live, user: int, position: int) -> tuple[int, Codes]:
     """Remove the basket at a position; returns how many items it held, too."""
     removed = history.basket_items(live.histories, user, position)
     marks.drop_from(live.marks, user, position)
@@ -113,7 +112,7 @@ def forget_basket(live: Live, user: int, position: int) -> tuple[int, Int32s]:
 
 
 @jit
-def forget_item(live: Live, user: int, first: int, end: int, item: int) -> tuple[int, Int64s, Int32s]:
+def forget_item(live: Live, user: int, first: int, end: int, item: int) -> tuple[int, Int64s, Codes]:
     """Remove an item from the baskets at positions `first` to `end`.
 
     Returns how many held it, and the records of the baskets that it was the last item of, now gone.
@@ -121,11 +120,11 @@ def forget_item(live: Live, user: int, first: int, end: int, item: int) -> tuple
     removed, oldest, gone = history.remove_item(live.histories, user, first, end, item)
     if removed > 0:
         marks.drop_from(live.marks, user, oldest)
-    return removed, gone, _vanished(live, np.array([item], np.int32))
+    return removed, gone, _vanished(live, np.array([item], np.uint32))
 
 
 @jit
-def forget_user(live: Live, user: int) -> tuple[Int64s, Int32s]:
+def forget_user(live: Live, user: int) -> tuple[Int64s, Codes]:
     """Remove all baskets of a user; returns their records and the items that vanished (some more than once)."""
     baskets, removed = history.read(live.histories, user, NONE, history.count(live.histories, user))
     marks.drop_from(live.marks, user, NONE)
@@ -134,7 +133,7 @@ def forget_user(live: Live, user: int) -> tuple[Int64s, Int32s]:
 
 
 @jit
-def _vanished(live: Live, items: Int32s) -> Int32s:
+def _vanished(live: Live, items: Codes) -> Codes:
     count = 0
     for i in range(len(items)):
         if live.histories.popularity[items[i]] == 0:
@@ -150,7 +149,7 @@ def load(
     basket_ends: Int64s,
     item_ends: Int64s,
     baskets: Int64s,
-    items: Int32s,
+    items: Codes,
 ) -> None:
     """Give new users their histories: records in order, user after user, ending where the `_ends` say."""
     make_room(live.histories.baskets, len(baskets))
@@ -165,10 +164,10 @@ def load(
 
 
 @jit
-def _reserve_index(index: Index, users: Int64s, item_ends: Int64s, items: Int32s) -> None:
+def _reserve_index(index: Index, users: Int64s, item_ends: Int64s, items: Codes) -> None:
     """Reserve, for each item, as many places as new users have it: no row moves while they are added."""
     having = np.zeros(len(index.users.rows), np.int64)
-    newest = np.full(len(index.users.rows), -1, np.int32)
+    newest = np.full(len(index.users.rows), -1, np.int64)
     distinct = np.zeros(len(users), np.int64)
     first = 0
     for i in range(len(users)):
@@ -189,7 +188,7 @@ def _reserve_index(index: Index, users: Int64s, item_ends: Int64s, items: Int32s
 
 
 @jit
-def vector(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> tuple[Int32s, Floats]:
+def vector(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> tuple[Codes, Floats]:
     """A user's items and their weights before rounding, folded from the start: no mark is read or set."""
     baskets, items = history.read(histories, user, NONE, history.count(histories, user))
     widen(space, len(histories.popularity))
@@ -200,13 +199,13 @@ def vector(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> tup
 
 
 @jit
-def query(baskets: Int64s, items: Int32s, space: FoldSpace, rule: Rule) -> Int32s:
+def query(baskets: Int64s, items: Codes, space: FoldSpace, rule: Rule) -> Codes:
     """The vector of a history that is not stored, as the index would hold it: records of item and weight."""
-    widen(space, items.max() + 1)
+    widen(space, whole(items.max()) + 1)
     count, groups = replay(baskets, items.reshape(-1, 1), rule, space)
     codes, values = weights(space, count, groups, rule.group_decay)
     clean(space, count)
-    records = np.empty((count, 2), np.int32)
+    records = np.empty((count, 2), np.uint32)
     kept = 0
     for i in range(count):
         records[kept, ITEM] = codes[i]
@@ -223,7 +222,7 @@ def open_groups(baskets: Int64s, group_size: int) -> None:
 
 
 @jit
-def popularity(histories: Histories, items: Int32s) -> Int64s:
+def popularity(histories: Histories, items: Codes) -> Int64s:
     """In how many baskets each of these items is."""
     return histories.popularity[items]
 
@@ -235,10 +234,10 @@ def item_counts(histories: Histories, index: Index, item: int) -> tuple[int, int
 
 
 @jit
-def entries(index: Index, user: int) -> tuple[Int32s, Int32s, int]:
+def entries(index: Index, user: int) -> tuple[Codes, Codes, int]:
     """A user's vector, the same as listed under its items (0 where it is not), and the squared norm."""
     vector = vector_of(index, user)
-    listed = np.zeros((len(vector), 2), np.int32)
+    listed = np.zeros((len(vector), 2), np.uint32)
     for i in range(len(vector)):
         item = vector[i, ITEM]
         place = index.users.rows[item, START] + vector[i, PLACE]

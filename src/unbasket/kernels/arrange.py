@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from unbasket.kernels.jit import Int32s, Int64s, jit
+from unbasket.kernels.jit import Codes, Int64s, jit
 
 
 @jit
-def rows_by_user(user: Int32s, users: int) -> tuple[Int64s, Int64s]:
+def rows_by_user(user: Codes, users: int) -> tuple[Int64s, Int64s]:
     """The rows of each user, in the order they came (a counting sort), and where each user's rows end."""
     ends = np.zeros(users, np.int64)
     for row in range(len(user)):
@@ -30,17 +30,17 @@ def _sorted_order(keys: Int64s) -> Int64s:
 
 @jit
 def arrange(
-    user: Int32s, basket: Int64s, item: Int32s, time: Int64s, users: int, items: int
-) -> tuple[int, Int32s, Int64s, Int64s, Int64s, Int32s]:
+    user: Codes, basket: Int64s, item: Codes, time: Int64s, users: int, items: int
+) -> tuple[int, Codes, Int64s, Int64s, Int64s, Codes]:
     """Group rows into baskets, in order of (time, basket), or of first appearance if there are no times.
 
     Returns a row whose time contradicts its basket's (-1: there is none), and per basket its user, its code, its
     first row and its size, and the items of all baskets.
     """
     rows, row_ends = rows_by_user(user, users)
-    owners, codes = np.empty(len(rows), np.int32), np.empty(len(rows), np.int64)
+    owners, codes = np.empty(len(rows), np.uint32), np.empty(len(rows), np.int64)
     first_rows, sizes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    purchases = np.empty(len(rows), np.int32)
+    purchases = np.empty(len(rows), np.uint32)
     baskets, count, begin = 0, 0, 0
     for owner in range(users):
         mine = rows[begin : row_ends[owner]]

@@ -15,18 +15,30 @@ import numpy as np
 import numpy.typing as npt
 from numba.experimental import structref
 
+Codes = npt.NDArray[np.uint32]  # unsigned: numba need not check an index for being negative
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
+
+# Kernels see these names as they are; to mypy they are anything, since numba's integers are neither ints nor NumPy's.
+whole: Any = np.int64
+new: Any = structref.new
+register: Any = structref.register
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-jit: Callable[[Function], Function] = numba.njit(
-    cache=True, nogil=True, fastmath=False, error_model="numpy", no_cfunc_wrapper=True
-)
+_POLICY: dict[str, Any] = {
+    "cache": True,
+    "nogil": True,
+    "fastmath": False,
+    "error_model": "numpy",
+    "no_cfunc_wrapper": True,  # nothing calls a kernel through a C pointer, and it is quicker to compile
+}
+jit: Callable[[Function], Function] = numba.njit(**_POLICY)
 
 
-class Struct(structref.StructRefProxy):  # type: ignore[misc]  # numba has no type hints
+class Struct(structref.StructRefProxy):
     """Python's handle of a compiled struct: created and read by kernels only."""
 
     __slots__ = ()
@@ -34,5 +46,5 @@ class Struct(structref.StructRefProxy):  # type: ignore[misc]  # numba has no ty
 
 def compiled_struct(kind: Any, handle: type[Struct], **fields: Any) -> Any:
     """The numba type of a struct with these fields; `kind` is registered with `structref.register`."""
-    structref.define_boxing(kind, handle)
+    structref.define_boxing(kind, handle)  # type: ignore[no-untyped-call]
     return kind(list(fields.items()))

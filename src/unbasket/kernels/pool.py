@@ -5,20 +5,24 @@ the place they leave is wiped at once and won back when the pool is next laid ou
 record is zero, always: forgotten records leave nothing behind.
 """
 
+from typing import Any
+
 import numpy as np
-from numba import float64, int32, int64, types
+from numba import float64, int64, types, uint32
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Floats, Int32s, Int64s, Struct, jit
+from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, jit, new, whole
+
+Numbers = Codes | Int64s | Floats
 
 START, LENGTH, CAPACITY = 0, 1, 2
 
 # Numba compiles a function once more for every literal number it is called with; these are no literals.
-NONE, SINGLE = np.int64(0), np.int64(1)
+NONE, SINGLE = whole(0), whole(1)
 
 
 @structref.register
-class PoolType(types.StructRef):  # type: ignore[misc]
+class PoolType(types.StructRef):
     """Numba's side of `Pool`."""
 
 
@@ -26,25 +30,25 @@ class Pool(Struct):
     """Rows of records. `rows` holds start, length and capacity of each; `used` is the end of the last row."""
 
     rows: Int64s
-    data: Int32s | Int64s | Floats
+    data: Any
     used: int
 
 
 def _pool_of(data: object) -> object:
-    return PoolType([("rows", int64[:, ::1]), ("data", data), ("used", int64)])
+    return PoolType([("rows", int64[:, ::1]), ("data", data), ("used", int64)])  # type: ignore[no-untyped-call]
 
 
-INT32_POOL = _pool_of(int32[:, ::1])
+CODE_POOL = _pool_of(uint32[:, ::1])
 INT64_POOL = _pool_of(int64[:, ::1])
 FLOAT_POOL = _pool_of(float64[:, ::1])
 
 
 @jit
-def int32_pool(width: int) -> Pool:
-    """An empty pool of int32 records."""
-    pool = structref.new(INT32_POOL)
+def code_pool(width: int) -> Pool:
+    """An empty pool of codes."""
+    pool = new(CODE_POOL)
     pool.rows = np.zeros((0, 3), np.int64)
-    pool.data = np.zeros((0, width), np.int32)
+    pool.data = np.zeros((0, width), np.uint32)
     pool.used = 0
     return pool
 
@@ -52,7 +56,7 @@ def int32_pool(width: int) -> Pool:
 @jit
 def int64_pool(width: int) -> Pool:
     """An empty pool of int64 records."""
-    pool = structref.new(INT64_POOL)
+    pool = new(INT64_POOL)
     pool.rows = np.zeros((0, 3), np.int64)
     pool.data = np.zeros((0, width), np.int64)
     pool.used = 0
@@ -62,7 +66,7 @@ def int64_pool(width: int) -> Pool:
 @jit
 def float_pool(width: int) -> Pool:
     """An empty pool of float64 records."""
-    pool = structref.new(FLOAT_POOL)
+    pool = new(FLOAT_POOL)
     pool.rows = np.zeros((0, 3), np.int64)
     pool.data = np.zeros((0, width), np.float64)
     pool.used = 0
@@ -70,7 +74,7 @@ def float_pool(width: int) -> Pool:
 
 
 @jit
-def copy(source: Int32s, start: int, target: Int32s, place: int, count: int) -> None:
+def copy(source: Numbers, start: int, target: Numbers, place: int, count: int) -> None:
     """Copy records to a place that does not overlap their own."""
     for i in range(count):
         for j in range(source.shape[1]):
@@ -78,7 +82,7 @@ def copy(source: Int32s, start: int, target: Int32s, place: int, count: int) -> 
 
 
 @jit
-def wipe(data: Int32s, start: int, count: int) -> None:
+def wipe(data: Numbers, start: int, count: int) -> None:
     """Zero records."""
     for i in range(start, start + count):
         for j in range(data.shape[1]):

@@ -1,6 +1,6 @@
 """The smallest of many, exactly and in linear time; ties are decided by a second key."""
 
-from unbasket.kernels.jit import Int32s, Int64s, jit
+from unbasket.kernels.jit import Codes, Int64s, jit
 
 
 @jit
@@ -9,7 +9,7 @@ def _precedes(key: int, code: int, other_key: int, other_code: int, order: Int64
 
 
 @jit
-def smallest_first(keys: Int64s, codes: Int32s, count: int, k: int, order: Int64s) -> None:
+def smallest_first(keys: Int64s, codes: Codes, count: int, k: int, order: Int64s) -> None:
     """Reorder the first `count` keys, and their codes, so that the k smallest come first (in no order).
 
     Equal keys go by `order[code]`, which is different for every code. Hoare's quickselect, median of three.

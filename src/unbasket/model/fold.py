@@ -14,7 +14,7 @@ import numpy as np
 from numba import boolean, float64, int64, types
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Floats, Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct, jit, new, whole
 from unbasket.kernels.pool import LENGTH, NONE, START
 from unbasket.model.history import FLAGS, OPENS, SIZE, Histories
 from unbasket.model.marks import (
@@ -31,7 +31,7 @@ from unbasket.model.space import FoldSpace, widen
 
 
 @structref.register
-class RuleType(types.StructRef):  # type: ignore[misc]
+class RuleType(types.StructRef):
     """Numba's side of `Rule`."""
 
 
@@ -53,7 +53,7 @@ RULE = compiled_struct(
 @jit
 def new_rule(group_size: int, basket_decay: float, group_decay: float, varying: bool, stride: int) -> Rule:
     """The rule with these parameters."""
-    rule = structref.new(RULE)
+    rule = new(RULE)
     rule.group_size = group_size
     rule.basket_decay = basket_decay
     rule.group_decay = group_decay
@@ -100,7 +100,7 @@ def fold_group(
     baskets: Int64s,
     first: int,
     end: int,
-    items: Int32s,
+    items: Codes,
     place: int,
     group: int,
     rule: Rule,
@@ -139,7 +139,7 @@ def fold(histories: Histories, marks: Marks, user: int, rule: Rule, space: FoldS
     start = histories.items.rows[user, START]
     items = histories.items.data[start : start + histories.items.rows[user, LENGTH]]
     position, place, group, count = NONE, NONE, NONE, NONE
-    mark = np.int64(marks.newest[user])
+    mark = whole(marks.newest[user])
     if mark != 0:
         position, place = marks.table[mark, BASKETS], marks.table[mark, ITEMS]
         group = marks.table[mark, GROUPS]
@@ -158,7 +158,7 @@ def fold(histories: Histories, marks: Marks, user: int, rule: Rule, space: FoldS
 
 
 @jit
-def replay(baskets: Int64s, items: Int32s, rule: Rule, space: FoldSpace) -> tuple[int, int]:
+def replay(baskets: Int64s, items: Codes, rule: Rule, space: FoldSpace) -> tuple[int, int]:
     """Fold a history from the start, whoever's it is: basket records, and items as a column; answers as `fold`."""
     position, place, group, count = NONE, NONE, NONE, NONE
     while position < len(baskets):
@@ -176,7 +176,7 @@ def weight(level: float, last: int, groups: int, group_decay: float) -> float:
 
 
 @jit
-def weights(space: FoldSpace, count: int, groups: int, group_decay: float) -> tuple[Int32s, Floats]:
+def weights(space: FoldSpace, count: int, groups: int, group_decay: float) -> tuple[Codes, Floats]:
     """The touched items and their entries of the user vector."""
     items = space.touched[:count].copy()
     values = np.empty(count)

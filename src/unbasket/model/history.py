@@ -11,9 +11,9 @@ import numpy as np
 from numba import int64, types
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Codes, Int64s, Struct, compiled_struct, jit, new
 from unbasket.kernels.pool import (
-    INT32_POOL,
+    CODE_POOL,
     INT64_POOL,
     LENGTH,
     NONE,
@@ -23,8 +23,8 @@ from unbasket.kernels.pool import (
     add_rows,
     clear_row,
     close_gap,
+    code_pool,
     copy,
-    int32_pool,
     int64_pool,
     open_gap,
     reserve,
@@ -36,7 +36,7 @@ UNTIMED = -(2**63)
 
 
 @structref.register
-class HistoriesType(types.StructRef):  # type: ignore[misc]
+class HistoriesType(types.StructRef):
     """Numba's side of `Histories`."""
 
 
@@ -48,15 +48,15 @@ class Histories(Struct):
     popularity: Int64s
 
 
-HISTORIES = compiled_struct(HistoriesType, Histories, baskets=INT64_POOL, items=INT32_POOL, popularity=int64[::1])
+HISTORIES = compiled_struct(HistoriesType, Histories, baskets=INT64_POOL, items=CODE_POOL, popularity=int64[::1])
 
 
 @jit
 def new_histories() -> Histories:
     """Histories of no users."""
-    histories = structref.new(HISTORIES)
+    histories = new(HISTORIES)
     histories.baskets = int64_pool(4)
-    histories.items = int32_pool(1)
+    histories.items = code_pool(1)
     histories.popularity = np.zeros(0, np.int64)
     return histories
 
@@ -124,7 +124,7 @@ def offset(histories: Histories, user: int, position: int) -> int:
 
 
 @jit
-def basket_items(histories: Histories, user: int, position: int) -> Int32s:
+def basket_items(histories: Histories, user: int, position: int) -> Codes:
     """The items of one basket."""
     size = histories.baskets.data[histories.baskets.rows[user, START] + position, SIZE]
     first = histories.items.rows[user, START] + offset(histories, user, position)
@@ -139,7 +139,7 @@ def insert(
     key: int,
     text: int,
     time: int,
-    items: Int32s,
+    items: Codes,
     group_size: int,
 ) -> None:
     """Insert a basket. `group_size` is m under varying groups, and 0 under fixed ones, which need no flag."""
@@ -186,7 +186,7 @@ def remove(histories: Histories, user: int, position: int) -> None:
 
 
 @jit
-def replace(histories: Histories, user: int, position: int, items: Int32s) -> None:
+def replace(histories: Histories, user: int, position: int, items: Codes) -> None:
     """Give a basket other items; its place and its group stay."""
     first = offset(histories, user, position)
     place = histories.baskets.rows[user, START] + position
@@ -235,7 +235,7 @@ def remove_item(histories: Histories, user: int, first: int, end: int, item: int
 
 
 @jit
-def _add_items(histories: Histories, user: int, first: int, items: Int32s) -> None:
+def _add_items(histories: Histories, user: int, first: int, items: Codes) -> None:
     place = open_gap(histories.items, user, first, len(items))
     data, popularity = histories.items.data, histories.popularity
     for i in range(len(items)):
@@ -252,7 +252,7 @@ def _drop_items(histories: Histories, user: int, first: int, count: int) -> None
 
 
 @jit
-def load(histories: Histories, user: int, baskets: Int64s, items: Int32s) -> None:
+def load(histories: Histories, user: int, baskets: Int64s, items: Codes) -> None:
     """Fill the empty history of a user with records that are in order already."""
     reserve(histories.baskets, user, len(baskets))
     copy(baskets, NONE, histories.baskets.data, histories.baskets.rows[user, START], len(baskets))
@@ -269,7 +269,7 @@ def clear(histories: Histories, user: int) -> None:
 
 
 @jit
-def read(histories: Histories, user: int, first: int, end: int) -> tuple[Int64s, Int32s]:
+def read(histories: Histories, user: int, first: int, end: int) -> tuple[Int64s, Codes]:
     """A copy of a user's basket records at positions `first` to `end`, and of their items."""
     start = histories.baskets.rows[user, START]
     baskets = histories.baskets.data[start + first : start + end].copy()

@@ -11,7 +11,7 @@ import numpy as np
 from numba import int32, int64, types
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Int32s, Int64s, Struct, compiled_struct, jit, new, whole
 from unbasket.kernels.pool import (
     FLOAT_POOL,
     LENGTH,
@@ -36,7 +36,7 @@ ITEM, LAST, LEVEL = 0, 1, 2
 
 
 @structref.register
-class MarksType(types.StructRef):  # type: ignore[misc]
+class MarksType(types.StructRef):
     """Numba's side of `Marks`."""
 
 
@@ -59,7 +59,7 @@ MARKS = compiled_struct(MarksType, Marks, newest=int32[::1], table=int64[:, ::1]
 @jit
 def new_marks() -> Marks:
     """No marks, for no users."""
-    marks = structref.new(MARKS)
+    marks = new(MARKS)
     marks.newest = np.zeros(0, np.int32)
     marks.table = np.zeros((1, 4), np.int64)
     marks.levels = float_pool(3)
@@ -93,7 +93,7 @@ def drop_from(marks: Marks, user: int, position: int) -> None:
     A mark right at the position goes too: under varying groups an inserted basket may join the group before it.
     """
     while marks.newest[user] != 0 and marks.table[marks.newest[user], BASKETS] >= position:
-        mark = np.int64(marks.newest[user])
+        mark = whole(marks.newest[user])
         marks.newest[user] = marks.table[mark, OLDER]
         _release(marks, mark)
 
@@ -102,7 +102,7 @@ def drop_from(marks: Marks, user: int, position: int) -> None:
 def thin(marks: Marks, user: int, groups: int, stride: int) -> None:
     """Drop the marks that are no longer worth keeping."""
     newer = 0
-    mark = np.int64(marks.newest[user])
+    mark = whole(marks.newest[user])
     while mark != 0:
         older = marks.table[mark, OLDER]
         if worth_keeping(marks.table[mark, GROUPS], groups, stride):
@@ -139,7 +139,7 @@ def restore(marks: Marks, mark: int, space: FoldSpace) -> int:
     """Put a mark's state into the work space; returns how many items it has."""
     data, place, count = marks.levels.data, marks.levels.rows[mark, START], marks.levels.rows[mark, LENGTH]
     for i in range(count):
-        item = np.int32(data[place + i, ITEM])
+        item = np.uint32(data[place + i, ITEM])
         space.touched[i] = item
         space.last[item] = np.int32(data[place + i, LAST])
         space.level[item] = data[place + i, LEVEL]

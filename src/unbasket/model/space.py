@@ -1,14 +1,14 @@
 """The work space of a fold: dense over all items, clean between folds."""
 
 import numpy as np
-from numba import float64, int32, types
+from numba import float64, int32, types, uint32
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Floats, Int32s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Codes, Floats, Int32s, Struct, compiled_struct, jit, new
 
 
 @structref.register
-class FoldSpaceType(types.StructRef):  # type: ignore[misc]
+class FoldSpaceType(types.StructRef):
     """Numba's side of `FoldSpace`."""
 
 
@@ -20,19 +20,19 @@ class FoldSpace(Struct):
 
     level: Floats
     last: Int32s
-    touched: Int32s
+    touched: Codes
 
 
-FOLD_SPACE = compiled_struct(FoldSpaceType, FoldSpace, level=float64[::1], last=int32[::1], touched=int32[::1])
+FOLD_SPACE = compiled_struct(FoldSpaceType, FoldSpace, level=float64[::1], last=int32[::1], touched=uint32[::1])
 
 
 @jit
 def new_fold_space() -> FoldSpace:
     """A work space for no items yet."""
-    space = structref.new(FOLD_SPACE)
+    space = new(FOLD_SPACE)
     space.level = np.zeros(0)
     space.last = np.zeros(0, np.int32)
-    space.touched = np.zeros(0, np.int32)
+    space.touched = np.zeros(0, np.uint32)
     return space
 
 
@@ -43,7 +43,7 @@ def widen(space: FoldSpace, items: int) -> None:
         size = items + items // 4
         space.level = np.zeros(size)
         space.last = np.zeros(size, np.int32)
-        space.touched = np.zeros(size, np.int32)
+        space.touched = np.zeros(size, np.uint32)
 
 
 @jit

@@ -7,16 +7,16 @@ of speed, and is chosen anew from time to time.
 """
 
 import numpy as np
-from numba import boolean, int32, int64, types
+from numba import boolean, int32, int64, types, uint32
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Int32s, Int64s, Struct, jit
+from unbasket.kernels.jit import Bools, Codes, Int32s, Int64s, Struct, jit, new
 
 ITEM, WEIGHT = 0, 1
 
 
 @structref.register
-class CrowdType(types.StructRef):  # type: ignore[misc]
+class CrowdType(types.StructRef):
     """Numba's side of `Crowd`."""
 
 
@@ -28,25 +28,25 @@ class Crowd(Struct):
     """
 
     size: int
-    members: Int32s
-    is_member: Int32s
+    members: Codes
+    is_member: Bools
     sums: Int64s
     place: Int32s
-    items: Int32s
+    items: Codes
     listed: Int64s
     count: int
     records: int
     age: int
 
 
-CROWD = CrowdType(
+CROWD = CrowdType(  # type: ignore[no-untyped-call]
     [
         ("size", int64),
-        ("members", int32[::1]),
+        ("members", uint32[::1]),
         ("is_member", boolean[::1]),
         ("sums", int64[::1]),
         ("place", int32[::1]),
-        ("items", int32[::1]),
+        ("items", uint32[::1]),
         ("listed", int64[::1]),
         ("count", int64),
         ("records", int64),
@@ -58,13 +58,13 @@ CROWD = CrowdType(
 @jit
 def new_crowd(size: int) -> Crowd:
     """A crowd of up to `size` members, with none so far."""
-    crowd = structref.new(CROWD)
+    crowd = new(CROWD)
     crowd.size = size
-    crowd.members = np.zeros(0, np.int32)
+    crowd.members = np.zeros(0, np.uint32)
     crowd.is_member = np.zeros(0, np.bool_)
     crowd.sums = np.zeros(0, np.int64)
     crowd.place = np.zeros(0, np.int32)
-    crowd.items = np.zeros(0, np.int32)
+    crowd.items = np.zeros(0, np.uint32)
     crowd.listed = np.zeros(0, np.int64)
     crowd.count = crowd.records = crowd.age = 0
     return crowd
@@ -83,7 +83,7 @@ def admit(crowd: Crowd, users: int, items: int) -> None:
     if items > old:
         size = items + items // 4
         sums, listed = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        place, names = np.zeros(size, np.int32), np.zeros(size, np.int32)
+        place, names = np.zeros(size, np.int32), np.zeros(size, np.uint32)
         sums[:old], listed[:old], place[:old], names[:old] = (
             crowd.sums,
             crowd.listed,
@@ -96,7 +96,7 @@ def admit(crowd: Crowd, users: int, items: int) -> None:
 
 
 @jit
-def found(crowd: Crowd, members: Int32s) -> None:
+def found(crowd: Crowd, members: Codes) -> None:
     """Make these users, whose vectors are to be joined next, the members."""
     crowd.is_member[:] = False
     crowd.sums[:] = 0
@@ -111,7 +111,7 @@ def found(crowd: Crowd, members: Int32s) -> None:
 
 
 @jit
-def join(crowd: Crowd, vector: Int32s, sign: int) -> None:
+def join(crowd: Crowd, vector: Codes, sign: int) -> None:
     """Add a member's vector to the sums, or take it out with a `sign` of -1."""
     sums, place, listed = crowd.sums, crowd.place, crowd.listed
     for i in range(len(vector)):

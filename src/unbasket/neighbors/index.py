@@ -10,17 +10,17 @@ import numpy as np
 from numba import int32, int64, types
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Codes, Int32s, Int64s, Struct, compiled_struct, jit, new, whole
 from unbasket.kernels.pool import (
-    INT32_POOL,
+    CODE_POOL,
     LENGTH,
     SINGLE,
     START,
     Pool,
     add_rows,
     append,
+    code_pool,
     copy,
-    int32_pool,
     pop,
 )
 from unbasket.kernels.select import smallest_first
@@ -40,7 +40,7 @@ MAGNITUDES = 64 * SHADES
 
 
 @structref.register
-class IndexType(types.StructRef):  # type: ignore[misc]
+class IndexType(types.StructRef):
     """Numba's side of `Index`."""
 
 
@@ -64,8 +64,8 @@ class Index(Struct):
 INDEX = compiled_struct(
     IndexType,
     Index,
-    vectors=INT32_POOL,
-    users=INT32_POOL,
+    vectors=CODE_POOL,
+    users=CODE_POOL,
     norm=int64[::1],
     first=int32[::1],
     after=int32[::1],
@@ -78,9 +78,9 @@ INDEX = compiled_struct(
 @jit
 def new_index(crowd_size: int) -> Index:
     """An index of no users."""
-    index = structref.new(INDEX)
-    index.vectors = int32_pool(3)
-    index.users = int32_pool(2)
+    index = new(INDEX)
+    index.vectors = code_pool(3)
+    index.users = code_pool(2)
     index.norm = np.zeros(0, np.int64)
     index.first = np.zeros(MAGNITUDES, np.int32)
     index.after = np.zeros(0, np.int32)
@@ -106,7 +106,7 @@ def admit(index: Index, users: int, items: int) -> None:
 
 
 @jit
-def vector_of(index: Index, user: int) -> Int32s:
+def vector_of(index: Index, user: int) -> Codes:
     """The records of a user's vector (a view)."""
     start = index.vectors.rows[user, START]
     return index.vectors.data[start : start + index.vectors.rows[user, LENGTH]]
@@ -115,13 +115,13 @@ def vector_of(index: Index, user: int) -> Int32s:
 @jit
 def magnitude(norm: int) -> int:
     """A coarse, monotone logarithm of a squared norm: its leading bits as a float."""
-    return max(0, (np.float64(norm).view(np.int64) >> 47) - (1023 << 5))
+    return max(whole(0), (np.float64(norm).view(np.int64) >> 47) - (1023 << 5))
 
 
 @jit
 def magnitude_end(level: int) -> int:
     """The smallest squared norm that is of a larger magnitude."""
-    return np.int64(np.int64((level + 1 + (1023 << 5)) << 47).view(np.float64))
+    return whole(whole((level + 1 + (1023 << 5)) << 47).view(np.float64))
 
 
 @jit
@@ -150,10 +150,10 @@ def _change_entries(index: Index, user: int, space: FoldSpace, groups: int, grou
     """Set the new weights of the items that the user's vector has; returns the sum of their squares."""
     level, last = space.level, space.last
     norm = 0
-    i = np.int64(0)
+    i = whole(0)
     while i < index.vectors.rows[user, LENGTH]:
         data, place = index.vectors.data, index.vectors.rows[user, START] + i
-        item, value = np.int64(data[place, ITEM]), np.int64(0)
+        item, value = whole(data[place, ITEM]), whole(0)
         if last[item] != 0:
             value = fixed_point(weight(level[item], last[item], groups, group_decay))
             last[item] = 0
@@ -173,7 +173,7 @@ def _add_entries(index: Index, user: int, space: FoldSpace, count: int, groups: 
     """Add the items that the user's vector lacks; returns the sum of their squared weights."""
     norm = 0
     for i in range(count):
-        item = np.int64(space.touched[i])
+        item = whole(space.touched[i])
         if space.last[item] != 0:
             value = fixed_point(weight(space.level[item], space.last[item], groups, group_decay))
             if value != 0:
@@ -186,8 +186,8 @@ def _add_entries(index: Index, user: int, space: FoldSpace, count: int, groups: 
 def gather_crowd(index: Index) -> None:
     """Choose the users with the smallest norms as the crowd; which of equal ones does not matter."""
     size = index.crowd.size
-    codes, keys = np.zeros(len(index.norm), np.int32), np.zeros(len(index.norm), np.int64)
-    count = np.int64(0)
+    codes, keys = np.zeros(len(index.norm), np.uint32), np.zeros(len(index.norm), np.int64)
+    count = whole(0)
     for level in range(MAGNITUDES):
         link = index.first[level]
         while link != 0:
@@ -200,13 +200,13 @@ def gather_crowd(index: Index) -> None:
         smallest_first(keys, codes, count, size, np.arange(len(codes)))
     crowd.found(index.crowd, codes[: min(size, count)].copy())
     for member in index.crowd.members:
-        join(index.crowd, vector_of(index, np.int64(member)), SINGLE)
+        join(index.crowd, vector_of(index, whole(member)), SINGLE)
 
 
 @jit
 def fixed_point(value: float) -> int:
     """A weight as a multiple of 2^-24."""
-    return np.int64(np.rint(value * ONE))
+    return whole(np.rint(value * ONE))
 
 
 @jit
@@ -226,11 +226,11 @@ def _remove(index: Index, user: int, i: int) -> None:
     """Remove the i-th record of a vector. The last record of each of the two rows moves into the hole."""
     vectors, users = index.vectors.data, index.users.data
     start, last = index.vectors.rows[user, START], index.vectors.rows[user, LENGTH] - 1
-    item, number = np.int64(vectors[start + i, ITEM]), np.int64(vectors[start + i, PLACE])
+    item, number = whole(vectors[start + i, ITEM]), whole(vectors[start + i, PLACE])
     first, final = index.users.rows[item, START], index.users.rows[item, LENGTH] - 1
     if number != final:
         copy(users, first + final, users, first + number, SINGLE)
-        vectors[_place_of(index, np.int64(users[first + number, USER]), item), PLACE] = number
+        vectors[_place_of(index, whole(users[first + number, USER]), item), PLACE] = number
     pop(index.users, item)
     if i != last:
         copy(vectors, start + last, vectors, start + i, SINGLE)

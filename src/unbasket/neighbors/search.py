@@ -6,19 +6,20 @@ large one with many). Everything before the final scores is integer arithmetic.
 """
 
 import numpy as np
-from numba import int32, int64, types
+from numba import int64, types, uint32
 from numba.experimental import structref
 
-from unbasket.kernels.jit import Floats, Int32s, Int64s, Struct, compiled_struct, jit
+from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct, jit, new, whole
 from unbasket.kernels.pool import LENGTH, NONE, SINGLE, START
 from unbasket.kernels.select import smallest_first
-from unbasket.neighbors.index import ITEM, MAGNITUDES, ONE, USER, WEIGHT, Index, magnitude_end, vector_of
+from unbasket.neighbors.crowd import ITEM, WEIGHT
+from unbasket.neighbors.index import MAGNITUDES, ONE, USER, Index, magnitude_end, vector_of
 
 _DONE = -1  # in place of an item's sum: banned, or offered already
 
 
 @structref.register
-class SearchSpaceType(types.StructRef):  # type: ignore[misc]
+class SearchSpaceType(types.StructRef):
     """Numba's side of `SearchSpace`."""
 
 
@@ -30,35 +31,35 @@ class SearchSpace(Struct):
     """
 
     dot: Int64s
-    met: Int32s
-    candidates: Int32s
+    met: Codes
+    candidates: Codes
     keys: Int64s
     sums: Int64s
-    seen: Int32s
+    seen: Codes
 
 
 SEARCH_SPACE = compiled_struct(
     SearchSpaceType,
     SearchSpace,
     dot=int64[::1],
-    met=int32[::1],
-    candidates=int32[::1],
+    met=uint32[::1],
+    candidates=uint32[::1],
     keys=int64[::1],
     sums=int64[::1],
-    seen=int32[::1],
+    seen=uint32[::1],
 )
 
 
 @jit
 def new_search_space() -> SearchSpace:
     """A work space for an empty index."""
-    space = structref.new(SEARCH_SPACE)
+    space = new(SEARCH_SPACE)
     space.dot = np.zeros(0, np.int64)
-    space.met = np.zeros(1, np.int32)
-    space.candidates = np.zeros(1, np.int32)
+    space.met = np.zeros(1, np.uint32)
+    space.candidates = np.zeros(1, np.uint32)
     space.keys = np.zeros(1, np.int64)
     space.sums = np.zeros(0, np.int64)
-    space.seen = np.zeros(1, np.int32)
+    space.seen = np.zeros(1, np.uint32)
     return space
 
 
@@ -68,29 +69,29 @@ def _widen(space: SearchSpace, index: Index) -> None:
     users, items = len(index.norm), len(index.users.rows)
     if users > len(space.dot):
         space.dot = np.zeros(users, np.int64)
-        space.met = np.zeros(users + 1, np.int32)
-        space.candidates = np.zeros(users + 1, np.int32)
+        space.met = np.zeros(users + 1, np.uint32)
+        space.candidates = np.zeros(users + 1, np.uint32)
         space.keys = np.zeros(users + 1, np.int64)
     if items > len(space.sums):
         space.sums = np.zeros(items, np.int64)
-        space.seen = np.zeros(items + 1, np.int32)
+        space.seen = np.zeros(items + 1, np.uint32)
 
 
 @jit
-def _meet(index: Index, query: Int32s, space: SearchSpace) -> int:
+def _meet(index: Index, query: Codes, space: SearchSpace) -> int:
     """Dot products of the query with all users that share an item with it; returns how many those are."""
     rows, data = index.users.rows, index.users.data
     dot, met = space.dot, space.met
     count = 0
     for i in range(len(query)):
-        row, value = query[i, ITEM], np.int64(query[i, WEIGHT])
-        start = rows[row, START]
-        for place in range(start, start + rows[row, LENGTH]):
-            user = data[place, USER]
+        item, value = query[i, ITEM], whole(query[i, WEIGHT])
+        owners = data[rows[item, START] : rows[item, START] + rows[item, LENGTH]]
+        for j in range(len(owners)):
+            user = owners[j, USER]
             product = dot[user]
             met[count] = user
             count += product == 0  # weights are positive: a product of 0 was never touched
-            dot[user] = product + value * data[place, WEIGHT]
+            dot[user] = product + value * owners[j, WEIGHT]
     return count
 
 
@@ -106,7 +107,7 @@ def _magnitude_of(index: Index, rank: int) -> int:
 
 
 @jit
-def nearest(index: Index, query: Int32s, user: int, k: int, order: Int64s, space: SearchSpace) -> int:
+def nearest(index: Index, query: Codes, user: int, k: int, order: Int64s, space: SearchSpace) -> int:
     """Find the k users nearest to the query vector, `user` himself left out (-1: nobody).
 
     Leaves them, in no order, in `space.candidates`, with |v|^2 - 2 v.q in `space.keys` (the squared distance less
@@ -116,7 +117,7 @@ def nearest(index: Index, query: Int32s, user: int, k: int, order: Int64s, space
     met = _meet(index, query, space)
     # At least k others have a norm below the limit, so the k nearest have a key below it.
     level = _magnitude_of(index, k + 1)
-    limit = magnitude_end(level) if level < MAGNITUDES - 1 else np.int64(2**63 - 1)
+    limit = magnitude_end(level) if level < MAGNITUDES - 1 else whole(2**63 - 1)
     norm, dot, candidates, keys = index.norm, space.dot, space.candidates, space.keys
     count = NONE
     for small in range(level + 1):
@@ -150,14 +151,12 @@ def _forget_candidates(space: SearchSpace, count: int) -> None:
 
 
 @jit
-def neighbors(
-    index: Index, query: Int32s, user: int, k: int, order: Int64s, space: SearchSpace
-) -> tuple[Int32s, Int64s]:
+def neighbors(index: Index, query: Codes, user: int, k: int, order: Int64s, space: SearchSpace) -> tuple[Codes, Int64s]:
     """The k nearest users, in no order, and their squared distances in units of 2^-48."""
     count = nearest(index, query, user, k, order, space)
     norm = 0
     for i in range(len(query)):
-        norm += np.int64(query[i, WEIGHT]) * query[i, WEIGHT]
+        norm += whole(query[i, WEIGHT]) * query[i, WEIGHT]
     users, distances = space.candidates[:count].copy(), space.keys[:count] + norm
     _forget_candidates(space, count)
     return users, distances
@@ -189,43 +188,33 @@ def _sum_neighbors(index: Index, count: int, crowd: bool, space: SearchSpace) ->
         if crowd and is_member[user]:
             marked[user] = 1
         else:
-            start = rows[user, START]
-            items = _add(data, start, start + rows[user, LENGTH], SINGLE, crowd, initial, sums, seen, items)
+            vector = data[rows[user, START] : rows[user, START] + rows[user, LENGTH]]
+            items = _add(vector, SINGLE, crowd, initial, sums, seen, items)
     if crowd:
         for user in members:
             if is_member[user] and marked[user] == 0:
-                start = rows[user, START]
-                items = _add(data, start, start + rows[user, LENGTH], -SINGLE, crowd, initial, sums, seen, items)
+                vector = data[rows[user, START] : rows[user, START] + rows[user, LENGTH]]
+                items = _add(vector, -SINGLE, crowd, initial, sums, seen, items)
         for i in range(count):
             marked[candidates[i]] = 0
     return items
 
 
 @jit
-def _add(
-    data: Int32s,
-    start: int,
-    end: int,
-    sign: int,
-    crowd: int,
-    initial: Int64s,
-    sums: Int64s,
-    seen: Int32s,
-    items: int,
-) -> int:
+def _add(vector: Codes, sign: int, crowd: bool, initial: Int64s, sums: Int64s, seen: Codes, items: int) -> int:
     """Add a vector to the sums, or subtract it; the first time an item is seen, its sum starts from the crowd's."""
-    for place in range(start, end):
-        item = data[place, ITEM]
+    for i in range(len(vector)):
+        item = vector[i, ITEM]
         total = sums[item]
-        new = np.int64(total == 0)
+        new = whole(total == 0)
         seen[items] = item
         items += new
-        sums[item] = total + new * (initial[item] * crowd + 1) + sign * data[place, WEIGHT]
+        sums[item] = total + new * (initial[item] * crowd + 1) + sign * vector[i, WEIGHT]
     return items
 
 
 @jit
-def _offer(item: int, score: float, items: Int32s, scores: Floats, count: int, order: Int64s) -> int:
+def _offer(item: int, score: float, items: Codes, scores: Floats, count: int, order: Int64s) -> int:
     """Put an item into the list of the best, best first, if it belongs there; returns the list's length.
 
     Free places of the list have a score of 0, and an item needs a score above that.
@@ -249,15 +238,15 @@ def _offer(item: int, score: float, items: Int32s, scores: Floats, count: int, o
 @jit
 def recommend(
     index: Index,
-    query: Int32s,
+    query: Codes,
     user: int,
     k: int,
     alpha: float,
-    banned: Int32s,
+    banned: Codes,
     user_order: Int64s,
     item_order: Int64s,
     space: SearchSpace,
-    items: Int32s,
+    items: Codes,
     scores: Floats,
 ) -> int:
     """The best items by p = alpha u + (1 - alpha) mean of the neighbours, best first, without the banned ones.
@@ -297,7 +286,7 @@ def recommend(
 
 
 @jit
-def _wipe_sums(query: Int32s, banned: Int32s, seen: int, space: SearchSpace) -> None:
+def _wipe_sums(query: Codes, banned: Codes, seen: int, space: SearchSpace) -> None:
     sums, listed = space.sums, space.seen
     for i in range(seen):
         sums[listed[i]] = 0
@@ -317,12 +306,12 @@ def recommend_all(
     user_order: Int64s,
     item_order: Int64s,
     space: SearchSpace,
-    items: Int32s,
+    items: Codes,
     scores: Floats,
     counts: Int64s,
 ) -> None:
     """`recommend` for each of many users, into the rows of `items` and `scores`."""
-    nothing = np.zeros(0, np.int32)
+    nothing = np.zeros(0, np.uint32)
     for i in range(len(users)):
         query = vector_of(index, users[i])
         counts[i] = recommend(
@@ -336,7 +325,7 @@ def holders(index: Index, user: int, item: int, k: int, order: Int64s, space: Se
     found = nearest(index, vector_of(index, user), user, k, order, space)
     own, total, having = _weight_in(index, user, item), 0, 0
     for i in range(found):
-        value = _weight_in(index, np.int64(space.candidates[i]), item)
+        value = _weight_in(index, whole(space.candidates[i]), item)
         total += value
         having += value > 0
     _forget_candidates(space, found)
@@ -348,5 +337,5 @@ def _weight_in(index: Index, user: int, item: int) -> int:
     vector = vector_of(index, user)
     for i in range(len(vector)):
         if vector[i, ITEM] == item:
-            return np.int64(vector[i, WEIGHT])
-    return np.int64(0)
+            return whole(vector[i, WEIGHT])
+    return whole(0)

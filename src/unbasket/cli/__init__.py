@@ -1,0 +1,5 @@
+"""The command line: one module per command; each only translates between a terminal and the library."""
+
+from unbasket.cli.app import app
+
+__all__ = ["app"]
