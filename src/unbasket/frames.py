@@ -52,8 +52,9 @@ def read_orders(
     return Orders(
         users=users,
         items=items,
+        names=baskets,
         owners=owners,
-        baskets=[baskets[code] for code in codes],
+        baskets=codes,
         times=times[rows] if time else np.full(len(rows), UNTIMED),
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),

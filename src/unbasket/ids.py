@@ -160,8 +160,8 @@ class Texts:
         self._uses: list[int] = []
         self._free: list[int] = []
 
-    def claim(self, text: str) -> int:
-        """The code of a text, with one more use."""
+    def claim(self, text: str, uses: int = 1) -> int:
+        """The code of a text, with so many more uses."""
         code = self.codes.get(text)
         if code is None:
             if self._free:
@@ -172,7 +172,7 @@ class Texts:
                 self.names.append(text)
                 self._uses.append(0)
             self.codes[text] = code
-        self._uses[code] += 1
+        self._uses[code] += uses
         return code
 
     def release(self, code: int) -> None:

@@ -98,44 +98,41 @@ class Memory:
         owner = self.users.codes.get(user)
         if owner is None:
             return Forgotten(0, 0, 0)
-        first, end = 0, history.count(self.histories, owner)
-        if basket is not None:
-            first = history.find(self.histories, owner, *self._key(basket))
-            end = first + 1
-        if first < 0 or (item is not None and item not in self.items):
+        position = 0 if basket is None else history.find(self.histories, owner, *self._key(basket))
+        if position < 0 or (item is not None and item not in self.items):
             return Forgotten(0, 0, 0)
         if item is not None:
-            forgotten = self._forget_item(owner, first, end, item)
+            forgotten = self._forget_item(owner, None if basket is None else position, item)
         elif basket is not None:
-            forgotten = self._forget_basket(owner, first, basket)
+            forgotten = self._forget_basket(owner, position, basket)
         else:
             forgotten = self._forget_user(owner)
-        if forgotten and history.count(self.histories, owner) == 0:
+        if forgotten.users:
             self.users.remove(user)
             self._long.pop(owner, None)
-            return forgotten._replace(users=1)
         return forgotten
 
-    def _forget_item(self, owner: int, first: int, end: int, item: Id) -> Forgotten:
-        removed, emptied, gone = update.forget_item(self._live, owner, first, end, self.items.codes[item])
+    def _forget_item(self, owner: int, position: int | None, item: Id) -> Forgotten:
+        first, end = (position, position + 1) if position is not None else (0, history.count(self.histories, owner))
+        removed, left, emptied, gone = update.forget_item(self._live, owner, first, end, self.items.codes[item])
         update.refresh(self._live, owner)
         self._drop_baskets(owner, emptied)
         self._drop_items(gone)
-        return Forgotten(removed, len(emptied), 0)
+        return Forgotten(removed, len(emptied), int(left == 0))
 
     def _forget_basket(self, owner: int, position: int, basket: Id) -> Forgotten:
-        size, gone = update.forget_basket(self._live, owner, position)
+        size, left, gone = update.forget_basket(self._live, owner, position)
         update.refresh(self._live, owner)
         self._drop_basket(owner, basket)
         self._drop_items(gone)
-        return Forgotten(size, 1, 0)
+        return Forgotten(size, 1, int(left == 0))
 
     def _forget_user(self, owner: int) -> Forgotten:
         baskets, gone = update.forget_user(self._live, owner)
         update.refresh(self._live, owner)
         self._drop_baskets(owner, baskets)
         self._drop_items(gone)
-        return Forgotten(int(baskets[:, SIZE].sum()), len(baskets), 0)
+        return Forgotten(int(baskets[:, SIZE].sum()), len(baskets), 1)
 
     def load(self, orders: Orders) -> None:
         """Add orders: new users at once, further baskets of known users one by one."""
@@ -163,13 +160,17 @@ class Memory:
         )
 
     def _basket_records(self, orders: Orders) -> Int64s:
+        uses = np.bincount(orders.baskets, minlength=len(orders.names)).tolist()
+        keys = [
+            name if isinstance(name, int) else self.texts.claim(name, count) if count else 0
+            for name, count in zip(orders.names, uses, strict=True)
+        ]
+        texts = [isinstance(name, str) for name in orders.names]
         records = np.empty((len(orders.baskets), 4), np.int64)
-        keys = [self.texts.claim(name) if isinstance(name, str) else name for name in orders.baskets]
-        texts = [isinstance(name, str) for name in orders.baskets]
-        records[:, KEY] = np.array(keys, np.int64)
+        records[:, KEY] = np.array(keys, np.int64)[orders.baskets]
         records[:, TIME] = orders.times
         records[:, SIZE] = orders.sizes
-        records[:, FLAGS] = np.array(texts, np.int64) * TEXT
+        records[:, FLAGS] = np.array(texts, np.int64)[orders.baskets] * TEXT
         if self.params.grouping == "varying":
             records[:, FLAGS] |= orders.opens * OPENS
         return records
@@ -184,7 +185,8 @@ class Memory:
             users=users,
             items=[self.items.names[code] for code in codes],
             owners=np.repeat(np.arange(len(users), dtype=np.uint32), [len(history) for history in records]),
-            baskets=[record.basket for record in baskets],
+            names=[record.basket for record in baskets],
+            baskets=np.arange(len(baskets)),
             times=np.array([UNTIMED if r.time is None else r.time for r in baskets], np.int64),
             sizes=np.array([len(record.items) for record in baskets], np.int64),
             opens=np.array([record.opens for record in baskets], np.int64),

@@ -14,14 +14,16 @@ from unbasket.results import Basket
 class Orders(NamedTuple):
     """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
 
-    `owners` and `purchases` are positions in `users` and `items`. `opens` says which baskets open a group; only
+    Ids are listed once, in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
+    in these lists. `opens` says which baskets open a group; only
     varying groups need it. A time of `model.history.UNTIMED` is none.
     """
 
     users: list[Id]
     items: list[Id]
+    names: list[Id]
     owners: Codes
-    baskets: list[Id]
+    baskets: Int64s
     times: Int64s
     sizes: Int64s
     opens: Int64s
@@ -40,7 +42,7 @@ class Orders(NamedTuple):
         for i in range(first, end):
             size, time = int(self.sizes[i]), int(self.times[i])
             items = tuple(self.items[code] for code in self.purchases[place : place + size])
-            yield Basket(self.baskets[i], None if time == UNTIMED else time, items)
+            yield Basket(self.names[self.baskets[i]], None if time == UNTIMED else time, items)
             place += size
 
     def select(self, positions: Int64s) -> "Orders":
@@ -51,7 +53,8 @@ class Orders(NamedTuple):
             users=[self.users[position] for position in positions],
             items=[self.items[code] for code in items],
             owners=np.searchsorted(positions, self.owners[kept]).astype(np.uint32),
-            baskets=[self.baskets[i] for i in np.flatnonzero(kept)],
+            names=self.names,
+            baskets=self.baskets[kept],
             times=self.times[kept],
             sizes=self.sizes[kept],
             opens=self.opens[kept],

@@ -3,9 +3,8 @@
 import math
 import operator
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Self
 
@@ -16,7 +15,6 @@ from unbasket.digest import Digest
 from unbasket.errors import InvalidBasketError, InvalidRequestError, UnknownUserError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
-from unbasket.kernels.jit import Codes
 from unbasket.locks import ReadWriteLock
 from unbasket.memory import Memory
 from unbasket.model.history import SIZE, UNTIMED
@@ -152,13 +150,11 @@ class Recommender:
         items come back if so many have a score above 0.
         """
         n = _checked_count(n)
-        with self._lock.reading, self._borrowed_spaces() as (space, _):
-            memory, owner = self._memory, self._owner(user)
-            banned = self._codes_of(exclude)
+        with self._lock.reading:
+            owner, banned = self._owner(user), self._codes_of(exclude)
             if only_new:
-                banned += [code for record in memory.records(user) for code in record.items]
-            query = vector_of(memory.index, owner)
-            return self._recommendations(query, owner, n, banned, space)
+                banned += [code for record in self._memory.records(user) for code in record.items]
+            return self._recommend_users([owner], n, banned)[0]
 
     def recommend_many(
         self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
@@ -183,20 +179,25 @@ class Recommender:
         return answers
 
     def _recommend_chunk(self, users: list[Id], n: int) -> dict[Id, list[Recommendation]]:
-        with self._lock.reading, self._borrowed_spaces() as (space, _):
-            memory = self._memory
-            users = [user for user in users if user in memory.users]
-            owners = np.array([memory.users.codes[user] for user in users], np.int64)
-            n = min(n, len(memory.items))
-            if n == 0:
-                return {user: [] for user in users}
-            items, scores = np.zeros((len(users), n), np.uint32), np.zeros((len(users), n))
-            counts = np.zeros(len(users), np.int64)
+        with self._lock.reading:
+            codes = self._memory.users.codes
+            users = [user for user in users if user in codes]
+            return dict(zip(users, self._recommend_users([codes[user] for user in users], n, []), strict=True))
+
+    def _recommend_users(self, owners: list[int], n: int, banned: list[int]) -> list[list[Recommendation]]:
+        memory = self._memory
+        n = min(n, len(memory.items))
+        if n == 0:
+            return [[] for _ in owners]
+        items, scores = np.zeros((len(owners), n), np.uint32), np.zeros((len(owners), n))
+        counts = np.zeros(len(owners), np.int64)
+        with self._borrowed_spaces() as (space, _):
             search.recommend_all(
                 memory.index,
-                owners,
+                np.array(owners, np.int64),
                 self.params.neighbors,
                 self.params.alpha,
+                np.array(banned, np.uint32),
                 memory.users.labels,
                 memory.items.labels,
                 space,
@@ -204,7 +205,7 @@ class Recommender:
                 scores,
                 counts,
             )
-            return {user: self._named(items[i, : counts[i]], scores[i, : counts[i]]) for i, user in enumerate(users)}
+        return [self._named(items[i, :count], scores[i, :count]) for i, count in enumerate(counts.tolist())]
 
     def recommend_for(
         self,
@@ -243,31 +244,24 @@ class Recommender:
             update.open_groups(records, self.params.group_size)
         codes = np.array([memory.items.codes[item] for basket in history for item in basket], np.uint32)
         owner = -1 if user is None else memory.users.codes.get(checked(user, "user"), -1)
-        with self._borrowed_spaces() as (space, fold_space):
-            query = update.query(records, codes, fold_space, memory.rule)
-            return self._recommendations(query, owner, n, self._codes_of(exclude), space)
-
-    def _recommendations(
-        self, query: Codes, owner: int, n: int, banned: list[int], space: SearchSpace
-    ) -> list[Recommendation]:
-        memory = self._memory
         n = min(n, len(memory.items))
         if n == 0:
             return []
         items, scores = np.zeros(n, np.uint32), np.zeros(n)
-        count = search.recommend(
-            memory.index,
-            query,
-            owner,
-            self.params.neighbors,
-            self.params.alpha,
-            np.array(banned, np.uint32),
-            memory.users.labels,
-            memory.items.labels,
-            space,
-            items,
-            scores,
-        )
+        with self._borrowed_spaces() as (space, fold_space):
+            count = search.recommend(
+                memory.index,
+                update.query(records, codes, fold_space, memory.rule),
+                owner,
+                self.params.neighbors,
+                self.params.alpha,
+                np.array(self._codes_of(exclude), np.uint32),
+                memory.users.labels,
+                memory.items.labels,
+                space,
+                items,
+                scores,
+            )
         return self._named(items[:count], scores[:count])
 
     def _named(self, items: Any, scores: Any) -> list[Recommendation]:
@@ -399,17 +393,25 @@ class Recommender:
         codes = self._memory.items.codes
         return [codes[item] for item in items or () if item in codes]
 
-    @contextmanager
-    def _borrowed_spaces(self) -> Iterator[tuple[SearchSpace, FoldSpace]]:
-        """Work spaces that no other thread uses meanwhile."""
+    def _borrowed_spaces(self) -> "_Borrowed":
+        return _Borrowed(self._spaces)
+
+
+class _Borrowed:
+    """Work spaces that no other thread uses meanwhile; a class, since a generator would cost microseconds."""
+
+    def __init__(self, idle: list[tuple[SearchSpace, FoldSpace]]) -> None:
+        self._idle = idle
+
+    def __enter__(self) -> tuple[SearchSpace, FoldSpace]:
         try:
-            spaces = self._spaces.pop()
+            self._spaces = self._idle.pop()
         except IndexError:
-            spaces = new_search_space(), new_fold_space()
-        try:
-            yield spaces
-        finally:
-            self._spaces.append(spaces)
+            self._spaces = new_search_space(), new_fold_space()
+        return self._spaces
+
+    def __exit__(self, *_: object) -> None:
+        self._idle.append(self._spaces)
 
 
 def _checked_count(n: object) -> int:

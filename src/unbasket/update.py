@@ -102,25 +102,25 @@ def edit(live: Live, user: int, position: int, items: Codes) -> Codes:
 
 
 @jit
-def forget_basket(live: Live, user: int, position: int) -> tuple[int, Codes]:
-    """Remove the basket at a position; returns how many items it held, too."""
+def forget_basket(live: Live, user: int, position: int) -> tuple[int, int, Codes]:
+    """Remove the basket at a position; returns how many items it held and how many baskets are left, too."""
     removed = history.basket_items(live.histories, user, position)
     marks.drop_from(live.marks, user, position)
     size = len(removed)
     history.remove(live.histories, user, position)
-    return size, _vanished(live, removed)
+    return size, history.count(live.histories, user), _vanished(live, removed)
 
 
 @jit
-def forget_item(live: Live, user: int, first: int, end: int, item: int) -> tuple[int, Int64s, Codes]:
+def forget_item(live: Live, user: int, first: int, end: int, item: int) -> tuple[int, int, Int64s, Codes]:
     """Remove an item from the baskets at positions `first` to `end`.
 
-    Returns how many held it, and the records of the baskets that it was the last item of, now gone.
+    Returns how many held it, how many baskets are left, and the records of those that it was the last item of.
     """
     removed, oldest, gone = history.remove_item(live.histories, user, first, end, item)
     if removed > 0:
         marks.drop_from(live.marks, user, oldest)
-    return removed, gone, _vanished(live, np.array([item], np.uint32))
+    return removed, history.count(live.histories, user), gone, _vanished(live, np.array([item], np.uint32))
 
 
 @jit

@@ -29,6 +29,19 @@ def _sorted_order(keys: Int64s) -> Int64s:
 
 
 @jit
+def _baskets(mine: Int64s, basket: Int64s) -> Int64s:
+    """Where in a user's rows, sorted by basket, each basket starts; and where the last one ends."""
+    starts = np.empty(len(mine) + 1, np.int64)
+    count = 0
+    for i in range(len(mine)):
+        if i == 0 or basket[mine[i]] != basket[mine[i - 1]]:
+            starts[count] = i
+            count += 1
+    starts[count] = len(mine)
+    return starts[: count + 1]
+
+
+@jit
 def arrange(
     user: Codes, basket: Int64s, item: Codes, time: Int64s, users: int, items: int
 ) -> tuple[int, Codes, Int64s, Int64s, Int64s, Codes]:
@@ -41,34 +54,36 @@ def arrange(
     owners, codes = np.empty(len(rows), np.uint32), np.empty(len(rows), np.int64)
     first_rows, sizes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     purchases = np.empty(len(rows), np.uint32)
-    baskets, count, begin = 0, 0, 0
+    baskets, count, begin, conflict = 0, 0, 0, -1
     for owner in range(users):
         mine = rows[begin : row_ends[owner]]
         begin = row_ends[owner]
-        mine = mine[_sorted_order(basket[mine] * items + item[mine])]
-        starts = np.flatnonzero(np.append(True, basket[mine][1:] != basket[mine][:-1]))
-        moments = np.empty(len(starts), np.int64)
-        for i in range(len(starts)):
-            end = starts[i + 1] if i + 1 < len(starts) else len(mine)
-            first = mine[starts[i] : end].min()
-            moments[i] = time[first] if len(time) > 0 else first
-            for j in range(starts[i], end):
-                if len(time) > 0 and time[mine[j]] != moments[i]:
-                    return mine[j], owners[:0], codes[:0], first_rows[:0], sizes[:0], purchases[:0]
+        keys = np.empty(len(mine), np.int64)
+        for i in range(len(mine)):
+            keys[i] = basket[mine[i]] * items + item[mine[i]]
+        mine = mine[_sorted_order(keys)]
+        starts = _baskets(mine, basket)
+        firsts, moments = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
+        for i in range(len(firsts)):
+            firsts[i] = mine[starts[i]]
+            for j in range(starts[i], starts[i + 1]):
+                firsts[i] = min(firsts[i], mine[j])
+                if len(time) > 0 and time[mine[j]] != time[mine[starts[i]]]:
+                    conflict = mine[j]
+            moments[i] = time[firsts[i]] if len(time) > 0 else firsts[i]
         for i in _sorted_order(moments):
-            end = starts[i + 1] if i + 1 < len(starts) else len(mine)
             before = count
-            for j in range(starts[i], end):
+            for j in range(starts[i], starts[i + 1]):
                 if count == before or purchases[count - 1] != item[mine[j]]:
                     purchases[count] = item[mine[j]]
                     count += 1
             owners[baskets] = owner
-            codes[baskets] = basket[mine[starts[i]]]
-            first_rows[baskets] = mine[starts[i] : end].min()
+            codes[baskets] = basket[firsts[i]]
+            first_rows[baskets] = firsts[i]
             sizes[baskets] = count - before
             baskets += 1
     return (
-        -1,
+        conflict,
         owners[:baskets].copy(),
         codes[:baskets].copy(),
         first_rows[:baskets].copy(),

@@ -15,6 +15,7 @@ from unbasket.kernels.select import smallest_first
 from unbasket.neighbors.crowd import ITEM, WEIGHT
 from unbasket.neighbors.index import MAGNITUDES, ONE, USER, Index, magnitude_end, vector_of
 
+_BIAS = 2**61  # no sum of weights comes near it
 _DONE = -1  # in place of an item's sum: banned, or offered already
 
 
@@ -176,11 +177,11 @@ def _use_crowd(index: Index, count: int, space: SearchSpace) -> bool:
 def _sum_neighbors(index: Index, count: int, crowd: bool, space: SearchSpace) -> int:
     """Add up the vectors of the first `count` candidates; returns how many items are in `space.seen`.
 
-    An item's sum is stored plus 1, to tell a sum of 0 from none. With the crowd, items that are not seen have the
-    sum that the crowd has.
+    With the crowd, what is added up is the difference to its sums. It is stored plus a bias, to tell a difference
+    of 0 from none.
     """
     rows, data, candidates, marked = index.vectors.rows, index.vectors.data, space.candidates, space.dot
-    sums, seen, initial = space.sums, space.seen, index.crowd.sums
+    sums, seen = space.sums, space.seen
     is_member, members = index.crowd.is_member, index.crowd.members
     items = NONE
     for i in range(count):
@@ -189,27 +190,27 @@ def _sum_neighbors(index: Index, count: int, crowd: bool, space: SearchSpace) ->
             marked[user] = 1
         else:
             vector = data[rows[user, START] : rows[user, START] + rows[user, LENGTH]]
-            items = _add(vector, SINGLE, crowd, initial, sums, seen, items)
+            items = _add(vector, SINGLE, sums, seen, items)
     if crowd:
         for user in members:
             if is_member[user] and marked[user] == 0:
                 vector = data[rows[user, START] : rows[user, START] + rows[user, LENGTH]]
-                items = _add(vector, -SINGLE, crowd, initial, sums, seen, items)
+                items = _add(vector, -SINGLE, sums, seen, items)
         for i in range(count):
             marked[candidates[i]] = 0
     return items
 
 
 @jit
-def _add(vector: Codes, sign: int, crowd: bool, initial: Int64s, sums: Int64s, seen: Codes, items: int) -> int:
-    """Add a vector to the sums, or subtract it; the first time an item is seen, its sum starts from the crowd's."""
+def _add(vector: Codes, sign: int, sums: Int64s, seen: Codes, items: int) -> int:
+    """Add a vector to the sums, or subtract it, and list the items that were not seen before."""
     for i in range(len(vector)):
         item = vector[i, ITEM]
         total = sums[item]
         new = whole(total == 0)
         seen[items] = item
         items += new
-        sums[item] = total + new * (initial[item] * crowd + 1) + sign * vector[i, WEIGHT]
+        sums[item] = total + new * _BIAS + sign * vector[i, WEIGHT]
     return items
 
 
@@ -265,13 +266,14 @@ def recommend(
     for i in range(len(query)):
         item = query[i, ITEM]
         if sums[item] != _DONE:
-            total = sums[item] - 1 if sums[item] != 0 else initial[item] * crowd
+            total = initial[item] * crowd + (sums[item] - _BIAS if sums[item] != 0 else 0)
             count = _offer(item, alpha * query[i, WEIGHT] + share * total, items, scores, count, item_order)
             sums[item] = _DONE
     for i in range(seen):
         item = listed[i]
         if sums[item] != _DONE:
-            count = _offer(item, share * (sums[item] - 1), items, scores, count, item_order)
+            total = initial[item] * crowd + sums[item] - _BIAS
+            count = _offer(item, share * total, items, scores, count, item_order)
             sums[item] = _DONE
     if crowd:
         names, totals = index.crowd.items, index.crowd.listed
@@ -303,6 +305,7 @@ def recommend_all(
     users: Int64s,
     k: int,
     alpha: float,
+    banned: Codes,
     user_order: Int64s,
     item_order: Int64s,
     space: SearchSpace,
@@ -311,11 +314,10 @@ def recommend_all(
     counts: Int64s,
 ) -> None:
     """`recommend` for each of many users, into the rows of `items` and `scores`."""
-    nothing = np.zeros(0, np.uint32)
     for i in range(len(users)):
         query = vector_of(index, users[i])
         counts[i] = recommend(
-            index, query, users[i], k, alpha, nothing, user_order, item_order, space, items[i], scores[i]
+            index, query, users[i], k, alpha, banned, user_order, item_order, space, items[i], scores[i]
         )
 
 

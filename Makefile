@@ -1,0 +1,34 @@
+# Everything that a fresh machine needs: Python 3.11 or newer, and this file.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: setup test demo bench reproduce clean
+
+setup: $(VENV)/installed
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+test: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/pytest
+
+demo: setup
+	$(BIN)/unbasket demo
+
+bench: setup
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/evaluation.py
+
+reproduce: setup
+	$(BIN)/unbasket reproduce
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

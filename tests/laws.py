@@ -1,0 +1,196 @@
+"""The laws that every engine keeps, whatever it stores its baskets in: a reusable suite.
+
+Random events go into an engine and into the oracle. The engine must then hold what the oracle holds, and be equal,
+bit for bit, to a fresh engine that only ever saw the remainder, in another order and under other codes.
+"""
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+from hypothesis import strategies as st
+from tests.oracle import Oracle
+
+from unbasket import Basket, Params, Recommender
+from unbasket.ids import Id
+
+Factory = Callable[[Params], Recommender]
+
+
+class Learn(NamedTuple):
+    """A basket arrives, or is edited."""
+
+    user: Id
+    items: tuple[Id, ...]
+    basket: Id
+    time: int | None
+
+
+class Forget(NamedTuple):
+    """A deletion request."""
+
+    user: Id
+    basket: Id | None
+    item: Id | None
+
+
+Event = Learn | Forget
+
+
+class World(NamedTuple):
+    """The ids that events are made of: few, so that they meet, and of both types."""
+
+    timed: tuple[Id, ...]
+    untimed: tuple[Id, ...]
+    mixed: tuple[Id, ...]
+    baskets: tuple[Id, ...]
+    items: tuple[Id, ...]
+
+    @property
+    def users(self) -> tuple[Id, ...]:
+        return self.timed + self.untimed + self.mixed
+
+    def events(self, most: int) -> st.SearchStrategy[list[Event]]:
+        """Lists of events, two learns to a forget."""
+        return st.lists(st.one_of(self._learns(), self._learns(), self._forgets()), min_size=1, max_size=most)
+
+    def _learns(self) -> st.SearchStrategy[Learn]:
+        times = st.integers(-2, 4)
+        untimed: st.SearchStrategy[int | None] = st.none()
+        items = st.lists(st.sampled_from(self.items), min_size=1, max_size=4).map(tuple)
+
+        def learn(user: Id) -> st.SearchStrategy[Learn]:
+            time = times if user in self.timed else untimed if user in self.untimed else times | untimed
+            return st.builds(Learn, st.just(user), items, st.sampled_from(self.baskets), time)
+
+        return st.sampled_from(self.users).flatmap(learn)
+
+    def _forgets(self) -> st.SearchStrategy[Forget]:
+        basket, item = st.none() | st.sampled_from(self.baskets), st.none() | st.sampled_from(self.items)
+        return st.builds(Forget, st.sampled_from(self.users), basket, item)
+
+
+MIXED_IDS = World(("t", 2), (-1,), ("m", 10**12), (1, "b", 2, "a", 3, "1"), ("x", 1, "ä", 2, "1", "z", 7))
+TEXT_IDS = World(("t", "s", "r"), ("u", "v"), (), ("a", "b", "c", "d", "e", "f"), ("p", "q", "x", "y", "z"))
+
+PARAMS = st.builds(
+    Params,
+    group_size=st.integers(1, 4),
+    basket_decay=st.sampled_from([1.0, 0.9, 0.5]),
+    group_decay=st.sampled_from([1.0, 0.7, 0.3]),
+    neighbors=st.integers(1, 6),
+    alpha=st.sampled_from([0.0, 0.3, 0.7, 1.0]),
+)
+
+
+def apply(engine: Recommender | Oracle, events: list[Event]) -> None:
+    """Let the events happen."""
+    for event in events:
+        if isinstance(event, Learn):
+            engine.learn(event.user, list(event.items), basket=event.basket, time=event.time)
+        else:
+            engine.forget(event.user, basket=event.basket, item=event.item)
+
+
+def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
+    """The engine holds what the equations say: histories and groups exactly, numbers within the rounding."""
+    assert engine.users() == oracle.users()
+    assert engine.popular(100) == oracle.popular(100)
+    for user in oracle.users():
+        assert [tuple(basket) for basket in engine.history(user)] == [
+            (basket.basket, basket.time, tuple(sorted(basket.items, key=_id_key))) for basket in oracle.history(user)
+        ]
+        assert engine.groups(user) == [len(group) for group in oracle.groups(user)]
+        assert engine.vector(user) == pytest.approx(oracle.vector(user), abs=1e-9)
+        _check_neighbors(engine, oracle, user)
+        if engine.params.neighbors >= len(oracle.users()) - 1:  # no neighbour is left out by a rounded distance
+            expected = oracle.prediction(user)
+            for item, score in engine.recommend(user, n=100):
+                assert score == pytest.approx(expected.pop(item), abs=1e-6)
+            assert all(score < 1e-6 for score in expected.values())
+
+
+def _check_neighbors(engine: Recommender, oracle: Oracle, user: Id) -> None:
+    k = engine.params.neighbors
+    found = engine.similar_users(user, k)
+    distances = {other: oracle.distance(user, other) for other in oracle.users() if other != user}
+    assert len(found) == min(k, len(distances))
+    for other, distance in found:
+        assert distance == pytest.approx(distances.pop(other), abs=1e-6)
+    assert not distances or not found or min(distances.values()) > max(d for _, d in found) - 1e-6
+
+
+def _id_key(value: Id) -> tuple[bool, Id]:
+    return isinstance(value, str), value
+
+
+def law_of_equality(engine: Recommender, other: Recommender) -> None:
+    """Two engines that hold the same are equal, bit for bit, in everything that they say."""
+    assert engine.digest() == other.digest()
+    assert engine.users() == other.users()
+    assert engine.items() == other.items()
+    assert engine.popular(100) == other.popular(100)
+    for user in engine.users():
+        assert engine.history(user) == other.history(user)
+        assert engine.groups(user) == other.groups(user)
+        assert engine.vector(user) == other.vector(user)
+        assert engine.similar_users(user, 100) == other.similar_users(user, 100)
+        assert engine.recommend(user, 100) == other.recommend(user, 100)
+        assert engine.recommend(user, 2, only_new=True) == other.recommend(user, 2, only_new=True)
+    assert engine.recommend_many(n=3) == other.recommend_many(n=3)
+    assert engine.recommend_for([["x"], ["y", "unheard of"]]) == other.recommend_for([["x"], ["y", "unheard of"]])
+
+
+def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
+    """The engine equals a fresh one that was given only the remainder, in another order, under other codes."""
+    assert engine.verify() == (True, len(engine), ())
+    shuffle = random.Random(seed)
+    fresh = make(engine.params)
+    occupy_codes(fresh)
+    if engine.params.grouping == "fixed":
+        _learn_remainder(engine, fresh, shuffle)
+    else:
+        _fit_remainder(engine, fresh, shuffle)
+    fresh.forget("somebody else")
+    law_of_equality(engine, fresh)
+
+
+def occupy_codes(engine: Recommender) -> None:
+    """Take codes, so that those who come later get other ones than in an engine without this."""
+    for number in range(3):
+        engine.learn("somebody else", [f"something else {number}", "x", 1], basket=number)
+
+
+def _learn_remainder(engine: Recommender, fresh: Recommender, shuffle: random.Random) -> None:
+    """Timed baskets in any order, untimed ones in theirs; users interleaved."""
+    queues = []
+    for user in engine.users():
+        baskets = [(user, basket) for basket in engine.history(user)]
+        if all(basket.time is not None for _, basket in baskets):
+            shuffle.shuffle(baskets)
+        queues.append(baskets)
+    while queues:
+        queue = shuffle.choice(queues)
+        user, (basket, time, items) = queue.pop(0)
+        fresh.learn(user, shuffle.sample(items, len(items)), basket=basket, time=time)
+        queues = [queue for queue in queues if queue]
+
+
+def _fit_remainder(engine: Recommender, fresh: Recommender, shuffle: random.Random) -> None:
+    """Through frames, which can carry the surviving group boundaries."""
+    for timed in (True, False):
+        rows = []
+        for user in shuffle.sample(engine.users(), len(engine.users())):
+            numbers = [number for number, size in enumerate(engine.groups(user)) for _ in range(size)]
+            history = engine.history(user)
+            if (history[0].time is not None) == timed:
+                rows += [_row(user, basket, number) for basket, number in zip(history, numbers, strict=True)]
+        if rows:
+            frame = pl.DataFrame(rows, orient="row", schema=["user", "basket", "item", "time", "group"])
+            fresh.fit(frame if timed else frame.drop("time"), group="group")
+
+
+def _row(user: Id, basket: Basket, group: int) -> tuple[Id, Id, list[Id], int | None, int]:
+    return user, basket.basket, list(basket.items), basket.time, group

@@ -1,0 +1,111 @@
+"""The laws, on the in-memory engine: more than a thousand random sequences of events for each run."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.laws import (
+    MIXED_IDS,
+    PARAMS,
+    TEXT_IDS,
+    Event,
+    Forget,
+    Learn,
+    apply,
+    law_of_equality,
+    law_of_retraining,
+    law_of_the_oracle,
+)
+from tests.oracle import Oracle
+
+from unbasket import Params, Recommender
+
+SEQUENCES = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SHOP = pl.DataFrame(
+    {
+        "user": ["t", "t", "t", "w", "w", "s"],
+        "basket": ["a", "a", "c", "a", "b", "g"],
+        "item": ["p", "q", "p", "x", "y", "z"],
+        "time": [1, 1, 2, 1, 5, 0],
+    }
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_histories_count_as_long() -> Iterator[None]:
+    """Marks and sets of basket ids are for long histories; random ones are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbasket.memory.MARK_EVERY", 2)
+        patch.setattr("unbasket.memory.LONG", 3)
+        yield
+
+
+@SEQUENCES
+@given(params=PARAMS, events=MIXED_IDS.events(most=40), seed=st.integers(0, 99))
+def test_fixed_groups(params: Params, events: list[Event], seed: int) -> None:
+    engine, oracle = Recommender(params), Oracle(params)
+    apply(engine, events)
+    apply(oracle, events)
+    law_of_the_oracle(engine, oracle)
+    law_of_retraining(engine, Recommender, seed)
+
+
+@SEQUENCES
+@given(params=PARAMS, events=TEXT_IDS.events(most=40), seed=st.integers(0, 99))
+def test_varying_groups(params: Params, events: list[Event], seed: int) -> None:
+    params = replace(params, grouping="varying")
+    engine, oracle = Recommender(params), Oracle(params)
+    apply(engine, events)
+    apply(oracle, events)
+    law_of_the_oracle(engine, oracle)
+    law_of_retraining(engine, Recommender, seed)
+
+
+@SEQUENCES
+@given(params=PARAMS, events=TEXT_IDS.events(most=25), seed=st.integers(0, 99))
+def test_on_top_of_a_loaded_shop(params: Params, events: list[Event], seed: int) -> None:
+    """A loaded engine has a crowd from the start, which the events then change."""
+    engine = Recommender(params).fit(SHOP)
+    apply(engine, events)
+    law_of_retraining(engine, Recommender, seed)
+
+
+@settings(max_examples=200, deadline=None)
+@given(params=PARAMS, events=MIXED_IDS.events(most=15), extra=MIXED_IDS.events(most=15))
+def test_what_is_learned_and_forgotten_leaves_no_trace(params: Params, events: list[Event], extra: list[Event]) -> None:
+    """Visitors come, in any order with the others' events, and leave: as if they had never been there."""
+    visits = [event._replace(user=f"visitor {event.user}") for event in extra]
+    visited, plain = Recommender(params), Recommender(params)
+    for i in range(max(len(events), len(visits))):
+        apply(visited, events[i : i + 1] + visits[i : i + 1])
+        apply(plain, events[i : i + 1])
+    for visit in visits:
+        visited.forget(visit.user)
+    law_of_equality(visited, plain)
+
+
+@settings(max_examples=100, deadline=None)
+@given(params=PARAMS, events=MIXED_IDS.events(most=20), event=MIXED_IDS.events(most=1))
+def test_repeating_an_event_changes_nothing(params: Params, events: list[Event], event: list[Event]) -> None:
+    once, twice = Recommender(params), Recommender(params)
+    apply(once, events + event)
+    apply(twice, events + event + event)
+    law_of_equality(once, twice)
+
+
+def test_the_laws_can_fail() -> None:
+    """An engine that missed one item is told apart by each law."""
+    params = Params(neighbors=2)
+    events: list[Event] = [Learn("t", ("x", "z"), 1, 1), Learn("m", ("x",), 1, 1)]
+    engine, oracle = Recommender(params), Oracle(params)
+    apply(engine, [*events, Forget("t", 1, "z")])
+    apply(oracle, events)
+    with pytest.raises(AssertionError):
+        law_of_the_oracle(engine, oracle)
+    other = Recommender(params)
+    apply(other, events)
+    with pytest.raises(AssertionError):
+        law_of_equality(engine, other)

@@ -1,0 +1,117 @@
+"""Readers beside a writer: every answer is that of the state before an event or after it."""
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from unbasket import Params, Recommender
+
+SHOPPERS = [f"shopper {number}" for number in range(40)]
+CHANGED = "shopper 0"
+SMALL, LARGE = ["item 1", "item 2"], [f"item {number}" for number in range(120)]
+ROUNDS = 1500
+
+
+def shop() -> Recommender:
+    """Shoppers with overlapping baskets; the one who is changed is everybody's neighbour."""
+    rec = Recommender(Params(neighbors=39, group_size=2))
+    for number, shopper in enumerate(SHOPPERS):
+        for basket in range(3):
+            rec.learn(shopper, [f"item {(number * 7 + basket * 3 + i) % 130}" for i in range(20)], basket=basket)
+    return rec
+
+
+def toggle(rec: Recommender) -> None:
+    rec.learn(CHANGED, LARGE, basket="toggled")
+    rec.learn(CHANGED, SMALL, basket="toggled")
+    rec.forget(CHANGED, basket="toggled")
+    rec.learn("passer-by", LARGE, basket=1)
+    rec.forget("passer-by")
+
+
+QUESTIONS: dict[str, Callable[[Recommender], object]] = {
+    "recommend the changed": lambda rec: rec.recommend(CHANGED, 30),
+    "recommend another": lambda rec: rec.recommend("shopper 5", 30),
+    "recommend only new": lambda rec: rec.recommend("shopper 5", 30, only_new=True),
+    "similar users": lambda rec: rec.similar_users("shopper 7", 40),
+    "explain": lambda rec: rec.explain(CHANGED, "item 2"),
+    "vector": lambda rec: rec.vector(CHANGED),
+    "history": lambda rec: rec.history(CHANGED),
+    "popular": lambda rec: rec.popular(200),
+    "digest": lambda rec: rec.digest(),
+    "recommend for": lambda rec: rec.recommend_for([["item 3"], ["an item that nobody has"]], 30),
+    "users": lambda rec: rec.users(),
+}
+
+
+def states(ask: Callable[[Recommender], object]) -> list[object]:
+    """The answers in all the states that the writer's events lead to."""
+    rec = shop()
+    answers = [ask(rec)]
+    rec.learn(CHANGED, LARGE, basket="toggled")
+    answers.append(ask(rec))
+    rec.learn(CHANGED, SMALL, basket="toggled")
+    answers.append(ask(rec))
+    rec.forget(CHANGED, basket="toggled")
+    rec.learn("passer-by", LARGE, basket=1)
+    answers.append(ask(rec))
+    return answers
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_no_reader_sees_half_an_event(question: str) -> None:
+    ask = QUESTIONS[question]
+    allowed, rec = states(ask), shop()
+    done, wrong, asked = threading.Event(), [], [0, 0]
+
+    def read(number: int) -> None:
+        while not done.is_set():
+            answer = ask(rec)
+            asked[number] += 1
+            if answer not in allowed:
+                wrong.append(answer)
+                return
+
+    readers = [threading.Thread(target=read, args=(number,)) for number in range(2)]
+    for reader in readers:
+        reader.start()
+    for _ in range(ROUNDS // 5):
+        toggle(rec)
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert not wrong
+    assert min(asked) > 10
+    assert ask(rec) == allowed[0]
+    assert rec.verify().ok
+
+
+def test_recommend_many_beside_a_writer() -> None:
+    """Each user's answer is of one state, and users who are there throughout all have one."""
+    rec = shop()
+    allowed = {user: [state[user] for state in states(lambda rec: rec.recommend_many(n=30))] for user in SHOPPERS}
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            toggle(rec)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    answers = [rec.recommend_many(n=30) for _ in range(30)]
+    done.set()
+    writer.join()
+    for answer in answers:
+        assert set(SHOPPERS) <= set(answer)
+        for user in SHOPPERS:
+            assert answer[user] in allowed[user]
+
+
+def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.recommender._CHUNK", 3)
+    rec = shop()
+    many = rec.recommend_many()
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert many == rec.recommend_many()
+    assert many == {user: rec.recommend(user) for user in rec.users()}
