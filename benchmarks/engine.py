@@ -23,6 +23,7 @@ from rich.progress import Progress
 from rich.table import Table
 from scipy.sparse import csr_matrix
 from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
 
 from unbasket import Params, Recommender
 from unbasket.datasets import PAPER_PARAMS, load
@@ -121,14 +122,14 @@ def learn_by_length() -> Row:
 
 
 def forget(shop: Shop) -> Row:
-    """A basket at a random position, against retraining that user from scratch with dense NumPy vectors."""
-    rec, chance, times, retrain_times = shop.rec, np.random.default_rng(0), [], []
-    users = [user for user, _, _ in shop.events]
-    for user in users:
+    """Any basket of the shop, against retraining its user from scratch with dense NumPy vectors."""
+    rec, times, retrain_times = shop.rec, [], []
+    baskets = shop.history.select("user", "basket").unique(maintain_order=True).sample(2000, seed=1)
+    for user, basket in baskets.iter_rows():
         history = rec.history(user)
-        basket, when, items = history[chance.integers(len(history))]
         if len(history) < 2:
             continue
+        _, when, items = next(entry for entry in history if entry.basket == basket)
         start = time.perf_counter()
         rec.forget(user, basket=basket)
         times.append(time.perf_counter() - start)
@@ -139,7 +140,7 @@ def forget(shop: Shop) -> Row:
         rec.learn(user, items, basket=basket, time=when)
     ours, peer = statistics.median(times) * 1e6, statistics.median(retrain_times) * 1e6
     return Row(
-        "forget a basket anywhere, Ta-Feng loaded, index live",
+        "forget any basket, Ta-Feng loaded, index live",
         f"{ours:.1f} us",
         f"{peer:.1f} us, dense NumPy retrain of that user",
         f"{peer / ours:.1f}x",
@@ -190,11 +191,17 @@ def fit() -> Row:
     table = data.history.select("user", "basket", "item", "time").to_arrow()
     ours = seconds(lambda: Recommender(PAPER_PARAMS["valuedshopper"]).fit(table), 3)
     frame: pd.DataFrame = table.to_pandas()
-    peer = seconds(lambda: frame.groupby(["user", "time", "basket"])["item"].agg(list), 1)
+
+    def histories() -> object:
+        """What peers start from: each user's baskets in order, as lists."""
+        ordered = frame.sort_values(["user", "time", "basket"])
+        return ordered.groupby(["user", "time", "basket"])["item"].agg(list).groupby("user").agg(list)
+
+    peer = seconds(histories, 1)
     return Row(
         "fit ValuedShopper, 4.9 million rows",
         f"{ours:.2f} s",
-        f"{peer:.1f} s, pandas groupby into baskets, no model",
+        f"{peer:.1f} s, pandas groupby into ordered baskets, no model",
         f"{peer / ours:.1f}x",
         "at least 10x, at most 3 s",
         peer / ours >= 10 and ours <= 3,
@@ -228,7 +235,8 @@ def recommend(shop: Shop) -> Row:
             score = params.alpha * matrix[query].toarray().ravel() + (1 - params.alpha) * average
             np.argsort(-score)[:10]
 
-    peer = seconds(scikit_learn, 1) / len(users) * 1e6
+    with threadpool_limits(1):
+        peer = seconds(scikit_learn, 1) / len(users) * 1e6
     return Row(
         "recommend, Ta-Feng, k=300, one thread, per user",
         f"{mean:.0f} us (median {ours:.0f})",
@@ -262,19 +270,21 @@ if MEMORY:
         ctypes.CDLL(None).malloc_trim(0)
         return int(open("/proc/self/statm").read().split()[1]) * 4096
     history = load("valuedshopper").history.select("user", "basket", "item", "time")
-    Recommender(Params()).fit(history.head(100_000)).recommend(1)
+    params = Params(basket_decay=1.0, group_decay=0.6)
+    Recommender(params).fit(history).recommend(1)
     before = used()
-    rec = Recommender(Params(basket_decay=1.0, group_decay=0.6)).fit(history)
+    rec = Recommender(params).fit(history)
     rec.recommend(1)
     print((used() - before) / len(history))
 """
 
 
 def in_a_process(memory: bool, cache: str) -> list[float]:
+    """The figures that the program prints; Polars' allocator is told to return what it frees."""
     program = IN_A_PROCESS_OF_ITS_OWN.replace("MEMORY", str(memory))
     output = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "NUMBA_CACHE_DIR": cache},
+        env={**os.environ, "NUMBA_CACHE_DIR": cache, "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0"},
         capture_output=True,
         text=True,
         check=True,

@@ -19,11 +19,14 @@ def read_orders(
 ) -> Orders:
     """The orders in a frame of one row per purchase, or of one row per basket with a list of items.
 
-    Rows may come in any order; a repeated (user, basket, item) counts once. Without a `time` column, a user's
-    baskets are in the order of their first rows. `group` names a column that is equal for the baskets of a group;
-    without it, groups are filled by `group_size` from the oldest basket on.
+    Rows may come in any order; a repeated (user, basket, item) counts once. If no `time` column is named and there is
+    none of that name, a user's baskets are in the order of their first rows. `group` names a column that is equal for
+    the baskets of a group; without it, groups are filled by `group_size` from the oldest basket on.
     """
-    table = _table(frame, [name for name in (user, basket, item, time, group) if name is not None])
+    frame = _frame(frame)
+    if time is None and "time" in frame.columns:
+        time = "time"
+    table = _columns(frame, [name for name in (user, basket, item, time, group) if name is not None])
     if isinstance(table[item].dtype, pl.List | pl.Array):
         table = table.explode(item)
     user_codes, users = _codes(table[user])
@@ -62,22 +65,30 @@ def read_orders(
     )
 
 
-def _table(frame: Any, names: list[str]) -> pl.DataFrame:
-    """The named columns of any frame, as a Polars one."""
+def _frame(frame: Any) -> Any:
+    """The frame as a Polars one; a pandas one as it is, since without pyarrow it has no Arrow interface."""
     if isinstance(frame, pl.LazyFrame):
-        frame = frame.collect()
-    pandas = type(frame).__module__.startswith("pandas.")  # without pyarrow, it has no Arrow interface
-    if not pandas and not isinstance(frame, pl.DataFrame):
-        if not hasattr(frame, "__arrow_c_stream__"):
-            raise InvalidFrameError(f"expected a Polars, pandas or Arrow table, not {type(frame).__name__}")
-        frame = pl.DataFrame(frame)
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame) or _is_pandas(frame):
+        return frame
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise InvalidFrameError(f"expected a Polars, pandas or Arrow table, not {type(frame).__name__}")
+    return pl.DataFrame(frame)
+
+
+def _is_pandas(frame: Any) -> bool:
+    return type(frame).__module__.startswith("pandas.") and hasattr(frame, "columns")
+
+
+def _columns(frame: Any, names: list[str]) -> pl.DataFrame:
+    """The named columns, as a Polars frame."""
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InvalidFrameError(
             f"the frame has no column {missing[0]!r}; it has {list(frame.columns)}. "
             "Name the right one, for example fit(frame, user='customer_id')"
         )
-    if pandas:
+    if _is_pandas(frame):
         return pl.DataFrame([_series(name, frame[name].to_numpy()) for name in names])
     selected: pl.DataFrame = frame.select(names)
     return selected

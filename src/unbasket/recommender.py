@@ -1,26 +1,28 @@
 """The in-memory engine: learn, forget, recommend, explain, verify."""
 
 import math
-import operator
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from threading import Lock
 from typing import Any, Self
 
 import numpy as np
 
 from unbasket import update, verification
+from unbasket.checks import checked_count, checked_exclusion, checked_items, checked_time
 from unbasket.digest import Digest
-from unbasket.errors import InvalidBasketError, InvalidRequestError, UnknownUserError
+from unbasket.errors import InvalidBasketError, UnknownUserError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
 from unbasket.locks import ReadWriteLock
 from unbasket.memory import Memory
-from unbasket.model.history import SIZE, UNTIMED
+from unbasket.model.history import SIZE
+from unbasket.model.shares import basket_parts, group_starts
 from unbasket.model.space import FoldSpace, new_fold_space
 from unbasket.neighbors import search
-from unbasket.neighbors.index import MAX_BASKET, ONE, vector_of
+from unbasket.neighbors.index import ONE, vector_of
 from unbasket.neighbors.search import SearchSpace, new_search_space
 from unbasket.params import Params
 from unbasket.results import (
@@ -84,8 +86,6 @@ class Recommender:
         group: str | None = None,
     ) -> Self:
         """Learn all baskets of a data frame; see docs/frames.md for what it may look like."""
-        if time is None and "time" in getattr(frame, "columns", getattr(frame, "column_names", ())):
-            time = "time"
         orders = read_orders(
             frame,
             user=user,
@@ -107,17 +107,8 @@ class Recommender:
         Baskets are in order of (time, basket id); one without a time comes after all that are there. Without a
         time, an edit leaves the basket where it is.
         """
-        user, basket = checked(user, "user"), checked(basket, "basket")
-        if isinstance(items, str):
-            raise InvalidBasketError(f"items must be a list of ids, not the text {items!r}")
-        distinct = list(dict.fromkeys([checked(item, "item") for item in items]))
-        if not 0 < len(distinct) <= MAX_BASKET:
-            raise InvalidBasketError(
-                f"basket {basket!r} of user {user!r} has {len(distinct)} items; it must have 1 to {MAX_BASKET} "
-                "(to remove a basket, call forget)"
-            )
-        if time is not None:
-            time = _checked_time(time)
+        user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
+        distinct = checked_items(items, f"basket {basket!r} of user {user!r}")
         with self._lock.writing:
             learned = self._memory.learn(user, distinct, basket, time)
             self._digest.touch(self._memory.users.codes[user])
@@ -149,7 +140,7 @@ class Recommender:
         `exclude` leaves out items, `only_new` those that the user has bought before: both before the cut, so n
         items come back if so many have a score above 0.
         """
-        n = _checked_count(n)
+        n = checked_count(n)
         with self._lock.reading:
             owner, banned = self._owner(user), self._codes_of(exclude)
             if only_new:
@@ -164,7 +155,7 @@ class Recommender:
         Other threads may learn and forget meanwhile: each user's answer is of one state, but they may be of
         different ones. A user who vanishes meanwhile has no answer.
         """
-        n = _checked_count(n)
+        n = checked_count(n)
         with self._lock.reading:
             wanted = self._memory.users.sorted() if users is None else list(users)
             for user in wanted:
@@ -221,10 +212,10 @@ class Recommender:
         what `recommend` would say if his history were this one. Under varying groups, the baskets are grouped
         by m from the oldest on.
         """
-        n = _checked_count(n)
-        history = [list(dict.fromkeys([checked(item, "item") for item in basket])) for basket in baskets]
-        if not all(0 < len(basket) <= MAX_BASKET for basket in history) or not history:
-            raise InvalidBasketError(f"a history must be a list of baskets of 1 to {MAX_BASKET} items, not {baskets!r}")
+        n = checked_count(n)
+        history = [checked_items(basket, f"basket number {number}") for number, basket in enumerate(baskets, 1)]
+        if not history:
+            raise InvalidBasketError("a history must have at least one basket; popular() needs none")
         distinct = {item for basket in history for item in basket}
         with self._lock.reading:
             if all(item in self._memory.items for item in distinct):
@@ -272,7 +263,7 @@ class Recommender:
 
     def popular(self, n: int = 10) -> list[ItemCount]:
         """The n items in most baskets, exactly counted from what remains."""
-        n = _checked_count(n)
+        n = checked_count(n)
         with self._lock.reading:
             names = self._memory.items.sorted()
             codes = [self._memory.items.codes[name] for name in names]
@@ -290,7 +281,7 @@ class Recommender:
 
     def similar_users(self, user: Id, n: int = 10) -> list[Neighbor]:
         """The n nearest other users and their Euclidean distances; equal distances in the order of user ids."""
-        n = _checked_count(n)
+        n = checked_count(n)
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
             query = vector_of(memory.index, owner)
@@ -313,7 +304,7 @@ class Recommender:
             records = memory.records(user)
         neighbors_share = (1.0 - self.params.alpha) / max(found, 1) * total / ONE
         own_share = self.params.alpha * own / ONE
-        parts = self._parts([code in record.items for record in records], [r.opens for r in records])
+        parts = basket_parts(self.params, [code in record.items for record in records], [r.opens for r in records])
         whole = math.fsum(parts)
         shares = [
             BasketShare(record.basket, record.time, own_share * part / whole)
@@ -321,22 +312,6 @@ class Recommender:
             if part
         ]
         return Explanation(item, own_share + neighbors_share, tuple(shares), neighbors_share, having, found)
-
-    def _parts(self, holds: list[bool], opens: list[bool]) -> list[float]:
-        """What each basket adds to an item's level: r_g^(K-j) r_b^(tau-i) / tau, or 0 if it lacks the item."""
-        params = self.params
-        if params.grouping == "fixed":
-            starts = list(range(0, len(holds), params.group_size))
-        else:
-            starts = [i for i, start in enumerate(opens) if start]
-        parts = []
-        for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(holds)], strict=True), 1):
-            age = params.group_decay ** (len(starts) - number)
-            parts += [
-                age * params.basket_decay ** (end - 1 - i) / (end - start) if holds[i] else 0.0
-                for i in range(start, end)
-            ]
-        return parts
 
     def history(self, user: Id) -> list[Basket]:
         """All baskets held of the user, oldest first."""
@@ -349,9 +324,8 @@ class Recommender:
         with self._lock.reading:
             self._owner(user)
             opens = [record.opens for record in self._memory.records(user)]
-        size = self.params.group_size
-        starts = range(0, len(opens), size) if self.params.grouping == "fixed" else np.flatnonzero(opens)
-        return [int(size) for size in np.diff([*starts, len(opens)])]
+        starts = group_starts(self.params, opens)
+        return [end - start for start, end in pairwise([*starts, len(opens)])]
 
     def users(self) -> list[Id]:
         """All users, in the order of their ids."""
@@ -391,7 +365,7 @@ class Recommender:
 
     def _codes_of(self, items: Collection[Id] | None) -> list[int]:
         codes = self._memory.items.codes
-        return [codes[item] for item in items or () if item in codes]
+        return [codes[item] for item in checked_exclusion(items) if item in codes]
 
     def _borrowed_spaces(self) -> "_Borrowed":
         return _Borrowed(self._spaces)
@@ -412,17 +386,3 @@ class _Borrowed:
 
     def __exit__(self, *_: object) -> None:
         self._idle.append(self._spaces)
-
-
-def _checked_count(n: object) -> int:
-    if not hasattr(n, "__index__") or isinstance(n, bool) or operator.index(n) < 0:
-        raise InvalidRequestError(f"n must be a whole number of at least 0, not {n!r}")
-    return operator.index(n)
-
-
-def _checked_time(time: object) -> int:
-    if not hasattr(time, "__index__") or isinstance(time, bool):
-        raise InvalidBasketError(f"time must be an integer or None, not {time!r} ({type(time).__name__})")
-    if not UNTIMED < operator.index(time) < 2**63:
-        raise InvalidBasketError(f"time {time!r} does not fit into 64 bits")
-    return operator.index(time)

@@ -2,6 +2,8 @@
 
 history   the baskets of each user, in order, and the changes an event can make to them
 marks     saved states of the fold, so that a change late in a long history replays little
+space     the work space of a fold
 fold      the one update rule: from baskets to weights, from a mark or from the start
+shares    what each basket contributes to a weight, for explanations
 paper     the paper's own update rules, literally; the engine does not use them
 """

@@ -1,0 +1,46 @@
+"""Checks of what callers pass in. Each returns the value as the engine wants it, or raises and names it."""
+
+import operator
+from collections.abc import Collection, Iterable
+
+from unbasket.errors import InvalidBasketError, InvalidRequestError
+from unbasket.ids import Id, checked
+from unbasket.model.history import UNTIMED
+from unbasket.neighbors.index import MAX_BASKET
+
+
+def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
+    """The distinct items of a basket."""
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise InvalidBasketError(f"{whose} must be a list of item ids, not {items!r}")
+    distinct = list(dict.fromkeys([checked(item, "item") for item in items]))
+    if not 0 < len(distinct) <= MAX_BASKET:
+        raise InvalidBasketError(f"{whose} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
+    return distinct
+
+
+def checked_time(time: object) -> int | None:
+    """A time, or None: the order of arrival."""
+    if time is None:
+        return None
+    if not hasattr(time, "__index__") or isinstance(time, bool):
+        raise InvalidBasketError(f"time must be an integer or None, not {time!r} ({type(time).__name__})")
+    if not UNTIMED < operator.index(time) < 2**63:
+        raise InvalidBasketError(f"time {time!r} does not fit into 64 bits")
+    return operator.index(time)
+
+
+def checked_count(n: object) -> int:
+    """How many answers are wanted."""
+    if not hasattr(n, "__index__") or isinstance(n, bool) or operator.index(n) < 0:
+        raise InvalidRequestError(f"n must be a whole number of at least 0, not {n!r}")
+    return operator.index(n)
+
+
+def checked_exclusion(items: Collection[Id] | None) -> list[Id]:
+    """The items to leave out; some may be unknown."""
+    if items is None:
+        return []
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise InvalidRequestError(f"exclude must be a list of item ids, not {items!r}")
+    return [checked(item, "item") for item in items]
