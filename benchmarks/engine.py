@@ -68,7 +68,7 @@ class Shop:
         self.rec = Recommender(self.params).fit(data.history)
         next_baskets = data.future.group_by("user", maintain_order=True).agg("item", pl.col("time").first())
         self.events = next_baskets.sample(3000, seed=1).rows()
-        self.dimension = max(self.rec.items()) + 1  # type: ignore[operator, type-var]
+        self.dimension = max(self.rec.items()) + 1  # type: ignore[operator]
 
     def multi_hot(self, items: Iterable[int]) -> Vector:
         return paper.multi_hot(items, self.dimension)

@@ -90,7 +90,7 @@ def test_no_reader_sees_half_an_event(question: str) -> None:
 def test_recommend_many_beside_a_writer() -> None:
     """Each user's answer is of one state, and users who are there throughout all have one."""
     rec = shop()
-    allowed = {user: [state[user] for state in states(lambda rec: rec.recommend_many(n=30))] for user in SHOPPERS}
+    allowed = {user: states(lambda rec, user=user: rec.recommend(user, 30)) for user in SHOPPERS}  # type: ignore[misc]
     done = threading.Event()
 
     def write() -> None:

@@ -19,6 +19,16 @@ def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
     return distinct
 
 
+def checked_history(baskets: Iterable[Iterable[Id]]) -> list[list[Id]]:
+    """The distinct items of each of a history's baskets."""
+    if isinstance(baskets, str | bytes) or not isinstance(baskets, Iterable):
+        raise InvalidBasketError(f"a history must be a list of baskets, not {baskets!r}")
+    history = [checked_items(basket, f"basket number {number}") for number, basket in enumerate(baskets, 1)]
+    if not history:
+        raise InvalidBasketError("a history must have at least one basket; popular() needs none")
+    return history
+
+
 def checked_time(time: object) -> int | None:
     """A time, or None: the order of arrival."""
     if time is None:

@@ -26,9 +26,9 @@ def read_orders(
     frame = _frame(frame)
     if time is None and "time" in frame.columns:
         time = "time"
-    table = _columns(frame, [name for name in (user, basket, item, time, group) if name is not None])
-    if isinstance(table[item].dtype, pl.List | pl.Array):
-        table = table.explode(item)
+    table = _columns(frame, list(dict.fromkeys(name for name in (user, basket, item, time, group) if name is not None)))
+    if isinstance(table[item].dtype, pl.List):
+        table = _one_row_per_purchase(table, item)
     user_codes, users = _codes(table[user])
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
@@ -77,7 +77,7 @@ def _frame(frame: Any) -> Any:
 
 
 def _is_pandas(frame: Any) -> bool:
-    return type(frame).__module__.startswith("pandas.") and hasattr(frame, "columns")
+    return type(frame).__module__.split(".")[0] == "pandas" and hasattr(frame, "columns")
 
 
 def _columns(frame: Any, names: list[str]) -> pl.DataFrame:
@@ -89,12 +89,22 @@ def _columns(frame: Any, names: list[str]) -> pl.DataFrame:
             "Name the right one, for example fit(frame, user='customer_id')"
         )
     if _is_pandas(frame):
-        return pl.DataFrame([_series(name, frame[name].to_numpy()) for name in names])
+        return pl.DataFrame([_series(name, frame[name]) for name in names])
     selected: pl.DataFrame = frame.select(names)
     return selected
 
 
-def _series(name: str, values: Any) -> pl.Series:
+def _one_row_per_purchase(table: pl.DataFrame, item: str) -> pl.DataFrame:
+    empty = table[item].list.len() == 0
+    if empty.any():
+        raise InvalidFrameError(f"column {item!r} is an empty list in row {empty.arg_max()}; a basket has items")
+    return table.explode(item)
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    values, missing = column.to_numpy(), column.isna()
+    if values.dtype.kind == "O" or missing.any():
+        values = [None if gap else value for value, gap in zip(column.astype(object), missing, strict=True)]
     try:
         return pl.Series(name, values)
     except (TypeError, pl.exceptions.PolarsError) as error:
@@ -149,7 +159,7 @@ def _times(column: pl.Series) -> Int64s:
     if column.null_count():
         raise InvalidFrameError(
             f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
-            "give every row a time, or load without times to keep the order of the rows"
+            "give every row a time, or drop the column to keep the order of the rows"
         )
     if column.dtype.is_temporal() and column.dtype in (pl.Date, pl.Datetime):
         column = column.dt.epoch("s")
@@ -157,7 +167,10 @@ def _times(column: pl.Series) -> Int64s:
         raise InvalidFrameError(
             f"column {column.name!r} has type {column.dtype}; times must be integers, dates or datetimes"
         )
-    times: Int64s = column.cast(pl.Int64).to_numpy()
+    try:
+        times: Int64s = column.cast(pl.Int64).to_numpy()
+    except pl.exceptions.InvalidOperationError as error:
+        raise InvalidFrameError(f"column {column.name!r} has times beyond 64 bits") from error
     if len(times) and times.min() == UNTIMED:
         raise InvalidFrameError(f"column {column.name!r}: the time {UNTIMED} is out of range")
     return times

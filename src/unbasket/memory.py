@@ -69,7 +69,7 @@ class Memory:
                 return self._relearn(owner, found, user, items, basket, time)
             if first < position:
                 position = self._position_by_id(owner, first, position, basket)
-            if count >= LONG:
+            if long is not None or count >= LONG:
                 self._ids_of_long(owner).add(basket)
         else:
             owner = self.users.add(user)

@@ -46,5 +46,9 @@ class Params:
         value = getattr(self, name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise InvalidParamsError(f"{name} must be a number, not {value!r}")
-        object.__setattr__(self, name, float(value))
-        return float(value)
+        try:
+            number = float(value) + 0.0  # -0.0 is 0.0
+        except OverflowError:
+            raise InvalidParamsError(f"{name} must be from 0 to 1, not {value!r}") from None
+        object.__setattr__(self, name, number)
+        return number

@@ -11,9 +11,9 @@ from typing import Any, Self
 import numpy as np
 
 from unbasket import update, verification
-from unbasket.checks import checked_count, checked_exclusion, checked_items, checked_time
+from unbasket.checks import checked_count, checked_exclusion, checked_history, checked_items, checked_time
 from unbasket.digest import Digest
-from unbasket.errors import InvalidBasketError, UnknownUserError
+from unbasket.errors import InvalidIdError, UnknownUserError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
 from unbasket.locks import ReadWriteLock
@@ -213,9 +213,7 @@ class Recommender:
         by m from the oldest on.
         """
         n = checked_count(n)
-        history = [checked_items(basket, f"basket number {number}") for number, basket in enumerate(baskets, 1)]
-        if not history:
-            raise InvalidBasketError("a history must have at least one basket; popular() needs none")
+        history = checked_history(baskets)
         distinct = {item for basket in history for item in basket}
         with self._lock.reading:
             if all(item in self._memory.items for item in distinct):
@@ -285,6 +283,7 @@ class Recommender:
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
             query = vector_of(memory.index, owner)
+            n = min(n, len(memory.users))
             codes, squares = search.neighbors(memory.index, query, owner, n, memory.users.labels, space)
             labels = memory.users.labels[codes]
             return [
@@ -341,7 +340,10 @@ class Recommender:
         return len(self._memory.users)
 
     def __contains__(self, user: object) -> bool:
-        return user in self._memory.users
+        try:
+            return checked(user, "user") in self._memory.users
+        except InvalidIdError:
+            return False
 
     # Proving ----------------------------------------------------------------------------------------------------
 

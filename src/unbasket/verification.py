@@ -3,6 +3,7 @@
 from unbasket import update
 from unbasket.ids import Id
 from unbasket.memory import Memory
+from unbasket.neighbors.index import faults
 from unbasket.results import Verification
 
 _MOST = 20  # mismatches that a report lists
@@ -21,6 +22,8 @@ def compare(live: Memory, user: Id | None) -> Verification:
     ]
     if user is None:
         mismatches += _counts(live, fresh)
+    if faults(live.index):
+        mismatches.append("the chains or the crowd of the index")
     return Verification(not mismatches, len(users), tuple(mismatches[:_MOST]))
 
 

@@ -8,6 +8,8 @@ however many arrays it has, and a kernel can put a larger array into a field: no
 """
 
 from collections.abc import Callable
+from hashlib import blake2b
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -35,7 +37,26 @@ _POLICY: dict[str, Any] = {
     "error_model": "numpy",
     "no_cfunc_wrapper": True,  # nothing calls a kernel through a C pointer, and it is quicker to compile
 }
-jit: Callable[[Function], Function] = numba.njit(**_POLICY)
+
+
+def _sources() -> str:
+    """A hash of every file with kernels in it."""
+    package = Path(__file__).parents[1]
+    files = [*(file for part in ("kernels", "model", "neighbors") for file in (package / part).glob("*.py"))]
+    contents = b"".join(file.read_bytes() for file in sorted([*files, package / "update.py"]))
+    return blake2b(contents, digest_size=16).hexdigest()
+
+
+_SOURCES = _sources()
+
+
+def jit(function: Function) -> Function:
+    """Compile a function, now or from the cache."""
+    kernel: Any = numba.njit(**_POLICY)(function)
+    # Numba drops a cached kernel when its own file changes, but not when that of a kernel inlined into it does.
+    kernel._cache._cache_file._source_stamp = _SOURCES
+    compiled: Function = kernel
+    return compiled
 
 
 class Struct(structref.StructRefProxy):

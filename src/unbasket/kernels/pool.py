@@ -95,6 +95,7 @@ def add_rows(pool: Pool, count: int) -> None:
     if count > len(pool.rows):
         rows = np.zeros((count + count // 4, 3), np.int64)
         copy(pool.rows, NONE, rows, NONE, len(pool.rows))
+        pool.rows[:] = 0
         pool.rows = rows
 
 

@@ -70,6 +70,7 @@ def admit(histories: Histories, users: int, items: int) -> None:
         popularity = np.zeros(items + items // 4, np.int64)
         for item in range(len(histories.popularity)):
             popularity[item] = histories.popularity[item]
+        histories.popularity[:] = 0
         histories.popularity = popularity
 
 

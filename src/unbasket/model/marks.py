@@ -74,6 +74,7 @@ def admit(marks: Marks, users: int) -> None:
         newest = np.zeros(users + users // 4, np.int32)
         for user in range(len(marks.newest)):
             newest[user] = marks.newest[user]
+        marks.newest[:] = 0
         marks.newest = newest
 
 
@@ -153,6 +154,7 @@ def _claim(marks: Marks) -> int:
         old = len(marks.table)
         table = np.zeros((2 * old, 4), np.int64)
         copy(marks.table, NONE, table, NONE, old)
+        marks.table[:] = 0
         for mark in range(old, 2 * old - 1):
             table[mark, OLDER] = mark + 1
         marks.table = table

@@ -21,7 +21,7 @@ class CrowdType(types.StructRef):
 
 
 class Crowd(Struct):
-    """Members, the sum of their vectors per item, and the items that have had one: `items`, with sums `listed`.
+    """Members, the sum of their vectors per item, and a list of the items that have one: `items`, sums `listed`.
 
     `place` is an item's position in that list, from 1 on; `records` the total length of the members' vectors;
     `age` the number of changes to the index since the members were chosen.
@@ -78,6 +78,7 @@ def admit(crowd: Crowd, users: int, items: int) -> None:
         is_member = np.zeros(users + users // 4, np.bool_)
         for i in range(old):
             is_member[i] = crowd.is_member[i]
+        crowd.is_member[:] = False
         crowd.is_member = is_member
     old = len(crowd.sums)
     if items > old:
@@ -90,8 +91,10 @@ def admit(crowd: Crowd, users: int, items: int) -> None:
             crowd.place,
             crowd.items,
         )
-        crowd.sums[:] = 0
-        crowd.listed[:] = 0
+        for array in (crowd.sums, crowd.listed):
+            array[:] = 0
+        crowd.place[:] = 0
+        crowd.items[:] = 0
         crowd.sums, crowd.listed, crowd.place, crowd.items = sums, listed, place, names
 
 
@@ -111,15 +114,40 @@ def found(crowd: Crowd, members: Codes) -> None:
 
 
 @jit
+def leave(crowd: Crowd, user: int) -> None:
+    """Strike a member whose vector is gone off the list."""
+    kept = 0
+    for i in range(len(crowd.members)):
+        if crowd.members[i] != user:
+            crowd.members[kept] = crowd.members[i]
+            kept += 1
+    crowd.members[kept:] = 0
+    crowd.members = crowd.members[:kept]
+    crowd.is_member[user] = False
+
+
+@jit
 def join(crowd: Crowd, vector: Codes, sign: int) -> None:
-    """Add a member's vector to the sums, or take it out with a `sign` of -1."""
-    sums, place, listed = crowd.sums, crowd.place, crowd.listed
+    """Add a member's vector to the sums, or take it out with a `sign` of -1; the list has the items with a sum."""
+    sums, place, listed, items = crowd.sums, crowd.place, crowd.listed, crowd.items
     for i in range(len(vector)):
         item = vector[i, ITEM]
+        sums[item] += sign * vector[i, WEIGHT]
         if place[item] == 0:
-            crowd.items[crowd.count] = item
+            items[crowd.count] = item
             crowd.count += 1
             place[item] = crowd.count
-        sums[item] += sign * vector[i, WEIGHT]
         listed[place[item] - 1] = sums[item]
+        if sums[item] == 0:
+            _unlist(crowd, item)
     crowd.records += sign * len(vector)
+
+
+@jit
+def _unlist(crowd: Crowd, item: int) -> None:
+    """Take an item off the list; the last one takes its place."""
+    last, hole = crowd.count - 1, crowd.place[item] - 1
+    moved = crowd.items[last]
+    crowd.items[hole], crowd.listed[hole], crowd.place[moved] = moved, crowd.listed[last], hole + 1
+    crowd.items[last], crowd.listed[last], crowd.place[item] = 0, 0, 0
+    crowd.count = last

@@ -102,6 +102,9 @@ def admit(index: Index, users: int, items: int) -> None:
         after, before = np.zeros(len(norm), np.int32), np.zeros(len(norm), np.int32)
         for i in range(old):
             norm[i], after[i], before[i] = index.norm[i], index.after[i], index.before[i]
+        index.norm[:] = 0
+        index.after[:] = 0
+        index.before[:] = 0
         index.norm, index.after, index.before = norm, after, before
 
 
@@ -139,7 +142,8 @@ def settle(index: Index, user: int, space: FoldSpace, count: int, groups: int, g
     _rank(index, user, norm)
     if is_member:
         join(index.crowd, vector_of(index, user), SINGLE)
-        index.crowd.is_member[user] = norm > 0
+        if norm == 0:
+            crowd.leave(index.crowd, user)
     index.crowd.age += 1
     if index.crowd.age > 64 + len(index.norm) // 8:
         gather_crowd(index)
@@ -268,3 +272,30 @@ def _rank(index: Index, user: int, norm: int) -> None:
             after[user] = first[new]
         first[new] = user + 1
         index.population[new] += 1
+
+
+@jit
+def faults(index: Index) -> int:
+    """How many of the index's redundant facts contradict its vectors: chains, populations and the crowd's sums."""
+    count = 0
+    chained = np.zeros(len(index.norm), np.int64)
+    for level in range(MAGNITUDES):
+        link, population = index.first[level], 0
+        while link != 0:
+            count += magnitude(index.norm[link - 1]) != level
+            chained[link - 1] += 1
+            population += 1
+            link = index.after[link - 1]
+        count += population != index.population[level]
+    for user in range(len(chained)):
+        count += chained[user] != (index.norm[user] > 0)
+    sums = np.zeros(len(index.crowd.sums), np.int64)
+    for member in index.crowd.members:
+        vector = vector_of(index, whole(member))
+        for i in range(len(vector)):
+            sums[vector[i, ITEM]] += vector[i, WEIGHT]
+    for item in range(len(sums)):
+        place = index.crowd.place[item]
+        listed = index.crowd.listed[place - 1] if place != 0 else 0
+        count += (sums[item] != index.crowd.sums[item]) | (sums[item] != listed)
+    return count

@@ -1,0 +1,222 @@
+"""Ids and their codes: what is an id, the order of ids, and that a removed id leaves nothing behind."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unbasket.errors import InvalidIdError
+from unbasket.ids import FREE, Id, Ids, Texts, checked, sort_key
+
+ids = st.one_of(st.integers(-4, 4), st.integers(-(2**63), 2**63 - 1), st.text("abé😀", min_size=1, max_size=3))
+changes = st.lists(st.tuples(st.booleans(), ids), max_size=60)
+
+
+# checked --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, -1, 2**63 - 1, -(2**63), "a", "é", "日本", "\x00", " ", "\U0010ffff"])
+def test_ints_and_texts_are_ids(value: Id) -> None:
+    assert checked(value, "user") == value
+    assert type(checked(value, "user")) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(np.int64(-7), -7), (np.uint8(7), 7), (np.uint64(2**63 - 1), 2**63 - 1), (np.str_("a"), "a"), (np.str_("é"), "é")],
+)
+def test_numpy_scalars_become_plain(value: object, plain: Id) -> None:
+    assert checked(value, "item") == plain
+    assert type(checked(value, "item")) is type(plain)
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_, 1.0, np.float64(1), None, b"a", ("a",), [1], object()])
+def test_nothing_else_is_an_id(value: object) -> None:
+    with pytest.raises(InvalidIdError) as caught:
+        checked(value, "item")
+    assert str(caught.value) == f"item id must be a str or an int, not {value!r} ({type(value).__name__})"
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 10**30, np.uint64(2**63)])
+def test_ints_must_fit_into_64_bits(value: int) -> None:
+    with pytest.raises(InvalidIdError, match=f"^basket id {int(value)} does not fit into 64 bits; use a str$"):
+        checked(value, "basket")
+
+
+@pytest.mark.parametrize("value", ["", np.str_("")])
+def test_texts_must_not_be_empty(value: str) -> None:
+    with pytest.raises(InvalidIdError, match=r"^user id must not be empty$"):
+        checked(value, "user")
+
+
+@pytest.mark.parametrize("value", ["\ud800", "a\udfffb"])
+def test_lone_surrogates_are_no_text(value: str) -> None:
+    with pytest.raises(InvalidIdError) as caught:
+        checked(value, "user")
+    assert str(caught.value).startswith(f"user id {value!r} is not valid Unicode: ")
+
+
+# Ids ------------------------------------------------------------------------------------------------------------
+
+
+def check(codes: Ids, present: set[Id]) -> None:
+    """All that must hold of the map, and that it knows exactly these ids."""
+    ordered = sorted(present, key=sort_key)
+    labels = [int(codes.labels[codes.codes[name]]) for name in ordered]
+    assert codes.sorted() == ordered
+    assert len(codes) == len(present)
+    assert all(a < b for a, b in pairwise(labels))
+    assert all(codes.names[codes.codes[name]] == name for name in present)
+    used = set(codes.codes.values())
+    assert len(used) == len(present)
+    assert all(name == FREE for code, name in enumerate(codes.names) if code not in used)
+    assert not codes.labels[[code for code in range(len(codes.labels)) if code not in used]].any()
+
+
+def run(events: list[tuple[bool, Id]], codes: Ids) -> set[Id]:
+    present: set[Id] = set()
+    for adds, name in events:
+        if adds:
+            code = codes.add(name)
+            assert codes.names[code] == name
+            present.add(name)
+        elif name in present:
+            codes.remove(name)
+            present.remove(name)
+        assert (name in codes) == adds
+    return present
+
+
+@given(changes)
+def test_labels_are_in_the_order_of_ids_after_any_changes(events: list[tuple[bool, Id]]) -> None:
+    codes = Ids()
+    check(codes, run(events, codes))
+
+
+@given(changes, st.lists(ids))
+def test_many_at_once_are_as_one_by_one(events: list[tuple[bool, Id]], names: list[Id]) -> None:
+    codes = Ids()
+    present = run(events, codes)
+    assert codes.add_all(names) == [codes.codes[name] for name in names]
+    check(codes, present | set(names))
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 200), unique=True, max_size=200), st.randoms(use_true_random=False))
+def test_the_code_of_an_id_does_not_change(names: list[int], random: Any) -> None:
+    codes = Ids()
+    first = {name: codes.add(name) for name in names}
+    random.shuffle(names)
+    assert all(codes.add(name) == first[name] for name in names)
+    assert len(codes) == len(names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [lambda i: "a" * (200 - i), lambda i: "b" + "a" * i, lambda i: -i, lambda i: (-1) ** i * (200 - i)],
+    ids=["each first", "each last", "each smaller", "each in the middle"],
+)
+def test_labels_are_given_anew_when_no_gap_is_left(name: Callable[[int], Id]) -> None:
+    codes, present = Ids(), set[Id]()
+    for i in range(200):  # a gap of 2^32 is used up by 33 ids in the middle
+        codes.add(name(i))
+        present.add(name(i))
+        check(codes, present)
+
+
+def test_labels_are_given_anew_when_they_get_too_large() -> None:
+    codes = Ids()
+    for name in (1, 2):
+        codes.add(name)
+    codes.labels[:2] = [2**62 - 10, 2**62 - 5]
+    codes.add(3)
+    check(codes, {1, 2, 3})
+    assert abs(codes.labels).max() < 2**40
+    codes.labels[:3] = [5 - 2**62, 7 - 2**62, 9 - 2**62]
+    codes.add(0)
+    check(codes, {0, 1, 2, 3})
+    assert abs(codes.labels).max() < 2**40
+
+
+def test_codes_are_used_again() -> None:
+    codes = Ids()
+    for name in range(100):
+        codes.add(name)
+    for name in range(100):
+        codes.remove(name)
+    for name in range(100):
+        codes.add(f"new {name}")
+    assert sorted(codes.codes.values()) == list(range(100))
+    assert len(codes.names) == 100
+
+
+def test_nothing_of_a_removed_id_is_left_in_any_attribute() -> None:
+    codes = Ids()
+    for name in ("ann", 4_711, "zoe", 4_712, "carl"):
+        codes.add(name)
+    codes.remove("ann")
+    codes.remove(4_711)
+    state = repr(vars(codes)) + repr([vars(codes._ints), vars(codes._texts)])
+    assert "carl" in state
+    assert "4712" in state
+    assert "ann" not in state
+    assert "4711" not in state
+
+
+def test_all_removed_leaves_nothing() -> None:
+    codes = Ids()
+    codes.add_all(["a", 1, "b", 2])
+    for name in ("b", 1, "a", 2):
+        codes.remove(name)
+    assert codes.codes == {}
+    assert codes.names == [FREE] * 4
+    assert not codes.labels.any()
+    assert codes.sorted() == []
+    assert sorted(codes._free) == [0, 1, 2, 3]
+
+
+# Texts ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_text_stays_until_its_last_use_ends() -> None:
+    texts = Texts()
+    first = texts.claim("b1")
+    assert texts.claim("b1") == first
+    other = texts.claim("b2")
+    assert other != first
+    texts.release(first)
+    assert texts.names[first] == "b1"
+    assert texts.codes == {"b1": first, "b2": other}
+    texts.release(first)
+    assert texts.codes == {"b2": other}
+    assert "b1" not in repr(vars(texts))
+
+
+def test_codes_of_texts_are_used_again() -> None:
+    texts = Texts()
+    code = texts.claim("old")
+    texts.release(code)
+    assert texts.claim("new") == code
+    assert texts.names == ["new"]
+    texts.release(code)
+    assert texts.codes == {}
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(["a", "b", "c", "d"])), max_size=40))
+def test_uses_are_counted(events: list[tuple[bool, str]]) -> None:
+    texts, uses = Texts(), dict.fromkeys("abcd", 0)
+    for claims, text in events:
+        if claims:
+            texts.claim(text)
+            uses[text] += 1
+        elif uses[text]:
+            texts.release(texts.codes[text])
+            uses[text] -= 1
+        present = {text for text, count in uses.items() if count}
+        assert set(texts.codes) == present
+        assert all(texts.names[texts.codes[text]] == text for text in present)
+        assert sorted(name for name in texts.names if name != FREE) == sorted(present)

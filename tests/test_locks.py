@@ -1,0 +1,148 @@
+"""The lock: readers share, a writer excludes, nobody starves, exceptions release."""
+
+from collections.abc import Callable
+from threading import Event, Thread
+from time import monotonic, sleep
+
+import pytest
+
+from unbasket.locks import ReadWriteLock
+
+LONG = 5.0  # seconds that only a failing test waits
+SHORT = 0.05  # seconds in which something that must not happen would have happened
+
+
+def started(work: Callable[[], object]) -> Thread:
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+class Visitor:
+    """A thread that enters the lock and stays until it is told to leave."""
+
+    def __init__(self, lock: ReadWriteLock, *, writes: bool) -> None:
+        self._guard = lock.writing if writes else lock.reading
+        self._may_leave = Event()
+        self.inside = Event()
+        self._thread = started(self._visit)
+
+    def _visit(self) -> None:
+        with self._guard:
+            self.inside.set()
+            self._may_leave.wait(LONG)
+
+    def leave(self) -> None:
+        self._may_leave.set()
+        self._thread.join(LONG)
+        assert not self._thread.is_alive()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = monotonic() + LONG
+    while not condition():
+        assert monotonic() < end
+        sleep(0.001)
+
+
+def is_free(lock: ReadWriteLock) -> bool:
+    visitor = Visitor(lock, writes=True)
+    entered = visitor.inside.wait(1.0)
+    visitor.leave()
+    return entered
+
+
+def test_readers_share() -> None:
+    lock = ReadWriteLock()
+    readers = [Visitor(lock, writes=False) for _ in range(5)]
+    assert all(reader.inside.wait(LONG) for reader in readers)
+    for reader in readers:
+        reader.leave()
+    assert is_free(lock)
+
+
+def test_a_writer_excludes_readers_and_writers() -> None:
+    lock = ReadWriteLock()
+    writer = Visitor(lock, writes=True)
+    assert writer.inside.wait(LONG)
+    others = [Visitor(lock, writes=False), Visitor(lock, writes=True)]
+    assert not others[0].inside.wait(SHORT)
+    assert not others[1].inside.wait(SHORT)
+    writer.leave()
+    for other in others:
+        other.leave()
+        assert other.inside.is_set()
+    assert is_free(lock)
+
+
+def test_a_writer_waits_for_all_readers() -> None:
+    lock = ReadWriteLock()
+    readers = [Visitor(lock, writes=False) for _ in range(3)]
+    assert all(reader.inside.wait(LONG) for reader in readers)
+    writer = Visitor(lock, writes=True)
+    for reader in readers:
+        assert not writer.inside.wait(SHORT / 2)
+        reader.leave()
+    assert writer.inside.wait(LONG)
+    writer.leave()
+
+
+def test_a_waiting_writer_goes_before_later_readers() -> None:
+    lock = ReadWriteLock()
+    early = Visitor(lock, writes=False)
+    assert early.inside.wait(LONG)
+    writer = Visitor(lock, writes=True)
+    wait_until(lock.gate.locked)
+    late = Visitor(lock, writes=False)
+    assert not late.inside.wait(SHORT)
+    early.leave()
+    assert writer.inside.wait(LONG)
+    assert not late.inside.is_set()
+    writer.leave()
+    assert late.inside.wait(LONG)
+    late.leave()
+
+
+def test_a_stream_of_readers_does_not_starve_a_writer() -> None:
+    lock, stop = ReadWriteLock(), Event()
+
+    def read() -> None:
+        while not stop.is_set():
+            with lock.reading:
+                sleep(0.002)
+
+    readers = [started(read) for _ in range(4)]
+    writer = Visitor(lock, writes=True)
+    entered = writer.inside.wait(LONG)
+    stop.set()
+    writer.leave()
+    for reader in readers:
+        reader.join(LONG)
+    assert entered
+
+
+@pytest.mark.parametrize("writes", [False, True])
+def test_an_exception_releases(writes: bool) -> None:
+    lock = ReadWriteLock()
+    with pytest.raises(KeyError), lock.writing if writes else lock.reading:
+        raise KeyError
+    assert is_free(lock)
+    with lock.reading:
+        assert lock.readers == 1
+    assert lock.readers == 0
+
+
+def test_writers_do_not_mix() -> None:
+    lock, total = ReadWriteLock(), [0]
+
+    def count() -> None:
+        for _ in range(200):
+            with lock.writing:
+                seen = total[0]
+                sleep(0)
+                total[0] = seen + 1
+
+    threads = [started(count) for _ in range(4)]
+    for thread in threads:
+        thread.join(LONG)
+    assert total == [800]

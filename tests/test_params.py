@@ -1,0 +1,92 @@
+"""Parameters: the ranges, and that two ways to write the same model are the same Params."""
+
+from dataclasses import FrozenInstanceError
+from math import inf, nan
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unbasket as ub
+
+COUNTS = ["group_size", "neighbors"]
+DECAYS = ["basket_decay", "group_decay"]
+WHOLE = "must be a whole number of at least 1"
+
+
+def message(**bad: Any) -> str:
+    with pytest.raises(ub.InvalidParamsError) as caught:
+        ub.Params(**bad)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("name", COUNTS)
+@pytest.mark.parametrize("value", [0, -3, 2**31, 2.0, 1.5, True, "7", None])
+def test_counts_are_whole_numbers_from_1(name: str, value: object) -> None:
+    assert message(**{name: value}) == f"{name} {WHOLE}, not {value!r}"
+
+
+@pytest.mark.parametrize("name", DECAYS)
+@pytest.mark.parametrize("value", [0, 0.0, -0.5, 1.0001, 2, nan, inf, -inf])
+def test_decays_are_above_0_and_at_most_1(name: str, value: float) -> None:
+    assert message(**{name: value}).startswith(f"{name} must be above 0 and at most 1, not ")
+    assert repr(float(value)) in message(**{name: value})
+
+
+@pytest.mark.parametrize("value", [-0.001, 1.5, 2, nan, inf])
+def test_alpha_is_from_0_to_1(value: float) -> None:
+    assert message(alpha=value) == f"alpha must be from 0 to 1, not {float(value)!r}"
+
+
+@pytest.mark.parametrize("name", [*DECAYS, "alpha"])
+@pytest.mark.parametrize("value", ["0.5", None, True, [0.5], 1j])
+def test_decays_and_alpha_are_numbers(name: str, value: object) -> None:
+    assert message(**{name: value}) == f"{name} must be a number, not {value!r}"
+
+
+@pytest.mark.parametrize("name", [*DECAYS, "alpha"])
+def test_a_number_beyond_all_floats_is_out_of_range_too(name: str) -> None:
+    assert name in message(**{name: 10**400})
+
+
+@pytest.mark.parametrize("value", ["Fixed", "", None, 1])
+def test_there_are_two_groupings(value: object) -> None:
+    assert message(grouping=value) == f'grouping must be "fixed" or "varying", not {value!r}'
+
+
+def test_the_ends_of_the_ranges_are_allowed() -> None:
+    least = ub.Params(group_size=1, neighbors=1, basket_decay=1e-300, group_decay=1e-300, alpha=0)
+    most = ub.Params(group_size=2**31 - 1, neighbors=2**31 - 1, basket_decay=1, group_decay=1, alpha=1)
+    assert (least.alpha, most.alpha) == (0.0, 1.0)
+
+
+def test_whole_and_float_numbers_are_the_same_model() -> None:
+    whole, real = (
+        ub.Params(basket_decay=1, group_decay=1, alpha=0),
+        ub.Params(basket_decay=1.0, group_decay=1.0, alpha=0.0),
+    )
+    assert whole == real
+    assert repr(whole) == repr(real)
+    assert ub.Recommender(whole).digest() == ub.Recommender(real).digest()
+
+
+def test_equal_parameters_have_equal_digests() -> None:
+    minus, plus = ub.Params(alpha=-0.0), ub.Params(alpha=0.0)
+    assert minus == plus
+    assert ub.Recommender(minus).digest() == ub.Recommender(plus).digest()
+
+
+def test_numpy_floats_become_plain_ones() -> None:
+    assert type(ub.Params(alpha=np.float64(0.5)).alpha) is float
+
+
+def test_parameters_do_not_change() -> None:
+    params = ub.Params()
+    with pytest.raises(FrozenInstanceError):
+        params.alpha = 0.1  # type: ignore[misc]
+
+
+def test_the_defaults_are_the_papers_for_tafeng() -> None:
+    assert ub.Params() == ub.Params(
+        group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=300, alpha=0.7, grouping="fixed"
+    )
