@@ -95,8 +95,20 @@ def add_rows(pool: Pool, count: int) -> None:
     if count > len(pool.rows):
         rows = np.zeros((count + count // 4, 3), np.int64)
         copy(pool.rows, NONE, rows, NONE, len(pool.rows))
-        pool.rows[:] = 0
+        wipe(pool.rows, NONE, len(pool.rows))
         pool.rows = rows
+
+
+@jit
+def grown(array: Any, length: int) -> Any:
+    """The array if it is long enough; else a longer one with the same start, and the old one is wiped."""
+    if length <= len(array):
+        return array
+    longer = np.zeros(length + length // 4, array.dtype)
+    for i in range(len(array)):
+        longer[i] = array[i]
+        array[i] = 0
+    return longer
 
 
 @jit
@@ -143,7 +155,7 @@ def _lay_out(pool: Pool, room: int) -> None:
         copy(old, rows[row, START], new, used, rows[row, LENGTH])
         rows[row, START] = used
         used += rows[row, CAPACITY]
-    old[:] = 0
+    wipe(old, NONE, len(old))
     pool.data = new
     pool.used = used
 

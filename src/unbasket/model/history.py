@@ -25,6 +25,7 @@ from unbasket.kernels.pool import (
     close_gap,
     code_pool,
     copy,
+    grown,
     int64_pool,
     open_gap,
     reserve,
@@ -66,12 +67,7 @@ def admit(histories: Histories, users: int, items: int) -> None:
     """Make room for user codes below `users` and item codes below `items`."""
     add_rows(histories.baskets, users)
     add_rows(histories.items, users)
-    if items > len(histories.popularity):
-        popularity = np.zeros(items + items // 4, np.int64)
-        for item in range(len(histories.popularity)):
-            popularity[item] = histories.popularity[item]
-        histories.popularity[:] = 0
-        histories.popularity = popularity
+    histories.popularity = grown(histories.popularity, items)
 
 
 @jit

@@ -24,6 +24,7 @@ from unbasket.kernels.pool import (
     clear_row,
     copy,
     float_pool,
+    grown,
     reserve,
     wipe,
 )
@@ -70,12 +71,7 @@ def new_marks() -> Marks:
 @jit
 def admit(marks: Marks, users: int) -> None:
     """Make room for user codes below `users`."""
-    if users > len(marks.newest):
-        newest = np.zeros(users + users // 4, np.int32)
-        for user in range(len(marks.newest)):
-            newest[user] = marks.newest[user]
-        marks.newest[:] = 0
-        marks.newest = newest
+    marks.newest = grown(marks.newest, users)
 
 
 @jit
@@ -154,7 +150,7 @@ def _claim(marks: Marks) -> int:
         old = len(marks.table)
         table = np.zeros((2 * old, 4), np.int64)
         copy(marks.table, NONE, table, NONE, old)
-        marks.table[:] = 0
+        wipe(marks.table, NONE, old)
         for mark in range(old, 2 * old - 1):
             table[mark, OLDER] = mark + 1
         marks.table = table

@@ -5,6 +5,7 @@ from numba import float64, int32, types, uint32
 from numba.experimental import structref
 
 from unbasket.kernels.jit import Codes, Floats, Int32s, Struct, compiled_struct, jit, new
+from unbasket.kernels.pool import grown
 
 
 @structref.register
@@ -38,12 +39,10 @@ def new_fold_space() -> FoldSpace:
 
 @jit
 def widen(space: FoldSpace, items: int) -> None:
-    """Make room for item codes below `items`; the space must be clean."""
-    if items > len(space.last):
-        size = items + items // 4
-        space.level = np.zeros(size)
-        space.last = np.zeros(size, np.int32)
-        space.touched = np.zeros(size, np.uint32)
+    """Make room for item codes below `items`."""
+    space.level = grown(space.level, items)
+    space.last = grown(space.last, items)
+    space.touched = grown(space.touched, items)
 
 
 @jit

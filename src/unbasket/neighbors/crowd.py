@@ -11,6 +11,7 @@ from numba import boolean, int32, int64, types, uint32
 from numba.experimental import structref
 
 from unbasket.kernels.jit import Bools, Codes, Int32s, Int64s, Struct, jit, new
+from unbasket.kernels.pool import grown
 
 ITEM, WEIGHT = 0, 1
 
@@ -73,29 +74,11 @@ def new_crowd(size: int) -> Crowd:
 @jit
 def admit(crowd: Crowd, users: int, items: int) -> None:
     """Make room for user codes below `users` and item codes below `items`."""
-    old = len(crowd.is_member)
-    if users > old:
-        is_member = np.zeros(users + users // 4, np.bool_)
-        for i in range(old):
-            is_member[i] = crowd.is_member[i]
-        crowd.is_member[:] = False
-        crowd.is_member = is_member
-    old = len(crowd.sums)
-    if items > old:
-        size = items + items // 4
-        sums, listed = np.zeros(size, np.int64), np.zeros(size, np.int64)
-        place, names = np.zeros(size, np.int32), np.zeros(size, np.uint32)
-        sums[:old], listed[:old], place[:old], names[:old] = (
-            crowd.sums,
-            crowd.listed,
-            crowd.place,
-            crowd.items,
-        )
-        for array in (crowd.sums, crowd.listed):
-            array[:] = 0
-        crowd.place[:] = 0
-        crowd.items[:] = 0
-        crowd.sums, crowd.listed, crowd.place, crowd.items = sums, listed, place, names
+    crowd.is_member = grown(crowd.is_member, users)
+    crowd.sums = grown(crowd.sums, items)
+    crowd.place = grown(crowd.place, items)
+    crowd.items = grown(crowd.items, items)
+    crowd.listed = grown(crowd.listed, items)
 
 
 @jit

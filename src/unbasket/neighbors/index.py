@@ -21,6 +21,7 @@ from unbasket.kernels.pool import (
     append,
     code_pool,
     copy,
+    grown,
     pop,
 )
 from unbasket.kernels.select import smallest_first
@@ -96,16 +97,9 @@ def admit(index: Index, users: int, items: int) -> None:
     add_rows(index.vectors, users)
     add_rows(index.users, items)
     crowd.admit(index.crowd, users, items)
-    old = len(index.norm)
-    if users > old:
-        norm = np.zeros(users + users // 4, np.int64)
-        after, before = np.zeros(len(norm), np.int32), np.zeros(len(norm), np.int32)
-        for i in range(old):
-            norm[i], after[i], before[i] = index.norm[i], index.after[i], index.before[i]
-        index.norm[:] = 0
-        index.after[:] = 0
-        index.before[:] = 0
-        index.norm, index.after, index.before = norm, after, before
+    index.norm = grown(index.norm, users)
+    index.after = grown(index.after, users)
+    index.before = grown(index.before, users)
 
 
 @jit

@@ -10,7 +10,7 @@ from numba import int64, types, uint32
 from numba.experimental import structref
 
 from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct, jit, new, whole
-from unbasket.kernels.pool import LENGTH, NONE, SINGLE, START
+from unbasket.kernels.pool import LENGTH, NONE, SINGLE, START, grown
 from unbasket.kernels.select import smallest_first
 from unbasket.neighbors.crowd import ITEM, WEIGHT
 from unbasket.neighbors.index import MAGNITUDES, ONE, USER, Index, magnitude_end, vector_of
@@ -68,14 +68,12 @@ def new_search_space() -> SearchSpace:
 def _widen(space: SearchSpace, index: Index) -> None:
     """Make room for all users and items of the index."""
     users, items = len(index.norm), len(index.users.rows)
-    if users > len(space.dot):
-        space.dot = np.zeros(users, np.int64)
-        space.met = np.zeros(users + 1, np.uint32)
-        space.candidates = np.zeros(users + 1, np.uint32)
-        space.keys = np.zeros(users + 1, np.int64)
-    if items > len(space.sums):
-        space.sums = np.zeros(items, np.int64)
-        space.seen = np.zeros(items + 1, np.uint32)
+    space.dot = grown(space.dot, users)
+    space.met = grown(space.met, users + 1)
+    space.candidates = grown(space.candidates, users + 1)
+    space.keys = grown(space.keys, users + 1)
+    space.sums = grown(space.sums, items)
+    space.seen = grown(space.seen, items + 1)
 
 
 @jit
