@@ -4,6 +4,7 @@ import math
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from threading import Lock
 from typing import Any, Self
@@ -16,6 +17,7 @@ from unbasket.digest import Digest
 from unbasket.errors import InvalidIdError, UnknownUserError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
+from unbasket.kernels.jit import Codes, Floats
 from unbasket.locks import ReadWriteLock
 from unbasket.memory import Memory
 from unbasket.model.history import SIZE
@@ -40,6 +42,9 @@ from unbasket.results import (
 _CHUNK = 256  # users that recommend_many answers for under one lock: writers wait for no more than these
 
 Progress = Callable[[int, int], object]
+
+# A named tuple's own constructor runs in Python; of this one there are ten to an answer.
+_recommendation: Callable[[tuple[Id, float]], Recommendation] = partial(tuple.__new__, Recommendation)
 
 
 class Recommender:
@@ -253,9 +258,9 @@ class Recommender:
             )
         return self._named(items[:count], scores[:count])
 
-    def _named(self, items: Any, scores: Any) -> list[Recommendation]:
-        names = self._memory.items.names
-        return [Recommendation(names[code], score) for code, score in zip(items.tolist(), scores.tolist(), strict=True)]
+    def _named(self, items: Codes, scores: Floats) -> list[Recommendation]:
+        names = map(self._memory.items.names.__getitem__, items.tolist())
+        return list(map(_recommendation, zip(names, scores.tolist(), strict=True)))
 
     # Looking inside ---------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from unbasket.kernels.jit import Bools, Codes, Int32s, Int64s, Struct, jit, new
 from unbasket.kernels.pool import grown
 
 ITEM, WEIGHT = 0, 1
+BLOCK = 64
 
 
 @structref.register
@@ -24,7 +25,8 @@ class CrowdType(types.StructRef):
 class Crowd(Struct):
     """Members, the sum of their vectors per item, and a list of the items that have one: `items`, sums `listed`.
 
-    `place` is an item's position in that list, from 1 on; `records` the total length of the members' vectors;
+    `place` is an item's position in that list, from 1 on; `peaks` has, for each BLOCK of the list, a number that no sum
+    in it exceeds; `records` the total length of the members' vectors;
     `age` the number of changes to the index since the members were chosen.
     """
 
@@ -35,6 +37,7 @@ class Crowd(Struct):
     place: Int32s
     items: Codes
     listed: Int64s
+    peaks: Int64s
     count: int
     records: int
     age: int
@@ -49,6 +52,7 @@ CROWD = CrowdType(  # type: ignore[no-untyped-call]
         ("place", int32[::1]),
         ("items", uint32[::1]),
         ("listed", int64[::1]),
+        ("peaks", int64[::1]),
         ("count", int64),
         ("records", int64),
         ("age", int64),
@@ -67,6 +71,7 @@ def new_crowd(size: int) -> Crowd:
     crowd.place = np.zeros(0, np.int32)
     crowd.items = np.zeros(0, np.uint32)
     crowd.listed = np.zeros(0, np.int64)
+    crowd.peaks = np.zeros(0, np.int64)
     crowd.count = crowd.records = crowd.age = 0
     return crowd
 
@@ -79,6 +84,7 @@ def admit(crowd: Crowd, users: int, items: int) -> None:
     crowd.place = grown(crowd.place, items)
     crowd.items = grown(crowd.items, items)
     crowd.listed = grown(crowd.listed, items)
+    crowd.peaks = grown(crowd.peaks, items // BLOCK + 1)
 
 
 @jit
@@ -89,6 +95,7 @@ def found(crowd: Crowd, members: Codes) -> None:
     crowd.place[:] = 0
     crowd.items[:] = 0
     crowd.listed[:] = 0
+    crowd.peaks[:] = 0
     crowd.count = crowd.records = crowd.age = 0
     crowd.members = members
     for member in members:
@@ -112,7 +119,7 @@ def leave(crowd: Crowd, user: int) -> None:
 @jit
 def join(crowd: Crowd, vector: Codes, sign: int) -> None:
     """Add a member's vector to the sums, or take it out with a `sign` of -1; the list has the items with a sum."""
-    sums, place, listed, items = crowd.sums, crowd.place, crowd.listed, crowd.items
+    sums, place, items = crowd.sums, crowd.place, crowd.items
     for i in range(len(vector)):
         item = vector[i, ITEM]
         sums[item] += sign * vector[i, WEIGHT]
@@ -120,7 +127,7 @@ def join(crowd: Crowd, vector: Codes, sign: int) -> None:
             items[crowd.count] = item
             crowd.count += 1
             place[item] = crowd.count
-        listed[place[item] - 1] = sums[item]
+        _list(crowd, place[item] - 1, sums[item])
         if sums[item] == 0:
             _unlist(crowd, item)
     crowd.records += sign * len(vector)
@@ -131,6 +138,25 @@ def _unlist(crowd: Crowd, item: int) -> None:
     """Take an item off the list; the last one takes its place."""
     last, hole = crowd.count - 1, crowd.place[item] - 1
     moved = crowd.items[last]
-    crowd.items[hole], crowd.listed[hole], crowd.place[moved] = moved, crowd.listed[last], hole + 1
+    crowd.items[hole], crowd.place[moved] = moved, hole + 1
+    _list(crowd, hole, crowd.listed[last])
     crowd.items[last], crowd.listed[last], crowd.place[item] = 0, 0, 0
     crowd.count = last
+
+
+@jit
+def _list(crowd: Crowd, position: int, total: int) -> None:
+    crowd.listed[position] = total
+    crowd.peaks[position // BLOCK] = max(crowd.peaks[position // BLOCK], total)
+
+
+@jit
+def sort(crowd: Crowd) -> None:
+    """Put the largest sums first on the list, which makes the peaks tell."""
+    best = np.argsort(-crowd.listed[: crowd.count])
+    items, sums = crowd.items[: crowd.count].copy(), crowd.listed[: crowd.count].copy()
+    crowd.peaks[:] = 0
+    for position in range(crowd.count):
+        item = items[best[position]]
+        crowd.items[position], crowd.place[item] = item, position + 1
+        _list(crowd, position, sums[best[position]])

@@ -199,6 +199,7 @@ def gather_crowd(index: Index) -> None:
     crowd.found(index.crowd, codes[: min(size, count)].copy())
     for member in index.crowd.members:
         join(index.crowd, vector_of(index, whole(member)), SINGLE)
+    crowd.sort(index.crowd)
 
 
 @jit
@@ -292,4 +293,5 @@ def faults(index: Index) -> int:
         place = index.crowd.place[item]
         listed = index.crowd.listed[place - 1] if place != 0 else 0
         count += (sums[item] != index.crowd.sums[item]) | (sums[item] != listed)
+        count += place != 0 and listed > index.crowd.peaks[(place - 1) // crowd.BLOCK]
     return count

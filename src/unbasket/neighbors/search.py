@@ -12,7 +12,7 @@ from numba.experimental import structref
 from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct, jit, new, whole
 from unbasket.kernels.pool import LENGTH, NONE, SINGLE, START, grown
 from unbasket.kernels.select import smallest_first
-from unbasket.neighbors.crowd import ITEM, WEIGHT
+from unbasket.neighbors.crowd import BLOCK, ITEM, WEIGHT
 from unbasket.neighbors.index import MAGNITUDES, ONE, USER, Index, magnitude_end, vector_of
 
 _BIAS = 2**61  # no sum of weights comes near it
@@ -113,34 +113,36 @@ def nearest(index: Index, query: Codes, user: int, k: int, order: Int64s, space:
     the constant |q|^2); returns how many there are: k, or all others if they are fewer.
     """
     _widen(space, index)
-    met = _meet(index, query, space)
+    count = _meet(index, query, space)
     # At least k others have a norm below the limit, so the k nearest have a key below it.
     level = _magnitude_of(index, k + 1)
     limit = magnitude_end(level) if level < MAGNITUDES - 1 else whole(2**63 - 1)
-    norm, dot, candidates, keys = index.norm, space.dot, space.candidates, space.keys
-    count = NONE
+    norm, dot, met, candidates, keys = index.norm, space.dot, space.met, space.candidates, space.keys
+    first, after = index.first, index.after
+    found = NONE
     for small in range(level + 1):
-        link = index.first[small]
+        link = first[small]
         while link != 0:
             other = link - 1
-            candidates[count] = other
-            keys[count] = norm[other]
-            count += (dot[other] == 0) & (other != user)
-            link = index.after[other]
-    for i in range(met):
-        other = space.met[i]
-        key = norm[other] - 2 * dot[other]
-        candidates[count] = other
-        keys[count] = key
-        count += (key < limit) & (other != user)
-        dot[other] = 0
-        space.met[i] = 0
-    space.met[met] = 0
-    if count > k:
-        smallest_first(keys, candidates, count, k, order)
-    candidates[min(k, count) : count + 1] = 0
-    keys[min(k, count) : count + 1] = 0
-    return min(k, count)
+            if dot[other] == 0 and other != user:
+                candidates[found] = other
+                keys[found] = norm[other]
+                found += 1
+            link = after[other]
+    for i in range(count):
+        neighbor = met[i]
+        key = norm[neighbor] - 2 * dot[neighbor]
+        if key < limit and neighbor != user:
+            candidates[found] = neighbor
+            keys[found] = key
+            found += 1
+        dot[neighbor] = 0
+    met[: count + 1] = 0
+    if found > k:
+        smallest_first(keys, candidates, found, k, order)
+        candidates[k:found] = 0
+        keys[k:found] = 0
+    return min(k, found)
 
 
 @jit
@@ -274,14 +276,24 @@ def recommend(
             count = _offer(item, share * total, items, scores, count, item_order)
             sums[item] = _DONE
     if crowd:
-        names, totals = index.crowd.items, index.crowd.listed
-        for i in range(index.crowd.count):
-            score = share * totals[i]
-            if score >= scores[-1] and sums[names[i]] != _DONE:
-                count = _offer(names[i], score, items, scores, count, item_order)
+        count = _offer_crowd(index, share, sums, items, scores, count, item_order)
     _wipe_sums(query, banned, seen, space)
     for i in range(count):
         scores[i] /= ONE
+    return count
+
+
+@jit
+def _offer_crowd(
+    index: Index, share: float, sums: Int64s, items: Codes, scores: Floats, count: int, order: Int64s
+) -> int:
+    """Offer the items whose sum is the crowd's, passing over blocks of the list that have no sum large enough."""
+    names, totals, peaks = index.crowd.items, index.crowd.listed, index.crowd.peaks
+    for start in range(0, index.crowd.count, BLOCK):
+        if share * peaks[start // BLOCK] >= scores[-1]:
+            for i in range(start, min(start + BLOCK, index.crowd.count)):
+                if share * totals[i] >= scores[-1] and sums[names[i]] != _DONE:
+                    count = _offer(names[i], share * totals[i], items, scores, count, order)
     return count
 
 

@@ -1,0 +1,166 @@
+"""`unbasket evaluate`: how good the recommendations are on a shop's data."""
+
+import functools
+import itertools
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from unbasket.cli.data import BasketColumn, Data, ItemColumn, TimeColumn, UserColumn, read_data
+from unbasket.cli.progress import progress_bar
+from unbasket.cli.terminal import console
+from unbasket.datasets import hold_out_last
+from unbasket.errors import InvalidParamsError, InvalidRequestError
+from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout, MeanInterval
+from unbasket.evaluation.tifuknn import Evaluation
+from unbasket.evaluation.tifuknn import evaluate as evaluate_models
+from unbasket.params import Params
+
+_CUTOFFS = (10, 20)
+_HIDDEN = "The data has no future: each user's last basket was hidden and is what is predicted."
+
+Means = dict[str, dict[str, MeanInterval | None]]
+
+
+def evaluate(
+    data: Data,
+    params: Annotated[
+        str | None,
+        typer.Option(
+            help="Such as 'group_size=7, alpha=0.5', or the line that tune prints. What is not named is the paper's "
+            "for its own datasets, and Params()'s default otherwise."
+        ),
+    ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items())),
+    ] = "all-users",
+    baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    user: UserColumn = None,
+    basket: BasketColumn = None,
+    item: ItemColumn = None,
+    time: TimeColumn = None,
+) -> None:
+    """Predict each user's next basket and score the predictions.
+
+    Where DATA has no baskets to predict, each user's last one is hidden for it.
+    """
+    rules = _protocol(protocol)
+    asked = parse_params(params or "")
+    dataset = read_data(data, user, basket, item, time)
+    hidden = dataset.future is None
+    if hidden:
+        dataset = hold_out_last(dataset)
+    assert dataset.future is not None
+    chosen = Params(**(asdict(dataset.params or Params()) | asked))
+    with progress_bar("recommending") as report:
+        evaluation = evaluate_models(
+            Holdout(dataset.history, dataset.future),
+            chosen,
+            rules,
+            baselines=list(BASELINES) if baselines else [],
+            cutoffs=_CUTOFFS,
+            progress=report,
+        )
+    means = _means(evaluation)
+    if as_json:
+        typer.echo(json.dumps(_facts(dataset.name, dataset.notes, evaluation, means), indent=2))
+    else:
+        _show(dataset.name, hidden, evaluation, means)
+
+
+def parse_params(text: str) -> dict[str, Any]:
+    """The parameters that a text names.
+
+    >>> parse_params("Params(group_size=7, alpha=0.5)")
+    {'group_size': 7, 'alpha': 0.5}
+    """
+    inner = text.strip().removeprefix("Params(").removesuffix(")")
+    named = {}
+    for part in filter(None, (part.strip() for part in inner.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in Params.__dataclass_fields__:
+            known = ", ".join(Params.__dataclass_fields__)
+            raise InvalidParamsError(f"params must be name=value with a name among {known}, not {part!r}")
+        named[name] = _value(value)
+    return named
+
+
+def _value(text: str) -> int | float | str:
+    """A number if it is one; whether it fits the parameter is for Params to say."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip("'\"")
+
+
+def _protocol(name: str) -> EvaluationProtocol:
+    if name not in PROTOCOLS:
+        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {name!r}")
+    return PROTOCOLS[name]
+
+
+def _metrics(protocol: EvaluationProtocol) -> list[str]:
+    """What is shown: NDCG in the protocol's own form only."""
+    names = ("recall", f"ndcg_{protocol.ndcg}", "hit_rate", "repeat_recall", "explore_recall")
+    return [f"{name}@{n}" for n in _CUTOFFS for name in names]
+
+
+def _means(evaluation: Evaluation) -> Means:
+    """Model -> metric -> mean. The intervals take longer than the recommendations, hence a bar of their own."""
+    metrics = _metrics(evaluation.protocol)
+    means: Means = {model: {} for model in evaluation.scores}
+    pairs = list(itertools.product(means, metrics))
+    with progress_bar("confidence intervals") as report:
+        for done, (model, metric) in enumerate(pairs):
+            report(done, len(pairs))
+            means[model][metric] = evaluation.mean(model, metric)
+    return means
+
+
+def _facts(name: str, notes: str, evaluation: Evaluation, means: Means) -> dict[str, Any]:
+    return {
+        "data": name,
+        "notes": notes,
+        "protocol": evaluation.protocol.name,
+        "params": asdict(evaluation.params),
+        "users": len(evaluation.split.queries),
+        "candidates": len(evaluation.split.candidates),
+        "models": {
+            model: {metric: mean and asdict(mean) for metric, mean in row.items()} for model, row in means.items()
+        },
+    }
+
+
+def _show(name: str, hidden: bool, evaluation: Evaluation, means: Means) -> None:
+    split = evaluation.split
+    print_line = functools.partial(console.print, highlight=False, markup=False, soft_wrap=True)
+    print_line(
+        f"{name}, protocol {evaluation.protocol.name}: {len(split.queries):,} users, "
+        f"neighbours among {len(split.candidates):,}"
+    )
+    print_line(str(evaluation.params))
+    if hidden:
+        print_line(_HIDDEN)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for model in means:
+        table.add_column(model, justify="right", no_wrap=True)
+    for metric in _metrics(evaluation.protocol):
+        table.add_row(metric, *(_cell(row[metric]) for row in means.values()))
+    console.print(table)
+    print_line("Means over users; ± is half the width of the 95 % bootstrap interval.")
+
+
+def _cell(mean: MeanInterval | None) -> str:
+    if mean is None:
+        return "-"
+    half = f"{(mean.high - mean.low) / 2:.4f}".removeprefix("0")  # four models fit into 80 columns
+    return f"{mean.mean:.4f} ±{half}"

@@ -1,0 +1,65 @@
+"""`unbasket tune`: the best parameters for a shop's data."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbasket.cli.data import BasketColumn, Data, ItemColumn, TimeColumn, UserColumn, read_data
+from unbasket.cli.progress import progress_bar
+from unbasket.cli.terminal import console
+from unbasket.datasets import hold_out_last
+from unbasket.evaluation.tuning import METRICS
+from unbasket.evaluation.tuning import tune as search
+
+
+def tune(
+    data: Data,
+    trials: Annotated[int, typer.Option(help="Stop when the study has so many trials.")] = 50,
+    metric: Annotated[
+        str, typer.Option(help=f"What to maximise: {', '.join(METRICS)}, each with @ and a number of items.")
+    ] = "recall@10",
+    study: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Keep the trials in this file (SQLite), to interrupt the search and go on later. "
+            "It holds parameters and scores, no personal data.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Equal seeds find equal parameters.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    user: UserColumn = None,
+    basket: BasketColumn = None,
+    item: ItemColumn = None,
+    time: TimeColumn = None,
+) -> None:
+    """Search for the five parameters that best predict baskets hidden for validation.
+
+    The basket that `unbasket evaluate` predicts takes no part: validation is on the one before it.
+    """
+    dataset = read_data(data, user, basket, item, time)
+    if dataset.future is None:
+        dataset = hold_out_last(dataset)  # evaluate will predict these: they stay unseen
+    with progress_bar("trials") as report:
+        tuning = search(
+            dataset.history,
+            trials=trials,
+            metric=metric,
+            start=dataset.params,
+            seed=seed,
+            study=study,
+            progress=report,
+        )
+    if as_json:
+        typer.echo(json.dumps(asdict(tuning), indent=2))
+        return
+    console.print(
+        f"{dataset.name}: {metric} {tuning.value:.4f} on the validation baskets of {tuning.users:,} users, "
+        f"the best of {tuning.trials} trials:",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(tuning.line(), highlight=False, soft_wrap=True)
