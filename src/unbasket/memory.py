@@ -98,13 +98,10 @@ class Memory:
         owner = self.users.codes.get(user)
         if owner is None:
             return Forgotten(0, 0, 0)
-        position = 0 if basket is None else history.find(self.histories, owner, *self._key(basket))
-        if position < 0 or (item is not None and item not in self.items):
-            return Forgotten(0, 0, 0)
         if item is not None:
-            forgotten = self._forget_item(owner, None if basket is None else position, item)
+            forgotten = self._forget_item(owner, basket, item)
         elif basket is not None:
-            forgotten = self._forget_basket(owner, position, basket)
+            forgotten = self._forget_basket(owner, basket)
         else:
             forgotten = self._forget_user(owner)
         if forgotten.users:
@@ -112,16 +109,24 @@ class Memory:
             self._long.pop(owner, None)
         return forgotten
 
-    def _forget_item(self, owner: int, position: int | None, item: Id) -> Forgotten:
-        first, end = (position, position + 1) if position is not None else (0, history.count(self.histories, owner))
-        removed, left, emptied, gone = update.forget_item(self._live, owner, first, end, self.items.codes[item])
+    def _forget_item(self, owner: int, basket: Id | None, item: Id) -> Forgotten:
+        first, end = 0, history.count(self.histories, owner)
+        if basket is not None:
+            first = history.find(self.histories, owner, *self._key(basket))
+            end = first + 1
+        code = self.items.codes.get(item)
+        if first < 0 or code is None:
+            return Forgotten(0, 0, 0)
+        removed, left, emptied, gone = update.forget_item(self._live, owner, first, end, code)
         update.refresh(self._live, owner)
         self._drop_baskets(owner, emptied)
         self._drop_items(gone)
         return Forgotten(removed, len(emptied), int(left == 0))
 
-    def _forget_basket(self, owner: int, position: int, basket: Id) -> Forgotten:
-        size, left, gone = update.forget_basket(self._live, owner, position)
+    def _forget_basket(self, owner: int, basket: Id) -> Forgotten:
+        size, left, gone = update.forget_basket(self._live, owner, *self._key(basket))
+        if size == 0:
+            return Forgotten(0, 0, 0)
         update.refresh(self._live, owner)
         self._drop_basket(owner, basket)
         self._drop_items(gone)

@@ -102,8 +102,11 @@ def edit(live: Live, user: int, position: int, items: Codes) -> Codes:
 
 
 @jit
-def forget_basket(live: Live, user: int, position: int) -> tuple[int, int, Codes]:
-    """Remove the basket at a position; returns how many items it held and how many baskets are left, too."""
+def forget_basket(live: Live, user: int, key: int, text: int) -> tuple[int, int, Codes]:
+    """Remove the basket of an id; returns how many items it held (0: it is not there) and how many baskets are left."""
+    position = history.find(live.histories, user, key, text)
+    if position < 0:
+        return NONE, history.count(live.histories, user), np.zeros(0, np.uint32)
     removed = history.basket_items(live.histories, user, position)
     marks.drop_from(live.marks, user, position)
     size = len(removed)

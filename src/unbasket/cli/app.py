@@ -3,7 +3,10 @@
 import typer
 
 from unbasket.cli.demo import demo
+from unbasket.cli.evaluate import evaluate
+from unbasket.cli.reproduce import reproduce
 from unbasket.cli.terminal import command
+from unbasket.cli.tune import tune
 
 app = typer.Typer(
     help="Next-basket recommendations that learn a basket in microseconds and forget it completely.",
@@ -18,5 +21,5 @@ def unbasket() -> None:
     """Keeps the commands by their names, even while there is only one."""
 
 
-for function in (demo,):
+for function in (demo, evaluate, tune, reproduce):
     app.command()(command(function))

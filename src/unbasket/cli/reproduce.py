@@ -1,0 +1,63 @@
+"""`unbasket reproduce`: the paper's tables and figures, with this engine beside."""
+
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from unbasket.cli.terminal import console, errors
+from unbasket.errors import UnbasketError
+
+_SECONDS = 0.1  # between two movements of a bar
+
+
+def reproduce(
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Part, may be repeated: table1, table2, counts, figure-a, figure-b, figure-c, latency, grouping."
+        ),
+    ] = None,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(help="Dataset, may be repeated: tafeng, instacart, valuedshopper, coop100, single-item."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="A small run of under two minutes.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the report; a run continues what is in it.")] = Path(
+        "reproduction"
+    ),
+    seed: Annotated[int, typer.Option(help="For the users and baskets that are drawn at random.")] = 0,
+) -> None:
+    """Reproduce the paper's evaluation: report.html, and a CSV and a PNG file per table and figure."""
+    try:
+        from unbasket import reproduction
+    except ImportError as error:  # Matplotlib is an extra
+        raise UnbasketError(f"{error}. Install what this command needs: pip install 'unbasket[reproduce]'") from error
+    settings = reproduction.quick_settings(seed) if quick else reproduction.Settings(seed=seed)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=errors, transient=True) as progress:
+        path = reproduction.reproduce(out, settings, _Bars(progress), only=only or (), datasets=dataset or ())
+    console.print(f"Report: {path}", soft_wrap=True)
+
+
+class _Bars:
+    """One bar for all tasks, one for the steps of the present one."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._all = progress.add_task("all", total=None)
+        self._present = progress.add_task("")
+        self._shown = 0.0
+
+    def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
+        """Say what comes next."""
+        self._progress.update(self._all, completed=number - 1, total=total)
+        self._progress.console.print(f"{number}/{total} {part}, {dataset}{': stored already' if stored else ''}")
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Move the second bar, but not for each of a million events."""
+        if done == total or monotonic() - self._shown > _SECONDS:
+            self._progress.update(self._present, description=what, completed=done, total=total)
+            self._shown = monotonic()
