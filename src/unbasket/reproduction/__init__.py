@@ -1,0 +1,14 @@
+"""The paper's section 6 again, on the same data, with this engine beside its figures.
+
+    settings -> runner -> parts -> results/*.json -> sections -> report.html, *.csv, *.png
+
+A part (`parts`) is a table or a figure: a function that measures one dataset and returns rows, and one that
+presents the rows. The runner keeps the rows of each part and dataset, with the settings that made them, so that an
+interrupted run continues where it was. `docs/reproduction.md` says what the report shows.
+"""
+
+from unbasket.reproduction.parts import DATASETS, PARTS
+from unbasket.reproduction.runner import reproduce
+from unbasket.reproduction.settings import Settings, quick_settings
+
+__all__ = ["DATASETS", "PARTS", "Settings", "quick_settings", "reproduce"]

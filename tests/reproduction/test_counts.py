@@ -1,0 +1,45 @@
+"""The dense reference: the engine's answers while nothing is listed twice, others when something is."""
+
+import polars as pl
+import pytest
+
+from unbasket.datasets import load
+from unbasket.evaluation import all_users_split
+from unbasket.params import Params
+from unbasket.recommender import Recommender
+from unbasket.reproduction import counts
+from unbasket.reproduction.evaluated import answers
+from unbasket.reproduction.settings import Settings
+
+pytestmark = pytest.mark.usefixtures("data")
+PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, neighbors=5, alpha=0.6)
+
+
+def quiet(*_: object) -> None:
+    """Nobody looks."""
+
+
+def test_without_repeats_it_is_the_engine() -> None:
+    history = load("tafeng").history.with_columns(quantity=1)
+    dense = counts.dense_answers(history, PARAMS, quiet)
+    engine = answers(Recommender(PARAMS).fit(history), all_users_split(history, history), quiet)
+    assert dense.keys() == engine.keys()
+    for user, expected in engine.items():
+        assert [score for _, score in dense[user]][: len(expected)] == pytest.approx(
+            [score for _, score in expected], abs=1e-6
+        )
+
+
+def test_an_item_counts_as_often_as_it_is_listed() -> None:
+    history = pl.DataFrame({"user": [1, 1, 2], "basket": 1, "time": 1, "item": [5, 6, 7], "quantity": [1, 3, 1]})
+    answer = counts.dense_answers(history, PARAMS, quiet)[1]
+    assert [item for item, _ in answer] == [6, 5, 7]
+    assert [score for _, score in answer] == pytest.approx([0.6 * 3, 0.6, 0.4])
+
+
+def test_rows_compare_both_with_the_paper() -> None:
+    frame = pl.DataFrame(counts.run("valuedshopper", Settings(), quiet))
+    assert frame["baskets"].unique(maintain_order=True).to_list() == ["sets (the engine)", "counts (dense NumPy)"]
+    assert frame["paper"].to_list() == [0.1436, 0.4058, 0.2133, 0.3465] * 2
+    assert frame["difference"].to_list() == pytest.approx((frame["ours"] - frame["paper"]).to_list())
+    assert len(counts.present(frame).tables[0].rows) == 8

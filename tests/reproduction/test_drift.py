@@ -1,0 +1,34 @@
+"""Figure (c): the paper's rule drifts as the paper says, the engine not at all."""
+
+import polars as pl
+import pytest
+
+from unbasket.reproduction import drift
+from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.streams import SINGLE_ITEM
+
+
+@pytest.fixture(scope="module")
+def frame() -> pl.DataFrame:
+    return pl.DataFrame(drift.run(SINGLE_ITEM, Settings(drift_baskets=400), lambda *_: None))
+
+
+def test_ours_is_exactly_zero(frame: pl.DataFrame) -> None:
+    ours = frame.filter(pl.col("rule") == "ours")
+    assert ours.group_by("order").len()["len"].to_list() == [399] * 3
+    assert set(ours["relative_error"]) == {0.0}
+
+
+@pytest.mark.parametrize(("order", "low", "high"), [("end", 170, 190), ("start", 170, 190), ("random", 250, 290)])
+def test_papers_rule_passes_one_percent(frame: pl.DataFrame, order: str, low: int, high: int) -> None:
+    part = frame.filter(pl.col("rule") == "paper's rule", pl.col("order") == order)
+    first = part.filter(pl.col("relative_error") > 0.01)["deletions"][0]
+    assert low <= first <= high
+    assert part["relative_error"][0] < 1e-12
+
+
+def test_table_says_when(frame: pl.DataFrame) -> None:
+    (table,) = drift.present(frame).tables
+    cells = {(row[0], row[1]): row[2:] for row in table.rows}
+    assert cells["end", "ours"] == ("never", "0 (exactly)")
+    assert 170 <= int(cells["end", "paper's rule"][0]) <= 190

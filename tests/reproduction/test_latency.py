@@ -1,0 +1,32 @@
+"""Latency: every event is undone, and the recommendation comes on top of the update."""
+
+import polars as pl
+import pytest
+
+from unbasket.recommender import Recommender
+from unbasket.reproduction import latency
+from unbasket.reproduction.settings import Settings
+from unbasket.results import Learned
+
+pytestmark = pytest.mark.usefixtures("data")
+
+
+def run() -> pl.DataFrame:
+    return pl.DataFrame(latency.run("tafeng", Settings(latency_events=20), lambda *_: None))
+
+
+def test_updates_and_recommendations_are_timed() -> None:
+    frame = run()
+    assert frame["event"].to_list() == ["learn", "forget"]
+    assert frame["users"].to_list() == [40, 40]
+    assert (frame["end_to_end_p50_ms"] > frame["update_p50_ms"]).all()
+    assert (frame["update_p99_ms"] >= frame["update_p50_ms"]).all()
+    assert frame["same_digest_afterwards"].all()
+    assert latency.present(frame).tables[0].rows[0][-1] == "yes"
+
+
+def test_a_basket_that_does_not_come_back_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recommender, "learn", lambda *_, **__: Learned.ADDED)
+    monkeypatch.setattr(latency, "_forget_one", lambda *_: (1.0, 2.0))
+    frame = pl.DataFrame(latency.run("tafeng", Settings(latency_events=1), lambda *_: None))
+    assert not frame["same_digest_afterwards"].any()

@@ -1,0 +1,146 @@
+"""The runner: what is there is not computed again, and what is not, is."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from unbasket.errors import InvalidRequestError
+from unbasket.reproduction import plots, report, runner
+from unbasket.reproduction.ledger import Ledger
+from unbasket.reproduction.parts import DATASETS, PARTS, Part
+from unbasket.reproduction.runner import reproduce
+from unbasket.reproduction.section import Row, Section, Table
+from unbasket.reproduction.settings import Settings, quick_settings
+from unbasket.reproduction.watch import Watch
+
+
+@dataclass
+class Recorder:
+    """An observer, and two parts that say when they run."""
+
+    tasks: list[tuple[str, str, bool]] = field(default_factory=list)
+    runs: list[tuple[str, int]] = field(default_factory=list)
+    interrupt_at: str = ""
+
+    def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
+        assert 1 <= number <= total
+        self.tasks.append((part, dataset, stored))
+
+    def step(self, what: str, done: int, total: int) -> None:
+        """Nobody looks."""
+
+    def run(self, dataset: str, settings: Settings, _: Watch) -> list[Row]:
+        if dataset == self.interrupt_at:
+            raise KeyboardInterrupt
+        self.runs.append((dataset, settings.seed))
+        return [{"dataset": dataset, "value": settings.seed + 0.5}]
+
+
+def present(frame: pl.DataFrame) -> Section:
+    figure, _ = plots.panels(1, 1, 2, 2)
+    rows = [(row["dataset"], str(row["value"])) for row in frame.iter_rows(named=True)]
+    return Section(("A note & more.",), (Table("a <caption>", ("data", "value"), rows),), figure)
+
+
+@pytest.fixture
+def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    found = Recorder()
+    for name in list(PARTS):
+        monkeypatch.delitem(PARTS, name)
+    part = Part("table1", "Table <1>", ("tafeng", "instacart"), ("tafeng",), found.run, present)
+    monkeypatch.setitem(PARTS, "table1", part)
+    return found
+
+
+def test_same_settings_are_not_run_again(tmp_path: Path, recorder: Recorder) -> None:
+    reproduce(tmp_path, Settings(seed=1), recorder)
+    reproduce(tmp_path, Settings(seed=1), recorder)
+    assert recorder.runs == [("tafeng", 1), ("instacart", 1)]
+    assert [stored for *_, stored in recorder.tasks] == [False, False, True, True]
+
+
+def test_another_seed_is_run_and_replaces(tmp_path: Path, recorder: Recorder) -> None:
+    reproduce(tmp_path, Settings(seed=1), recorder)
+    reproduce(tmp_path, Settings(seed=2), recorder)
+    assert recorder.runs == [("tafeng", 1), ("instacart", 1), ("tafeng", 2), ("instacart", 2)]
+    assert pl.read_csv(tmp_path / "table1.csv")["value"].to_list() == [2.5, 2.5]
+
+
+def test_another_version_is_run_again(tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    reproduce(tmp_path, Settings(), recorder)
+    for module in (runner, report):
+        monkeypatch.setattr(module, "environment", lambda: {"unbasket": "another"})
+    path = reproduce(tmp_path, Settings(), recorder, datasets=["tafeng"])
+    assert recorder.runs == [("tafeng", 0), ("instacart", 0), ("tafeng", 0)]
+    assert "tafeng: full run" in path.read_text()
+    assert "instacart: full run" not in path.read_text()  # of the version before
+
+
+def test_interrupted_run_goes_on_where_it_was(tmp_path: Path, recorder: Recorder) -> None:
+    recorder.interrupt_at = "instacart"
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(tmp_path, Settings(), recorder)
+    assert not (tmp_path / "report.html").exists()
+    recorder.interrupt_at = ""
+    reproduce(tmp_path, Settings(), recorder)
+    assert recorder.runs == [("tafeng", 0), ("instacart", 0)]
+    assert (tmp_path / "report.html").exists()
+
+
+def test_quick_run_has_fewer_datasets_unless_they_are_named(tmp_path: Path, recorder: Recorder) -> None:
+    reproduce(tmp_path, quick_settings(0), recorder)
+    assert recorder.runs == [("tafeng", 0)]
+    reproduce(tmp_path, quick_settings(0), recorder, datasets=["instacart"])
+    assert recorder.runs == [("tafeng", 0), ("instacart", 0)]
+
+
+def test_report_keeps_what_earlier_runs_made(tmp_path: Path, recorder: Recorder) -> None:
+    reproduce(tmp_path, Settings(seed=1), recorder, datasets=["tafeng"])
+    path = reproduce(tmp_path, Settings(seed=2), recorder, datasets=["instacart"])
+    text = path.read_text()
+    assert "tafeng: full run, seed 1" in text
+    assert "instacart: full run, seed 2" in text
+
+
+def test_report_escapes_and_names_versions(tmp_path: Path, recorder: Recorder) -> None:
+    text = reproduce(tmp_path, Settings(), recorder).read_text()
+    assert "Table &lt;1&gt;" in text
+    assert "a &lt;caption&gt;" in text
+    assert "A note &amp; more." in text
+    for name in ("unbasket", "numpy", "numba", "polars", "python", "cores"):
+        assert f"{name} " in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"only": ["table9"]}, "part must be one of table1.*, not 'table9'"),
+        ({"datasets": ["netflix"]}, "dataset must be one of .*, not 'netflix'"),
+        ({"only": ["table1"], "datasets": ["coop100"]}, "table1 is not made on coop100"),
+    ],
+)
+def test_what_cannot_be_made_is_an_error(
+    tmp_path: Path, recorder: Recorder, options: dict[str, list[str]], message: str
+) -> None:
+    with pytest.raises(InvalidRequestError, match=message):
+        reproduce(tmp_path, Settings(), recorder, **options)
+    assert recorder.tasks == []
+
+
+def test_ledger_gives_back_what_it_keeps(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    rows: list[Row] = [{"value": 0.1 + 0.2, "none": None, "text": "é", "flag": True}]
+    assert ledger.find("table1", "tafeng") is None
+    ledger.keep("table1", "tafeng", Settings(), {"numpy": "1"}, 2.5, rows)
+    found = ledger.find("table1", "tafeng")
+    assert found is not None
+    assert (found.rows, found.seconds, found.environment) == (rows, 2.5, {"numpy": "1"})
+    assert ledger.has("table1", "tafeng", Settings(), {"numpy": "1"})
+    assert not ledger.has("table1", "tafeng", Settings(seed=1), {"numpy": "1"})
+
+
+def test_parts_name_known_datasets_only() -> None:
+    for part in PARTS.values():
+        assert set(part.quick) <= set(part.datasets) <= set(DATASETS)

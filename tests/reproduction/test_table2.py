@@ -1,0 +1,111 @@
+"""Table 2 on a small shop: the figures of the evaluation package, and equality with a retrain that can fail."""
+
+import math
+
+import polars as pl
+import pytest
+from tests.reproduction.conftest import USERS
+
+from unbasket.datasets import load
+from unbasket.evaluation import PROTOCOLS, Holdout
+from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
+from unbasket.params import Params
+from unbasket.recommender import Recommender
+from unbasket.reproduction import table2
+from unbasket.reproduction.evaluated import COUNTED, LAST, NEXT, UNION, Answers, Evaluated, read, scores
+from unbasket.reproduction.settings import Settings
+from unbasket.results import Forgotten, Recommendation
+
+pytestmark = pytest.mark.usefixtures("data")
+SETTINGS = Settings(seed=3, user_shares=(0.001, 0.5))
+
+
+def run(dataset: str) -> pl.DataFrame:
+    return pl.DataFrame(table2.run(dataset, SETTINGS, lambda *_: None), infer_schema_length=None)
+
+
+def test_baseline_has_the_figures_of_the_evaluation_package() -> None:
+    shop = load("tafeng")
+    assert shop.future is not None
+    assert shop.params is not None
+    expected = evaluate(Holdout(shop.history, shop.future), shop.params, PROTOCOLS["paper"]).scores[TIFUKNN]
+    baseline = run("tafeng").filter(pl.col("model") == "baseline")
+    assert baseline["users"].to_list() == [expected.height] * 4
+    for metric, column in (("Recall@10", "recall@10"), ("NDCG@20", "ndcg_paper@20")):
+        row = baseline.row(by_predicate=pl.col("metric") == metric, named=True)
+        assert row["ours"] == pytest.approx(expected[column].mean(), abs=1e-12)
+        assert row["difference"] == pytest.approx(row["ours"] - row["paper"])
+
+
+def test_events_end_where_a_retrain_ends() -> None:
+    frame = run("tafeng")
+    assert frame["digest_equal"].all()
+    assert frame["recommendations_equal"].all()
+    assert frame["model"].unique(maintain_order=True).to_list() == [
+        "baseline", "incremental", "decremental", "decremental 50%",
+    ]  # fmt: skip
+
+
+def test_forgetting_moves_the_figures_and_learning_does_not() -> None:
+    ours = {key[0]: part["ours"].to_list() for key, part in run("tafeng").group_by("model")}
+    assert ours["incremental"] == ours["baseline"]
+    assert ours["decremental 50%"] != ours["baseline"]
+
+
+def test_an_engine_that_does_not_forget_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Recommender, "forget", lambda *_, **__: Forgotten(0, 0, 0))
+    equal = dict(run("tafeng").select("model", "digest_equal").iter_rows())
+    assert equal == {"baseline": True, "incremental": True, "decremental": False, "decremental 50%": False}
+
+
+def test_as_many_forget_as_the_shares_say() -> None:
+    baskets = dict(load("tafeng").history.group_by("user").agg(pl.col("basket").n_unique()).iter_rows())
+    users, forgotten = table2._forgotten(load("tafeng").history, 0.5, seed=3)
+    assert users == USERS / 2
+    per_user = pl.DataFrame(forgotten, schema=["user", "basket"], orient="row").group_by("user").len()
+    assert per_user.height == users
+    assert all(count == math.ceil(baskets[user] / 10) for user, count in per_user.iter_rows())
+    assert len(set(forgotten)) == len(forgotten)
+
+
+def test_another_seed_forgets_other_baskets() -> None:
+    history = load("tafeng").history
+    assert table2._forgotten(history, 0.5, seed=3) == table2._forgotten(history, 0.5, seed=3)
+    assert table2._forgotten(history, 0.5, seed=3) != table2._forgotten(history, 0.5, seed=4)
+
+
+def test_instacart_hides_the_last_history_basket() -> None:
+    shop, data = load("instacart"), read("instacart")
+    assert list(data.targets) == [LAST]
+    hidden = data.targets[LAST]
+    assert hidden.height + data.history.height == shop.history.height
+    assert hidden["user"].n_unique() == hidden.select("user", "basket").n_unique()
+
+
+def test_valuedshopper_is_scored_against_each_target() -> None:
+    frame = run("valuedshopper").filter(pl.col("model") == "baseline", pl.col("metric") == "Recall@10")
+    assert frame["target"].to_list() == [NEXT, UNION, COUNTED]
+    next_basket, union, counted = frame["ours"]
+    assert next_basket != union
+    assert counted < union  # the same hits, a larger truth
+
+
+def test_repeats_enlarge_the_truth_and_nothing_else() -> None:
+    answered: Answers = {1: [Recommendation(7, 0.9), Recommendation(8, 0.8), Recommendation(9, 0.7)]}
+    future = pl.DataFrame({"user": 1, "basket": 1, "item": [7, 9], "time": 1, "quantity": [3, 1]})
+    data = Evaluated(future, Params(), {UNION: future, COUNTED: future})
+    as_set, counted = (scores(answered, [1], data, target).row(0, named=True) for target in (UNION, COUNTED))
+    assert (as_set["recall@10"], counted["recall@10"]) == (1.0, 2 / 4)
+    discounts = [1 / math.log2(rank + 1) for rank in range(1, 5)]
+    assert as_set["ndcg_paper@10"] == pytest.approx(discounts[0] / sum(discounts[:2]))
+    assert counted["ndcg_paper@10"] == pytest.approx((discounts[0] + discounts[2]) / sum(discounts))
+
+
+def test_tables_name_what_differs() -> None:
+    frame = run("tafeng").with_columns(digest_equal=pl.col("model") != "incremental")
+    quality, equality = table2.present(frame).tables
+    assert [row[2] for row in quality.rows] == ["Recall@10", "NDCG@10", "Recall@20", "NDCG@20"]
+    assert quality.rows[0][3] == "0.1298"
+    digests = {row[2]: row[6] for row in equality.rows}
+    assert digests["incremental"] == "DIFFERENT"
+    assert digests["baseline"] == "equal"
