@@ -1,7 +1,7 @@
 """The engine beside its peers, in one process and one run: `make bench`.
 
 Every row is a ratio against something measured beside it, since absolute times depend on the machine. Medians of
-repeated runs; data from UNBASKET_DATA.
+many calls; slow peers run once. Data from UNBASKET_DATA.
 """
 
 import gc
@@ -318,7 +318,7 @@ def main() -> None:
     table = Table("work", "ours", "beside it", "result", "must reach", "", title="Unbasket: the engine")
     steps: list[Callable[[], Row | list[Row]]] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("loading Ta-Feng", total=8)
+        task = progress.add_task("loading Ta-Feng", total=7)
         shop = Shop()
         steps = [
             lambda: learn(shop),

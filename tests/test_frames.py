@@ -215,9 +215,18 @@ def test_a_column_of_groups_gives_the_boundaries() -> None:
     rec = ub.Recommender(ub.Params(group_size=3, grouping="varying")).fit(frame, group="batch")
     assert (rec.groups("u"), rec.groups("v")) == ([1, 2, 2], [1])
     assert rec.verify().ok
-    fixed = ub.Recommender(ub.Params(group_size=3)).fit(frame, group="batch")
-    assert fixed.groups("u") == [3, 2]
-    assert fixed.digest() == ub.Recommender(ub.Params(group_size=3)).fit(frame).digest()
+
+
+def test_groups_are_refused_where_they_would_be_ignored() -> None:
+    frame = table(user=["u"] * 2, basket=[1, 2], batch=["x", "y"])
+    for rec in (
+        ub.Recommender(ub.Params(group_size=3)),
+        ub.Recommender(ub.Params(group_size=3, grouping="varying")).fit(frame.head(1)),
+    ):
+        before = rec.digest()
+        with pytest.raises(ub.InvalidFrameError, match="group='batch' is for varying groups"):
+            rec.fit(frame, group="batch")
+        assert rec.digest() == before
 
 
 def test_the_same_column_can_serve_twice() -> None:

@@ -146,3 +146,20 @@ def test_writers_do_not_mix() -> None:
     for thread in threads:
         thread.join(LONG)
     assert total == [800]
+
+
+def test_an_interrupt_while_a_writer_waits_leaves_the_gate_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock = ReadWriteLock()
+
+    class Interrupted:
+        def acquire(self) -> None:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lock, "room", Interrupted())
+        with pytest.raises(KeyboardInterrupt), lock.writing:
+            pass
+    with lock.reading:
+        pass
+    with lock.writing:
+        pass

@@ -11,7 +11,7 @@ import unbasket as ub
 
 COUNTS = ["group_size", "neighbors"]
 DECAYS = ["basket_decay", "group_decay"]
-WHOLE = "must be a whole number of at least 1"
+WHOLE = "must be a whole number from 1 to 2147483647"
 
 
 def message(**bad: Any) -> str:

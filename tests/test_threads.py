@@ -1,7 +1,7 @@
 """Readers beside a writer: every answer is that of the state before an event or after it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -115,3 +115,19 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     assert many == rec.recommend_many()
     assert many == {user: rec.recommend(user) for user in rec.users()}
+
+
+def test_an_iterator_that_asks_the_engine_does_not_block_it() -> None:
+    """Callers' iterators run before the lock is taken: one of them may itself write."""
+    rec = shop()
+
+    def users() -> Iterator[str]:
+        for user in SHOPPERS[:3]:
+            rec.learn(user, ["item 1"], basket="on the way")
+            yield user
+
+    answers: list[object] = []
+    thread = threading.Thread(target=lambda: answers.append(rec.recommend_many(users())), daemon=True)
+    thread.start()
+    thread.join(timeout=20)
+    assert answers == [{user: rec.recommend(user) for user in SHOPPERS[:3]}]

@@ -5,7 +5,7 @@
 
 An event changes one user's history (`model.history`), the fold replays it from the change on into his vector
 (`model.fold`), the live index takes the vector over in place (`neighbors.index`), and a recommendation asks the index
-when it is wanted (`neighbors.search`). `update` runs an event down that path in one compiled call; `memory` does it
+when it is wanted (`neighbors.search`). `update` has the compiled steps of that path; `memory` takes events down it
 by external ids; `recommender` is the engine that users hold.
 """
 

@@ -47,6 +47,13 @@ def checked_count(n: object) -> int:
     return operator.index(n)
 
 
+def checked_users(users: Iterable[Id]) -> list[Id]:
+    """The users to answer for."""
+    if isinstance(users, str | bytes) or not isinstance(users, Iterable):
+        raise InvalidRequestError(f"users must be a list of user ids, not {users!r}")
+    return [checked(user, "user") for user in users]
+
+
 def checked_exclusion(items: Collection[Id] | None) -> list[Id]:
     """The items to leave out; some may be unknown."""
     if items is None:

@@ -15,6 +15,7 @@ from unbasket.memory import Memory
 from unbasket.params import Params
 
 _SIZE = 32
+_MODULUS = 2 ** (8 * _SIZE)
 
 
 def _encoded(value: Id | None) -> bytes:
@@ -44,7 +45,10 @@ class Digest:
         self._stale: set[int] = set()
 
     def touch(self, owner: int) -> None:
-        """Note that the user with this code was added, has changed or is gone."""
+        """Note that the user with this code was added, has changed or is gone; his old hash goes at once."""
+        if owner < len(self._hashes) and owner not in self._stale:
+            self._sum = (self._sum - _number(self._hashes[owner].tobytes())) % _MODULUS
+            self._hashes[owner] = 0
         self._stale.add(owner)
 
     def value(self) -> str:
@@ -57,11 +61,10 @@ class Digest:
             self._hashes = hashes
         encoded: dict[int, bytes] = {}
         for owner in self._stale:
-            user = names[owner]
-            old = self._hashes[owner].tobytes()
-            new = bytes(_SIZE) if user == FREE else self._user_hash(user, encoded)
-            self._sum = (self._sum - _number(old) + _number(new)) % 2 ** (8 * _SIZE)
-            self._hashes[owner] = np.frombuffer(new, np.uint8)
+            if names[owner] != FREE:
+                new = self._user_hash(names[owner], encoded)
+                self._sum = (self._sum + _number(new)) % _MODULUS
+                self._hashes[owner] = np.frombuffer(new, np.uint8)
         self._stale.clear()
         return f"{self._sum:064x}"
 

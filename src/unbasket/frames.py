@@ -103,6 +103,8 @@ def _one_row_per_purchase(table: pl.DataFrame, item: str) -> pl.DataFrame:
 
 def _series(name: str, column: Any) -> pl.Series:
     values, missing = column.to_numpy(), column.isna()
+    if values.dtype.kind == "O" and any(isinstance(value, bool) for value in values):
+        raise InvalidFrameError(f"column {name!r} holds booleans; ids must be whole numbers or text")
     if values.dtype.kind == "O" or missing.any():
         values = [None if gap else value for value, gap in zip(column.astype(object), missing, strict=True)]
     try:
@@ -114,19 +116,19 @@ def _series(name: str, column: Any) -> pl.Series:
 def _codes(column: pl.Series) -> tuple[Int64s, list[Id]]:
     """Each row's id as a position among the distinct ids, which are in their order."""
     column = _id_column(column)
-    names = column.unique().sort()
-    if names.dtype == pl.String:
+    if column.dtype == pl.String:
+        names = column.unique().sort()
         codes = column.cast(pl.Enum(names)).to_physical().to_numpy()
-    else:
-        values, distinct = column.to_numpy(), names.to_numpy()
-        low, high = (int(distinct[0]), int(distinct[-1])) if len(distinct) else (0, 0)
-        if high - low <= 4 * len(values) + 2**20:
-            table = np.zeros(high - low + 1, np.int64)
-            table[distinct - low] = np.arange(len(distinct))
-            codes = table[values - low]
-        else:
-            codes = np.searchsorted(distinct, values)
-    return codes.astype(np.int64), names.to_list()
+        return codes.astype(np.int64), names.to_list()
+    values = column.to_numpy()
+    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
+    if high - low > 4 * len(values) + 2**20:
+        distinct, codes = np.unique(values, return_inverse=True)
+        return codes, distinct.tolist()
+    present = np.zeros(high - low + 1, np.bool_)  # a table is many times faster than sorting or hashing
+    present[values - low] = True
+    numbers = np.flatnonzero(present) + low if len(values) else values
+    return (np.cumsum(present) - 1)[values - low], list(map(int, numbers))
 
 
 def _id_column(column: pl.Series) -> pl.Series:
@@ -161,7 +163,7 @@ def _times(column: pl.Series) -> Int64s:
             f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
             "give every row a time, or drop the column to keep the order of the rows"
         )
-    if column.dtype.is_temporal() and column.dtype in (pl.Date, pl.Datetime):
+    if column.dtype in (pl.Date, pl.Datetime):
         column = column.dt.epoch("s")
     if not column.dtype.is_integer() and len(column):
         raise InvalidFrameError(

@@ -46,7 +46,7 @@ def _checked_text(value: str, what: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidIdError(f"{what} id {value!r} is not valid Unicode: {error.reason}") from error
-    return str(value)
+    return str.__str__(value)  # of a str Enum, its value
 
 
 def sort_key(value: Id) -> tuple[bool, Id]:
@@ -116,6 +116,7 @@ class Ids:
             if code == len(self.labels):
                 labels = np.zeros(code + code // 4 + 8, np.int64)
                 labels[:code] = self.labels
+                self.labels[:] = 0
                 self.labels = labels
         self.codes[name] = code
         return code

@@ -31,7 +31,11 @@ class _Writing:
 
     def __enter__(self) -> None:
         self._lock.gate.acquire()
-        self._lock.room.acquire()
+        try:
+            self._lock.room.acquire()
+        except BaseException:  # an interrupt while waiting must not leave the gate shut
+            self._lock.gate.release()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

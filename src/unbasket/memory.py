@@ -62,13 +62,13 @@ class Memory:
         if owner >= 0:
             key, text = self._key(basket)
             long = self._long.get(owner)
-            found, first, position, count = update.locate(
+            found, tied, position, count = update.locate(
                 self.histories, owner, key, text, moment, long is None or basket in long
             )
             if found >= 0:
                 return self._relearn(owner, found, user, items, basket, time)
-            if first < position:
-                position = self._position_by_id(owner, first, position, basket)
+            if tied:
+                position = self._position_by_id(owner, position, moment, basket)
             if long is not None or count >= LONG:
                 self._ids_of_long(owner).add(basket)
         else:
@@ -118,6 +118,8 @@ class Memory:
         if first < 0 or code is None:
             return Forgotten(0, 0, 0)
         removed, left, emptied, gone = update.forget_item(self._live, owner, first, end, code)
+        if removed == 0:
+            return Forgotten(0, 0, 0)
         update.refresh(self._live, owner)
         self._drop_baskets(owner, emptied)
         self._drop_items(gone)
@@ -143,12 +145,10 @@ class Memory:
         """Add orders: new users at once, further baskets of known users one by one."""
         known = [user in self.users for user in orders.users]
         if any(known):
-            fresh = np.flatnonzero(~np.array(known))
-            for position, user in enumerate(orders.users):
-                if known[position]:
-                    for record in orders.of_user(position):
-                        self.learn(user, list(record.items), record.basket, record.time)
-            orders = orders.select(fresh)
+            for user, baskets in orders.histories(np.flatnonzero(known)):
+                for record in baskets:
+                    self.learn(user, list(record.items), record.basket, record.time)
+            orders = orders.select(np.flatnonzero(~np.array(known)))
         if not orders.users:
             return
         owners = np.array(self.users.add_all(orders.users), np.int64)
@@ -250,12 +250,15 @@ class Memory:
         """How a basket id is stored; a text that no basket bears gets a key that none has."""
         return (self.texts.codes.get(basket, -1), TEXT) if isinstance(basket, str) else (basket, 0)
 
-    def _position_by_id(self, owner: int, first: int, last: int, basket: Id) -> int:
-        """Where a basket goes among those of the same time: before the first one of a larger id."""
-        for position, other in enumerate(self._records(owner, first, last), first):
-            if other.time is not None and sort_key(other.basket) > sort_key(basket):
-                return position
-        return last
+    def _position_by_id(self, owner: int, position: int, time: int, basket: Id) -> int:
+        """Where a basket goes among those of the same time, the last of which are before `position`."""
+        for earlier in range(position - 1, -1, -1):
+            other = self._records(owner, earlier, earlier + 1)[0]
+            if other.time is not None:
+                if other.time != time or sort_key(other.basket) < sort_key(basket):
+                    break
+                position = earlier
+        return position
 
     def _ids_of_long(self, owner: int) -> set[Id]:
         if owner not in self._long:

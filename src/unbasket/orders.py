@@ -14,7 +14,7 @@ from unbasket.results import Basket
 class Orders(NamedTuple):
     """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
 
-    Ids are listed once, in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
+    Ids are listed in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
     in these lists. `opens` says which baskets open a group; only
     varying groups need it. A time of `model.history.UNTIMED` is none.
     """
@@ -35,15 +35,19 @@ class Orders(NamedTuple):
         item_ends = np.concatenate(([0], np.cumsum(self.sizes)))[basket_ends]
         return basket_ends, item_ends
 
-    def of_user(self, position: int) -> Iterator[Basket]:
-        """The baskets of the user at a position of `users`."""
-        first, end = np.searchsorted(self.owners, [position, position + 1]).tolist()
-        place = int(self.sizes[:first].sum())
-        for i in range(first, end):
-            size, time = int(self.sizes[i]), int(self.times[i])
-            items = tuple(self.items[code] for code in self.purchases[place : place + size])
-            yield Basket(self.names[self.baskets[i]], None if time == UNTIMED else time, items)
-            place += size
+    def histories(self, positions: Int64s) -> Iterator[tuple[Id, list[Basket]]]:
+        """The users at these positions of `users`, with their baskets."""
+        basket_ends, _ = self.ends_by_user()
+        item_ends = np.cumsum(self.sizes)
+        for position in positions.tolist():
+            first = int(basket_ends[position - 1]) if position else 0
+            yield self.users[position], [self._basket(i, item_ends) for i in range(first, int(basket_ends[position]))]
+
+    def _basket(self, i: int, item_ends: Int64s) -> Basket:
+        codes = self.purchases[item_ends[i] - self.sizes[i] : item_ends[i]].tolist()
+        time = int(self.times[i])
+        items = tuple(self.items[code] for code in codes)
+        return Basket(self.names[self.baskets[i]], None if time == UNTIMED else time, items)
 
     def select(self, positions: Int64s) -> "Orders":
         """The orders of the users at these positions only, with only their items."""

@@ -18,7 +18,7 @@ class Params:
 
     >>> Params(group_size=0)
     Traceback (most recent call last):
-    unbasket.errors.InvalidParamsError: group_size must be a whole number of at least 1, not 0
+    unbasket.errors.InvalidParamsError: group_size must be a whole number from 1 to 2147483647, not 0
     """
 
     group_size: int = 7
@@ -32,7 +32,7 @@ class Params:
         for name in ("group_size", "neighbors"):
             value = getattr(self, name)
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
-                raise InvalidParamsError(f"{name} must be a whole number of at least 1, not {value!r}")
+                raise InvalidParamsError(f"{name} must be a whole number from 1 to {2**31 - 1}, not {value!r}")
         for name in ("basket_decay", "group_decay"):
             if not 0 < self._number(name) <= 1:
                 raise InvalidParamsError(f"{name} must be above 0 and at most 1, not {getattr(self, name)!r}")

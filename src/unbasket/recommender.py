@@ -12,9 +12,16 @@ from typing import Any, Self
 import numpy as np
 
 from unbasket import update, verification
-from unbasket.checks import checked_count, checked_exclusion, checked_history, checked_items, checked_time
+from unbasket.checks import (
+    checked_count,
+    checked_exclusion,
+    checked_history,
+    checked_items,
+    checked_time,
+    checked_users,
+)
 from unbasket.digest import Digest
-from unbasket.errors import InvalidIdError, UnknownUserError
+from unbasket.errors import InvalidFrameError, InvalidIdError, UnknownUserError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
 from unbasket.kernels.jit import Codes, Floats
@@ -50,8 +57,8 @@ _recommendation: Callable[[tuple[Id, float]], Recommendation] = partial(tuple.__
 class Recommender:
     """Next-basket recommendations whose model is always a pure function of the baskets that remain.
 
-    All methods may be called from any thread: readers run in parallel, a writer excludes them for the microseconds
-    of one event, and every answer is that of the state before or after an event, never of one in between.
+    All methods may be called from any thread: readers run in parallel, a writer excludes them for the time of his
+    event (microseconds; a `fit` takes longer), and every answer is that of the state before or after an event.
 
     >>> rec = Recommender(Params(neighbors=2))
     >>> rec.learn("ann", ["milk", "bread"], basket=1)
@@ -101,6 +108,12 @@ class Recommender:
             group_size=self.params.group_size,
         )
         with self._lock.writing:
+            if group is not None and (
+                self.params.grouping == "fixed" or any(u in self._memory.users for u in orders.users)
+            ):
+                raise InvalidFrameError(
+                    f"group={group!r} is for varying groups, and for users that are new to the engine"
+                )
             self._memory.load(orders)
             for name in orders.users:
                 self._digest.touch(self._memory.users.codes[name])
@@ -109,14 +122,15 @@ class Recommender:
     def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: int | None = None) -> Learned:
         """Learn a basket, or edit the one of this id.
 
-        Baskets are in order of (time, basket id); one without a time comes after all that are there. Without a
-        time, an edit leaves the basket where it is.
+        Baskets are in order of (time, basket id); one without a time comes after all that are there. The same items
+        again are a no-op; other items replace the old ones where the basket is; another time moves it.
         """
         user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
         distinct = checked_items(items, f"basket {basket!r} of user {user!r}")
         with self._lock.writing:
             learned = self._memory.learn(user, distinct, basket, time)
-            self._digest.touch(self._memory.users.codes[user])
+            if learned is not Learned.UNCHANGED:
+                self._digest.touch(self._memory.users.codes[user])
         return learned
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
@@ -131,7 +145,7 @@ class Recommender:
         with self._lock.writing:
             owner = self._memory.users.codes.get(user)
             forgotten = self._memory.forget(user, basket, item)
-            if owner is not None:
+            if owner is not None and forgotten:
                 self._digest.touch(owner)
         return forgotten
 
@@ -145,9 +159,9 @@ class Recommender:
         `exclude` leaves out items, `only_new` those that the user has bought before: both before the cut, so n
         items come back if so many have a score above 0.
         """
-        n = checked_count(n)
+        n, excluded = checked_count(n), checked_exclusion(exclude)
         with self._lock.reading:
-            owner, banned = self._owner(user), self._codes_of(exclude)
+            owner, banned = self._owner(user), self._codes_of(excluded)
             if only_new:
                 banned += [code for record in self._memory.records(user) for code in record.items]
             return self._recommend_users([owner], n, banned)[0]
@@ -161,8 +175,9 @@ class Recommender:
         different ones. A user who vanishes meanwhile has no answer.
         """
         n = checked_count(n)
+        asked = None if users is None else checked_users(users)
         with self._lock.reading:
-            wanted = self._memory.users.sorted() if users is None else list(users)
+            wanted = self._memory.users.sorted() if asked is None else asked
             for user in wanted:
                 self._owner(user)
         chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
@@ -218,18 +233,18 @@ class Recommender:
         by m from the oldest on.
         """
         n = checked_count(n)
-        history = checked_history(baskets)
+        history, excluded = checked_history(baskets), checked_exclusion(exclude)
         distinct = {item for basket in history for item in basket}
         with self._lock.reading:
             if all(item in self._memory.items for item in distinct):
-                return self._recommend_history(history, n, user, exclude)
+                return self._recommend_history(history, n, user, excluded)
         with self._lock.writing:  # items that nobody has get a code, for this answer only
             unknown = [item for item in distinct if item not in self._memory.items]
             with self._memory.lent_items(unknown):
-                return self._recommend_history(history, n, user, exclude)
+                return self._recommend_history(history, n, user, excluded)
 
     def _recommend_history(
-        self, history: list[list[Id]], n: int, user: Id | None, exclude: Collection[Id] | None
+        self, history: list[list[Id]], n: int, user: Id | None, excluded: list[Id]
     ) -> list[Recommendation]:
         memory = self._memory
         records = np.zeros((len(history), 4), np.int64)
@@ -249,7 +264,7 @@ class Recommender:
                 owner,
                 self.params.neighbors,
                 self.params.alpha,
-                np.array(self._codes_of(exclude), np.uint32),
+                np.array(self._codes_of(excluded), np.uint32),
                 memory.users.labels,
                 memory.items.labels,
                 space,
@@ -342,18 +357,25 @@ class Recommender:
             return self._memory.items.sorted()
 
     def __len__(self) -> int:
-        return len(self._memory.users)
+        with self._lock.reading:
+            return len(self._memory.users)
 
     def __contains__(self, user: object) -> bool:
         try:
-            return checked(user, "user") in self._memory.users
+            wanted = checked(user, "user")
         except InvalidIdError:
             return False
+        with self._lock.reading:
+            return wanted in self._memory.users
 
     # Proving ----------------------------------------------------------------------------------------------------
 
     def verify(self, user: Id | None = None) -> Verification:
-        """Retrain from what remains, of one user or of all, and compare the live model with that, bit by bit."""
+        """Retrain from what remains, of one user or of all, and compare the live model with that, bit by bit.
+
+        Of a user who is not there, nothing remains and nothing is held: that is ok, with 0 users. Learning and
+        forgetting wait until it is done.
+        """
         with self._lock.reading:
             return verification.compare(self._memory, None if user is None else checked(user, "user"))
 
@@ -370,9 +392,9 @@ class Recommender:
             raise UnknownUserError(f"nothing is held of user {user!r}; popular() and recommend_for() need no user")
         return owner
 
-    def _codes_of(self, items: Collection[Id] | None) -> list[int]:
+    def _codes_of(self, items: list[Id]) -> list[int]:
         codes = self._memory.items.codes
-        return [codes[item] for item in checked_exclusion(items) if item in codes]
+        return [codes[item] for item in items if item in codes]
 
     def _borrowed_spaces(self) -> "_Borrowed":
         return _Borrowed(self._spaces)

@@ -77,11 +77,11 @@ def refresh(live: Live, user: int) -> None:
 
 
 @jit
-def locate(histories: Histories, user: int, key: int, text: int, time: int, search: bool) -> tuple[int, int, int, int]:
-    """Where a basket is (-1: not there), where one of this time may be inserted, and how many there are."""
+def locate(histories: Histories, user: int, key: int, text: int, time: int, search: bool) -> tuple[int, bool, int, int]:
+    """Where a basket is (-1: not there), where one of this time may be inserted (see `slot`), how many there are."""
     found = history.find(histories, user, key, text) if search else -1
-    first, last = history.slot(histories, user, time)
-    return found, first, last, history.count(histories, user)
+    position, tied = history.slot(histories, user, time)
+    return found, tied, position, history.count(histories, user)
 
 
 @jit

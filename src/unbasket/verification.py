@@ -14,16 +14,14 @@ def compare(live: Memory, user: Id | None) -> Verification:
     users = live.users.sorted() if user is None else [user] if user in live.users else []
     fresh = Memory(live.params)
     fresh.load(live.orders(users[::-1]))  # in another order, so under other codes
-    mismatches = [
-        f"{what} of user {name!r}"
-        for name in users
-        for what, value in _derived(live, name).items()
-        if value != _derived(fresh, name)[what]
-    ]
+    mismatches = []
+    for name in users:
+        derived, expected = _derived(live, name), _derived(fresh, name)
+        mismatches += [f"{what} of user {name!r}" for what in derived if derived[what] != expected[what]]
     if user is None:
         mismatches += _counts(live, fresh)
-    if faults(live.index):
-        mismatches.append("the chains or the crowd of the index")
+        if faults(live.index):
+            mismatches.append("the chains or the crowd of the index")
     return Verification(not mismatches, len(users), tuple(mismatches[:_MOST]))
 
 

@@ -38,7 +38,7 @@ def run(rows: list[Row], times: list[int]) -> tuple[int, list[Arranged]]:
     assert sizes.sum() == len(purchases)
     parts = np.split(purchases, np.cumsum(sizes)[:-1]) if len(sizes) else []
     return conflict, [
-        Arranged(*basket, part.tolist())
+        Arranged(*basket, sorted(part.tolist()))  # in a basket, items have no order
         for basket, part in zip(
             zip(owners.tolist(), codes.tolist(), first_rows.tolist(), strict=True), parts, strict=True
         )

@@ -25,7 +25,7 @@ ITEMS = 25
 
 @compiled
 def dissolve_crowd(index: Index) -> None:
-    crowds.found(index.crowd, np.zeros(0, np.uint32))
+    crowds.establish(index.crowd, np.zeros(0, np.uint32))
 
 
 @compiled

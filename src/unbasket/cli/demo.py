@@ -4,6 +4,7 @@ from rich.table import Table
 
 from unbasket.cli.terminal import console
 from unbasket.datasets import SENSITIVE_CATEGORIES, generate
+from unbasket.errors import InvalidRequestError
 from unbasket.ids import Id
 from unbasket.params import Params
 from unbasket.recommender import Recommender
@@ -50,7 +51,7 @@ def _shopper_with_sensitive_item(rec: Recommender, categories: dict[Id, str]) ->
         for item, _ in rec.recommend(user):
             if item in own and categories[item] in SENSITIVE_CATEGORIES:
                 return user, item
-    raise LookupError("no shopper of this shop bought a sensitive item; try another seed")
+    raise InvalidRequestError("no shopper of this shop bought a sensitive item; try another seed")
 
 
 def _side_by_side(before: list[Recommendation], after: list[Recommendation], names: dict[Id, str]) -> Table:

@@ -54,13 +54,14 @@ def arrange(
     owners, codes = np.empty(len(rows), np.uint32), np.empty(len(rows), np.int64)
     first_rows, sizes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     purchases = np.empty(len(rows), np.uint32)
+    newest = np.full(items, -1, np.int64)  # the last basket that an item was put into: a basket is a set
     baskets, count, begin, conflict = 0, 0, 0, -1
     for owner in range(users):
         mine = rows[begin : row_ends[owner]]
         begin = row_ends[owner]
         keys = np.empty(len(mine), np.int64)
         for i in range(len(mine)):
-            keys[i] = basket[mine[i]] * items + item[mine[i]]
+            keys[i] = basket[mine[i]]
         mine = mine[_sorted_order(keys)]
         starts = _baskets(mine, basket)
         firsts, moments = np.empty(len(starts) - 1, np.int64), np.empty(len(starts) - 1, np.int64)
@@ -74,7 +75,8 @@ def arrange(
         for i in _sorted_order(moments):
             before = count
             for j in range(starts[i], starts[i + 1]):
-                if count == before or purchases[count - 1] != item[mine[j]]:
+                if newest[item[mine[j]]] != baskets:
+                    newest[item[mine[j]]] = baskets
                     purchases[count] = item[mine[j]]
                     count += 1
             owners[baskets] = owner

@@ -26,7 +26,6 @@ Floats = npt.NDArray[np.float64]
 # Kernels see these names as they are; to mypy they are anything, since numba's integers are neither ints nor NumPy's.
 whole: Any = np.int64
 new: Any = structref.new
-register: Any = structref.register
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -87,27 +87,22 @@ def find(histories: Histories, user: int, key: int, text: int) -> int:
 
 
 @jit
-def slot(histories: Histories, user: int, time: int) -> tuple[int, int]:
-    """The range of positions where a basket of this time may be inserted.
+def slot(histories: Histories, user: int, time: int) -> tuple[int, bool]:
+    """The last position where a basket of this time may be inserted, and whether one of the same time is before it.
 
-    Timed baskets are in order of (time, id); a basket without a time stays behind the one it arrived after. The
-    range is a single position unless baskets of the same time are there: then the ids decide, which only the
-    caller knows.
+    Timed baskets are in order of (time, id); a basket without a time stays behind the one it arrived after. Among
+    baskets of the same time the ids decide, which only the caller knows.
     """
     data, start = histories.baskets.data, histories.baskets.rows[user, START]
-    first = last = histories.baskets.rows[user, LENGTH]
-    if time == UNTIMED:
-        return first, last
-    for position in range(last - 1, -1, -1):
-        other = data[start + position, TIME]
-        if other == UNTIMED:
-            continue
-        if other < time:
-            break
-        first = position
-        if other > time:
-            last = position
-    return first, last
+    last = histories.baskets.rows[user, LENGTH]
+    if time != UNTIMED:
+        for position in range(last - 1, -1, -1):
+            other = data[start + position, TIME]
+            if other != UNTIMED and other <= time:
+                return last, other == time
+            if other != UNTIMED:
+                last = position
+    return last, False
 
 
 @jit

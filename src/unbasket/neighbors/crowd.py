@@ -11,7 +11,7 @@ from numba import boolean, int32, int64, types, uint32
 from numba.experimental import structref
 
 from unbasket.kernels.jit import Bools, Codes, Int32s, Int64s, Struct, jit, new
-from unbasket.kernels.pool import grown
+from unbasket.kernels.pool import NONE, grown
 
 ITEM, WEIGHT = 0, 1
 BLOCK = 64
@@ -25,8 +25,8 @@ class CrowdType(types.StructRef):
 class Crowd(Struct):
     """Members, the sum of their vectors per item, and a list of the items that have one: `items`, sums `listed`.
 
-    `place` is an item's position in that list, from 1 on; `peaks` has, for each BLOCK of the list, a number that no sum
-    in it exceeds; `records` the total length of the members' vectors;
+    `place` is an item's position in that list, from 1 on; `peaks` has the largest sum of each
+    BLOCK of the list; `records` the total length of the members' vectors;
     `age` the number of changes to the index since the members were chosen.
     """
 
@@ -88,7 +88,7 @@ def admit(crowd: Crowd, users: int, items: int) -> None:
 
 
 @jit
-def found(crowd: Crowd, members: Codes) -> None:
+def establish(crowd: Crowd, members: Codes) -> None:
     """Make these users, whose vectors are to be joined next, the members."""
     crowd.is_member[:] = False
     crowd.sums[:] = 0
@@ -97,10 +97,10 @@ def found(crowd: Crowd, members: Codes) -> None:
     crowd.listed[:] = 0
     crowd.peaks[:] = 0
     crowd.count = crowd.records = crowd.age = 0
+    crowd.members[:] = 0
     crowd.members = members
     for member in members:
         crowd.is_member[member] = True
-    crowd.age = 0
 
 
 @jit
@@ -140,14 +140,22 @@ def _unlist(crowd: Crowd, item: int) -> None:
     moved = crowd.items[last]
     crowd.items[hole], crowd.place[moved] = moved, hole + 1
     _list(crowd, hole, crowd.listed[last])
-    crowd.items[last], crowd.listed[last], crowd.place[item] = 0, 0, 0
+    _list(crowd, last, NONE)
+    crowd.items[last], crowd.place[item] = 0, 0
     crowd.count = last
 
 
 @jit
 def _list(crowd: Crowd, position: int, total: int) -> None:
-    crowd.listed[position] = total
-    crowd.peaks[position // BLOCK] = max(crowd.peaks[position // BLOCK], total)
+    """Set a sum of the list; the peak of its block is looked for anew if it was this one and has sunk."""
+    listed, block = crowd.listed, position // BLOCK
+    old, peak = listed[position], crowd.peaks[block]
+    listed[position] = total
+    if old == peak and total < peak:
+        peak = total
+        for i in range(block * BLOCK, min(block * BLOCK + BLOCK, len(listed))):
+            peak = max(peak, listed[i])
+    crowd.peaks[block] = max(peak, total)
 
 
 @jit
@@ -155,6 +163,7 @@ def sort(crowd: Crowd) -> None:
     """Put the largest sums first on the list, which makes the peaks tell."""
     best = np.argsort(-crowd.listed[: crowd.count])
     items, sums = crowd.items[: crowd.count].copy(), crowd.listed[: crowd.count].copy()
+    crowd.listed[:] = 0
     crowd.peaks[:] = 0
     for position in range(crowd.count):
         item = items[best[position]]

@@ -123,7 +123,7 @@ def magnitude_end(level: int) -> int:
 
 @jit
 def settle(index: Index, user: int, space: FoldSpace, count: int, groups: int, group_decay: float) -> None:
-    """Make a user's vector that of the fold in the work space: O(items of the user).
+    """Make a user's vector that of the fold in the work space: O(items of the user), not of all users.
 
     Items whose weight rounds to zero are not in the index. Leaves `last` zero for the items it has dealt with,
     which tells the new ones apart.
@@ -139,7 +139,7 @@ def settle(index: Index, user: int, space: FoldSpace, count: int, groups: int, g
         if norm == 0:
             crowd.leave(index.crowd, user)
     index.crowd.age += 1
-    if index.crowd.age > 64 + len(index.norm) // 8:
+    if index.crowd.age > 64 + (len(index.norm) + index.crowd.records) // 16:  # about what it costs, in entries
         gather_crowd(index)
 
 
@@ -196,7 +196,7 @@ def gather_crowd(index: Index) -> None:
             break
     if count > size:
         smallest_first(keys, codes, count, size, np.arange(len(codes)))
-    crowd.found(index.crowd, codes[: min(size, count)].copy())
+    crowd.establish(index.crowd, codes[: min(size, count)].copy())
     for member in index.crowd.members:
         join(index.crowd, vector_of(index, whole(member)), SINGLE)
     crowd.sort(index.crowd)
@@ -293,5 +293,9 @@ def faults(index: Index) -> int:
         place = index.crowd.place[item]
         listed = index.crowd.listed[place - 1] if place != 0 else 0
         count += (sums[item] != index.crowd.sums[item]) | (sums[item] != listed)
-        count += place != 0 and listed > index.crowd.peaks[(place - 1) // crowd.BLOCK]
+    for block in range(len(index.crowd.peaks)):
+        peak = 0
+        for i in range(block * crowd.BLOCK, min((block + 1) * crowd.BLOCK, len(index.crowd.listed))):
+            peak = max(peak, index.crowd.listed[i])
+        count += peak != index.crowd.peaks[block]
     return count

@@ -190,8 +190,9 @@ def _equality_table(frame: pl.DataFrame) -> Table:
 def _draw(frame: pl.DataFrame) -> Figure:
     groups = list(frame.group_by("dataset", "target", maintain_order=True))
     models = frame["model"].unique(maintain_order=True).to_list()
-    lines = math.ceil(len(groups) / 2)
-    figure, axes = plots.panels(lines, 2, 13, 4 * lines + 0.6)
+    columns = min(2, len(groups))
+    lines = math.ceil(len(groups) / columns)
+    figure, axes = plots.panels(lines, columns, 6.5 * columns, 4 * lines + 0.6)
     for axis in axes[len(groups) :]:
         axis.set_visible(False)
     width = 0.85 / (len(models) + 1)
@@ -207,5 +208,5 @@ def _draw(frame: pl.DataFrame) -> Figure:
         axis.set_title(f"{dataset}: {target}")
         axis.set_xticks(np.arange(len(metrics)) + len(models) * width / 2, metrics)
         axis.set_ylabel("mean over users")
-    plots.legend_below(figure, axes[0], 4)
+    plots.legend_below(figure, axes[0], 2 * columns)
     return figure
