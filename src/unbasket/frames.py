@@ -126,9 +126,10 @@ def _codes(column: pl.Series) -> tuple[Int64s, list[Id]]:
         distinct, codes = np.unique(values, return_inverse=True)
         return codes, distinct.tolist()
     present = np.zeros(high - low + 1, np.bool_)  # a table is many times faster than sorting or hashing
-    present[values - low] = True
+    places = values - low
+    present[places] = True
     numbers = np.flatnonzero(present) + low if len(values) else values
-    return (np.cumsum(present) - 1)[values - low], list(map(int, numbers))
+    return (np.cumsum(present) - 1)[places], list(map(int, numbers))
 
 
 def _id_column(column: pl.Series) -> pl.Series:

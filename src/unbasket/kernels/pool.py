@@ -196,10 +196,12 @@ def _set_length(pool: Pool, row: int, length: int) -> None:
 @jit
 def append(pool: Pool, row: int) -> int:
     """Add a record at the end of a row; returns where in `data` it is."""
-    length = pool.rows[row, LENGTH]
-    reserve(pool, row, length + 1)
-    pool.rows[row, LENGTH] = length + 1
-    return pool.rows[row, START] + length
+    rows = pool.rows
+    length = rows[row, LENGTH]
+    if length == rows[row, CAPACITY]:
+        reserve(pool, row, length + 1)
+    rows[row, LENGTH] = length + 1
+    return rows[row, START] + length
 
 
 @jit

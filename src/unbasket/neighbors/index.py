@@ -169,13 +169,15 @@ def _change_entries(index: Index, user: int, space: FoldSpace, groups: int, grou
 @jit
 def _add_entries(index: Index, user: int, space: FoldSpace, count: int, groups: int, group_decay: float) -> int:
     """Add the items that the user's vector lacks; returns the sum of their squared weights."""
+    level, last, touched = space.level, space.last, space.touched
+    vectors, users = index.vectors, index.users
     norm = 0
     for i in range(count):
-        item = whole(space.touched[i])
-        if space.last[item] != 0:
-            value = fixed_point(weight(space.level[item], space.last[item], groups, group_decay))
+        item = whole(touched[i])
+        if last[item] != 0:
+            value = fixed_point(weight(level[item], last[item], groups, group_decay))
             if value != 0:
-                _add(index, user, item, value)
+                _add(vectors, users, user, item, value)
                 norm += value * value
     return norm
 
@@ -209,15 +211,17 @@ def fixed_point(value: float) -> int:
 
 
 @jit
-def _add(index: Index, user: int, item: int, value: int) -> None:
-    number = index.users.rows[item, LENGTH]
-    place = append(index.users, item)
-    index.users.data[place, USER] = user
-    index.users.data[place, WEIGHT] = value
-    place = append(index.vectors, user)
-    index.vectors.data[place, ITEM] = item
-    index.vectors.data[place, WEIGHT] = value
-    index.vectors.data[place, PLACE] = number
+def _add(vectors: Pool, users: Pool, user: int, item: int, value: int) -> None:
+    place = append(users, item)
+    data = users.data
+    data[place, USER] = user
+    data[place, WEIGHT] = value
+    number = place - users.rows[item, START]
+    place = append(vectors, user)
+    data = vectors.data
+    data[place, ITEM] = item
+    data[place, WEIGHT] = value
+    data[place, PLACE] = number
 
 
 @jit
