@@ -43,25 +43,24 @@ def short_histories_count_as_long() -> Iterator[None]:
         yield
 
 
-@SEQUENCES
-@given(params=PARAMS, events=MIXED_IDS.events(most=40), seed=st.integers(0, 99))
-def test_fixed_groups(params: Params, events: list[Event], seed: int) -> None:
+def keep_the_laws(params: Params, events: list[Event], seed: int) -> None:
     engine, oracle = Recommender(params), Oracle(params)
     apply(engine, events)
     apply(oracle, events)
     law_of_the_oracle(engine, oracle)
     law_of_retraining(engine, Recommender, seed)
+
+
+@SEQUENCES
+@given(params=PARAMS, events=MIXED_IDS.events(most=40), seed=st.integers(0, 99))
+def test_fixed_groups(params: Params, events: list[Event], seed: int) -> None:
+    keep_the_laws(params, events, seed)
 
 
 @SEQUENCES
 @given(params=PARAMS, events=TEXT_IDS.events(most=40), seed=st.integers(0, 99))
 def test_varying_groups(params: Params, events: list[Event], seed: int) -> None:
-    params = replace(params, grouping="varying")
-    engine, oracle = Recommender(params), Oracle(params)
-    apply(engine, events)
-    apply(oracle, events)
-    law_of_the_oracle(engine, oracle)
-    law_of_retraining(engine, Recommender, seed)
+    keep_the_laws(replace(params, grouping="varying"), events, seed)
 
 
 @SEQUENCES
