@@ -6,18 +6,27 @@
 An event changes one user's history (`model.history`), the fold replays it from the change on into his vector
 (`model.fold`), the live index takes the vector over in place (`neighbors.index`), and a recommendation asks the index
 when it is wanted (`neighbors.search`). `update` has the compiled steps of that path; `memory` takes events down it
-by external ids; `recommender` is the engine that users hold.
+by external ids; `recommender` is the engine that users hold; `store` makes it durable.
 """
 
 from unbasket.errors import (
+    ClosedError,
+    ErasureBlockedError,
     InvalidBasketError,
+    InvalidEventError,
     InvalidFrameError,
     InvalidIdError,
     InvalidParamsError,
+    InvalidReceiptError,
     InvalidRequestError,
+    StoreCorruptError,
+    StoreError,
+    StoreLockedError,
+    StoreVersionError,
     UnbasketError,
     UnknownUserError,
 )
+from unbasket.events import Event, Forget, Learn
 from unbasket.params import Params
 from unbasket.recommender import Recommender
 from unbasket.results import (
@@ -31,24 +40,41 @@ from unbasket.results import (
     Recommendation,
     Verification,
 )
+from unbasket.store import DurableRecommender, Erased, Product, Receipt, open  # noqa: A004
 
 __all__ = [
     "Basket",
     "BasketShare",
+    "ClosedError",
+    "DurableRecommender",
+    "Erased",
+    "ErasureBlockedError",
+    "Event",
     "Explanation",
+    "Forget",
     "Forgotten",
     "InvalidBasketError",
+    "InvalidEventError",
     "InvalidFrameError",
     "InvalidIdError",
     "InvalidParamsError",
+    "InvalidReceiptError",
     "InvalidRequestError",
     "ItemCount",
+    "Learn",
     "Learned",
     "Neighbor",
     "Params",
+    "Product",
+    "Receipt",
     "Recommendation",
     "Recommender",
+    "StoreCorruptError",
+    "StoreError",
+    "StoreLockedError",
+    "StoreVersionError",
     "UnbasketError",
     "UnknownUserError",
     "Verification",
+    "open",
 ]

@@ -1,7 +1,8 @@
 """A fingerprint of what the engine remembers: equal if and only if parameters and remaining data are equal.
 
-It is the sum, modulo 2^256, of one BLAKE2b hash per user over the user's baskets by external ids, and one over the
-parameters. A sum does not depend on the order of users, and a change to one user costs one user's hash.
+It is the hash of a sum, modulo 2^256, of one BLAKE2b hash per user over the user's baskets by external ids, and one
+over the parameters. A sum does not depend on the order of users, and a change to one user costs one user's hash. The
+sum itself is not shown: the difference of two sums, before and after a forget, would be the forgotten user's hash.
 """
 
 from dataclasses import astuple
@@ -66,7 +67,7 @@ class Digest:
                 self._sum = (self._sum + _number(new)) % _MODULUS
                 self._hashes[owner] = np.frombuffer(new, np.uint8)
         self._stale.clear()
-        return f"{self._sum:064x}"
+        return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
 
     def _user_hash(self, user: Id, encoded: dict[int, bytes]) -> bytes:
         """The hash of all that is held of a user; `encoded` collects the encodings of items."""

@@ -25,5 +25,37 @@ class InvalidRequestError(UnbasketError, ValueError):
     """A question that has no answer, such as the -1 best items."""
 
 
+class InvalidEventError(UnbasketError, ValueError):
+    """An event is none, or lacks a field."""
+
+
 class UnknownUserError(UnbasketError, LookupError):
     """Nothing is held of this user."""
+
+
+class StoreError(UnbasketError):
+    """The database cannot be read or written: no room, no permission, no such file."""
+
+
+class StoreLockedError(StoreError):
+    """Another process has the database open for writing."""
+
+
+class StoreVersionError(StoreError):
+    """The file is no database of this package, or one of a newer version."""
+
+
+class StoreCorruptError(StoreError):
+    """The database is damaged."""
+
+
+class ErasureBlockedError(StoreError):
+    """What was forgotten is gone from the database, but a reader keeps its bytes in a file."""
+
+
+class ClosedError(StoreError):
+    """The engine was closed."""
+
+
+class InvalidReceiptError(UnbasketError, ValueError):
+    """A text is no receipt."""

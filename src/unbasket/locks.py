@@ -2,6 +2,9 @@
 
 import threading
 from types import TracebackType
+from typing import NoReturn
+
+from unbasket.errors import ClosedError
 
 
 class _Reading:
@@ -57,3 +60,18 @@ class ReadWriteLock:
         self.readers = 0
         self.reading = _Reading(self)
         self.writing = _Writing(self)
+
+
+class ClosedLock:
+    """The lock of what was closed: nobody passes."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    @property
+    def reading(self) -> NoReturn:
+        raise ClosedError(self._message)
+
+    @property
+    def writing(self) -> NoReturn:
+        raise ClosedError(self._message)

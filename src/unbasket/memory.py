@@ -14,7 +14,7 @@ from unbasket.ids import Id, Ids, Texts, sort_key
 from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model import history
 from unbasket.model.fold import new_rule
-from unbasket.model.history import FLAGS, KEY, OPENS, SIZE, TEXT, TIME, UNTIMED, new_histories
+from unbasket.model.history import FLAGS, KEY, OPENS, ROW, SIZE, TEXT, TIME, UNTIMED, new_histories
 from unbasket.model.marks import MARK_EVERY
 from unbasket.neighbors.index import new_index
 from unbasket.orders import Orders
@@ -31,6 +31,7 @@ class Record(NamedTuple):
     time: int | None
     items: list[int]
     opens: bool
+    row: int
 
 
 class Memory:
@@ -53,6 +54,7 @@ class Memory:
         self._live = update.new_live(self.histories, self.index, self.rule)
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
+        self.vanished: set[Id] | None = None  # a store puts a set here, and finds the items that nobody has any more
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Add a basket of distinct items, or replace the items of the one that has this id."""
@@ -175,7 +177,7 @@ class Memory:
         records[:, KEY] = np.array(keys, np.int64)[orders.baskets]
         records[:, TIME] = orders.times
         records[:, SIZE] = orders.sizes
-        records[:, FLAGS] = np.array(texts, np.int64)[orders.baskets] * TEXT
+        records[:, FLAGS] = np.array(texts, np.int64)[orders.baskets] * TEXT + orders.rows * ROW
         if self.params.grouping == "varying":
             records[:, FLAGS] |= orders.opens * OPENS
         return records
@@ -195,8 +197,23 @@ class Memory:
             times=np.array([UNTIMED if r.time is None else r.time for r in baskets], np.int64),
             sizes=np.array([len(record.items) for record in baskets], np.int64),
             opens=np.array([record.opens for record in baskets], np.int64),
+            rows=np.zeros(len(baskets), np.int64),
             purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
         )
+
+    def unsaved(self, user: Id) -> list[int]:
+        """The positions of the user's baskets that no row of a store holds as they are; none if he is gone."""
+        owner = self.users.codes.get(user)
+        return [] if owner is None else history.unsaved(self.histories, owner).tolist()
+
+    def save(self, user: Id, position: int, row: int) -> None:
+        """Note the row of a store that the basket at a position is in."""
+        history.save(self.histories, self.users.codes[user], position, row)
+
+    def take_outdated(self) -> list[int]:
+        """The rows of a store that hold what is not so any more, since this was last asked."""
+        rows: list[int] = history.take_outdated(self.histories).tolist()
+        return rows
 
     @contextmanager
     def lent_items(self, items: Iterable[Id]) -> Iterator[None]:
@@ -222,10 +239,13 @@ class Memory:
             for record in self.records(user)
         ]
 
-    def records(self, user: Id) -> list[Record]:
-        """The user's baskets by codes, oldest first."""
-        owner = self.users.codes[user]
-        return self._records(owner, 0, history.count(self.histories, owner))
+    def count(self, user: Id) -> int:
+        """The number of the user's baskets."""
+        return history.count(self.histories, self.users.codes[user])
+
+    def records(self, user: Id, first: int = 0, end: int | None = None) -> list[Record]:
+        """The user's baskets by codes, oldest first: all, or those at positions `first` to `end`."""
+        return self._records(self.users.codes[user], first, self.count(user) if end is None else end)
 
     def _records(self, owner: int, first: int, end: int) -> list[Record]:
         baskets, items = history.read(self.histories, owner, first, end)
@@ -238,6 +258,7 @@ class Memory:
                     None if time == UNTIMED else time,
                     codes[place : place + size],
                     bool(flags & OPENS),
+                    flags // ROW,
                 )
             )
             place += size
@@ -283,6 +304,8 @@ class Memory:
 
     def _drop_items(self, codes: Codes) -> None:
         for code in set(codes.tolist()):
+            if self.vanished is not None:
+                self.vanished.add(self.items.names[code])
             self.items.remove(self.items.names[code])
 
     def _drop_baskets(self, owner: int, records: Int64s) -> None:

@@ -15,8 +15,8 @@ class Orders(NamedTuple):
     """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
 
     Ids are listed in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
-    in these lists. `opens` says which baskets open a group; only
-    varying groups need it. A time of `model.history.UNTIMED` is none.
+    in these lists. `opens` says which baskets open a group; only varying groups need it. `rows` are the numbers of
+    their rows in a store, 0 for none. A time of `model.history.UNTIMED` is none.
     """
 
     users: list[Id]
@@ -27,6 +27,7 @@ class Orders(NamedTuple):
     times: Int64s
     sizes: Int64s
     opens: Int64s
+    rows: Int64s
     purchases: Codes
 
     def ends_by_user(self) -> tuple[Int64s, Int64s]:
@@ -62,5 +63,6 @@ class Orders(NamedTuple):
             times=self.times[kept],
             sizes=self.sizes[kept],
             opens=self.opens[kept],
+            rows=self.rows[kept],
             purchases=purchases.astype(np.uint32),
         )

@@ -16,12 +16,11 @@ from unbasket.checks import (
     checked_count,
     checked_exclusion,
     checked_history,
-    checked_items,
-    checked_time,
     checked_users,
 )
 from unbasket.digest import Digest
 from unbasket.errors import InvalidFrameError, InvalidIdError, UnknownUserError
+from unbasket.events import Event, Forget, Learn, rechecked
 from unbasket.frames import read_orders
 from unbasket.ids import Id, checked, sort_key
 from unbasket.kernels.jit import Codes, Floats
@@ -33,6 +32,7 @@ from unbasket.model.space import FoldSpace, new_fold_space
 from unbasket.neighbors import search
 from unbasket.neighbors.index import ONE, vector_of
 from unbasket.neighbors.search import SearchSpace, new_search_space
+from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.results import (
     Basket,
@@ -107,17 +107,21 @@ class Recommender:
             group=group,
             group_size=self.params.group_size,
         )
+        self._load(orders, group)
+        return self
+
+    def _load(self, orders: Orders, group: str | None) -> None:
         with self._lock.writing:
-            if group is not None and (
-                self.params.grouping == "fixed" or any(u in self._memory.users for u in orders.users)
-            ):
-                raise InvalidFrameError(
-                    f"group={group!r} is for varying groups, and for users that are new to the engine"
-                )
+            self._check_groups(orders, group)
             self._memory.load(orders)
             for name in orders.users:
                 self._digest.touch(self._memory.users.codes[name])
-        return self
+
+    def _check_groups(self, orders: Orders, group: str | None) -> None:
+        if group is not None and (
+            self.params.grouping == "fixed" or any(user in self._memory.users for user in orders.users)
+        ):
+            raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
     def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: int | None = None) -> Learned:
         """Learn a basket, or edit the one of this id.
@@ -125,13 +129,7 @@ class Recommender:
         Baskets are in order of (time, basket id); one without a time comes after all that are there. The same items
         again are a no-op; other items replace the old ones where the basket is; another time moves it.
         """
-        user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
-        distinct = checked_items(items, f"basket {basket!r} of user {user!r}")
-        with self._lock.writing:
-            learned = self._memory.learn(user, distinct, basket, time)
-            if learned is not Learned.UNCHANGED:
-                self._digest.touch(self._memory.users.codes[user])
-        return learned
+        return self._learn(Learn.checked(user, items, basket, time))
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
         """Forget a user, one of his baskets, an item of that basket, or an item of all his baskets.
@@ -139,12 +137,23 @@ class Recommender:
         A basket that loses its last item vanishes, and so does a user who loses his last basket. The result is
         false in a condition if there was nothing to forget.
         """
-        user = checked(user, "user")
-        basket = None if basket is None else checked(basket, "basket")
-        item = None if item is None else checked(item, "item")
+        return self._forget(Forget.checked(user, basket, item))
+
+    def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
+        """Let many events happen, in their order. If one of them is bad, none of them happens."""
+        return [self._learn(event) if isinstance(event, Learn) else self._forget(event) for event in rechecked(events)]
+
+    def _learn(self, event: Learn) -> Learned:
         with self._lock.writing:
-            owner = self._memory.users.codes.get(user)
-            forgotten = self._memory.forget(user, basket, item)
+            learned = self._memory.learn(*event)
+            if learned is not Learned.UNCHANGED:
+                self._digest.touch(self._memory.users.codes[event.user])
+        return learned
+
+    def _forget(self, event: Forget) -> Forgotten:
+        with self._lock.writing:
+            owner = self._memory.users.codes.get(event.user)
+            forgotten = self._memory.forget(*event)
             if owner is not None and forgotten:
                 self._digest.touch(owner)
         return forgotten

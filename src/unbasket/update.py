@@ -202,6 +202,13 @@ def vector(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> tup
 
 
 @jit
+def folded(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> Codes:
+    """A user's vector as the index should hold it, folded from the start: records of item and weight."""
+    baskets, items = history.read(histories, user, NONE, history.count(histories, user))
+    return query(baskets, items, space, rule)
+
+
+@jit
 def query(baskets: Int64s, items: Codes, space: FoldSpace, rule: Rule) -> Codes:
     """The vector of a history that is not stored, as the index would hold it: records of item and weight."""
     widen(space, whole(items.max()) + 1)

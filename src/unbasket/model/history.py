@@ -4,6 +4,10 @@ Users and items are dense codes here. A basket's record says which id it has (`K
 a str id, told apart by the flag `TEXT`), when it was (`TIME`), how many items it holds (`SIZE`) and, under varying
 groups, whether it opens a group (`OPENS`). The items stand in a second row, basket after basket.
 
+A store may give a record the number of the row that it is saved in (a multiple of `ROW` in the flags; 0 for none).
+Every change of a record takes that number away and notes it as outdated, so that a store learns, without knowing
+what happened, which rows to erase and which records to save.
+
 All work starts from the end of a history, so a change at position p costs O(|H| - p).
 """
 
@@ -21,6 +25,7 @@ from unbasket.kernels.pool import (
     START,
     Pool,
     add_rows,
+    append,
     clear_row,
     close_gap,
     code_pool,
@@ -32,7 +37,7 @@ from unbasket.kernels.pool import (
 )
 
 KEY, TIME, SIZE, FLAGS = 0, 1, 2, 3
-TEXT, OPENS = 1, 2
+TEXT, OPENS, ROW = 1, 2, 4
 UNTIMED = -(2**63)
 
 
@@ -42,14 +47,28 @@ class HistoriesType(types.StructRef):
 
 
 class Histories(Struct):
-    """Rows of baskets and rows of items, one of each per user; and in how many baskets each item is."""
+    """Rows of baskets and rows of items, one of each per user; and in how many baskets each item is.
+
+    For a store: the numbers of its outdated rows (in a pool of one row), and how many records were not saved since
+    these were last taken.
+    """
 
     baskets: Pool
     items: Pool
     popularity: Int64s
+    outdated: Pool
+    unsaved: int
 
 
-HISTORIES = compiled_struct(HistoriesType, Histories, baskets=INT64_POOL, items=CODE_POOL, popularity=int64[::1])
+HISTORIES = compiled_struct(
+    HistoriesType,
+    Histories,
+    baskets=INT64_POOL,
+    items=CODE_POOL,
+    popularity=int64[::1],
+    outdated=INT64_POOL,
+    unsaved=int64,
+)
 
 
 @jit
@@ -59,6 +78,9 @@ def new_histories() -> Histories:
     histories.baskets = int64_pool(4)
     histories.items = code_pool(1)
     histories.popularity = np.zeros(0, np.int64)
+    histories.outdated = int64_pool(1)
+    add_rows(histories.outdated, SINGLE)
+    histories.unsaved = 0
     return histories
 
 
@@ -145,6 +167,7 @@ def insert(
     data[place, TIME] = time
     data[place, SIZE] = len(items)
     data[place, FLAGS] = flags
+    histories.unsaved += 1
 
 
 @jit
@@ -172,7 +195,8 @@ def remove(histories: Histories, user: int, position: int) -> None:
     data, start = histories.baskets.data, histories.baskets.rows[user, START]
     place, end = start + position, start + histories.baskets.rows[user, LENGTH]
     if data[place, FLAGS] & OPENS and place + 1 < end:
-        data[place + 1, FLAGS] |= OPENS
+        _open_group(histories, place + 1)
+    _outdate(histories, place)
     _drop_items(histories, user, offset(histories, user, position), data[place, SIZE])
     close_gap(histories.baskets, user, position, SINGLE)
 
@@ -186,6 +210,27 @@ def replace(histories: Histories, user: int, position: int, items: Codes) -> Non
     _add_items(histories, user, first + size, items)
     _drop_items(histories, user, first, size)
     histories.baskets.data[place, SIZE] = len(items)
+    _outdate(histories, place)
+    histories.unsaved += 1
+
+
+@jit
+def _open_group(histories: Histories, place: int) -> None:
+    """Let a basket open its group, if it does not yet."""
+    if not histories.baskets.data[place, FLAGS] & OPENS:
+        histories.baskets.data[place, FLAGS] |= OPENS
+        _outdate(histories, place)
+        histories.unsaved += 1
+
+
+@jit
+def _outdate(histories: Histories, place: int) -> None:
+    """Note that a store's row does not say any more what the record at a place does."""
+    flags = histories.baskets.data[place, FLAGS]
+    if flags >= ROW:
+        last = append(histories.outdated, NONE)
+        histories.outdated.data[last, 0] = flags // ROW
+        histories.baskets.data[place, FLAGS] = flags % ROW
 
 
 @jit
@@ -211,6 +256,7 @@ def remove_item(histories: Histories, user: int, first: int, end: int, item: int
         if kept < size:
             removed += 1
             oldest = min(oldest, position)
+            _outdate(histories, start + position)
         if kept == 0:
             copy(baskets, start + position, gone, emptied, SINGLE)
             opens |= baskets[start + position, FLAGS] & OPENS  # the next basket opens the group then
@@ -218,7 +264,9 @@ def remove_item(histories: Histories, user: int, first: int, end: int, item: int
         else:
             copy(baskets, start + position, baskets, start + position - emptied, SINGLE)
             baskets[start + position - emptied, SIZE] = kept
-            baskets[start + position - emptied, FLAGS] |= opens
+            histories.unsaved += kept < size
+            if opens:
+                _open_group(histories, start + position - emptied)
             opens = 0
     histories.popularity[item] -= removed
     close_gap(histories.items, user, histories.items.rows[user, LENGTH] - removed, removed)
@@ -257,6 +305,9 @@ def load(histories: Histories, user: int, baskets: Int64s, items: Codes) -> None
 def clear(histories: Histories, user: int) -> None:
     """Remove all baskets of a user."""
     _drop_items(histories, user, NONE, histories.items.rows[user, LENGTH])
+    start = histories.baskets.rows[user, START]
+    for place in range(start, start + histories.baskets.rows[user, LENGTH]):
+        _outdate(histories, place)
     clear_row(histories.baskets, user)
 
 
@@ -267,3 +318,35 @@ def read(histories: Histories, user: int, first: int, end: int) -> tuple[Int64s,
     baskets = histories.baskets.data[start + first : start + end].copy()
     place = histories.items.rows[user, START] + offset(histories, user, first)
     return baskets, histories.items.data[place : place + baskets[:, SIZE].sum(), 0].copy()
+
+
+@jit
+def unsaved(histories: Histories, user: int) -> Int64s:
+    """The positions of a user's records that have no row in a store, from the end until all since are found."""
+    data, start = histories.baskets.data, histories.baskets.rows[user, START]
+    length = histories.baskets.rows[user, LENGTH]
+    found, positions = NONE, np.empty(min(histories.unsaved, length), np.int64)
+    for position in range(length - 1, -1, -1):
+        if found == len(positions):
+            break
+        if data[start + position, FLAGS] < ROW:
+            positions[found] = position
+            found += 1
+    return positions[:found][::-1].copy()
+
+
+@jit
+def save(histories: Histories, user: int, position: int, row: int) -> None:
+    """Give a record the number of the row that it is saved in."""
+    flags = histories.baskets.data[histories.baskets.rows[user, START] + position, FLAGS]
+    histories.baskets.data[histories.baskets.rows[user, START] + position, FLAGS] = flags % ROW + row * ROW
+
+
+@jit
+def take_outdated(histories: Histories) -> Int64s:
+    """The numbers of the rows that became outdated since this was last asked; all records are taken as saved."""
+    rows = histories.outdated.rows[0]
+    numbers = histories.outdated.data[rows[START] : rows[START] + rows[LENGTH], 0].copy()
+    clear_row(histories.outdated, NONE)
+    histories.unsaved = 0
+    return numbers

@@ -1,0 +1,15 @@
+"""Durable history, physical erasure, receipts.
+
+    event -> memory -> rows -> SQLite -> acknowledged -> (forgets) erased
+
+`opening` rebuilds the engine from a file, `durable` lets events happen and shares commits among callers, `saving`
+turns what changed into rows, `loading` turns rows into orders, `database` appends and blanks rows and lets old bytes
+vanish, `receipts` says what was forgotten.
+"""
+
+from unbasket.store.catalog import Catalog, Product
+from unbasket.store.durable import DurableRecommender, Erased
+from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
+from unbasket.store.receipts import Audit, Receipt, audit
+
+__all__ = ["Audit", "Catalog", "DurableRecommender", "Erased", "Product", "Receipt", "audit", "open"]

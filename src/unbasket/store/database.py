@@ -1,0 +1,280 @@
+"""The SQLite file: tables of sealed rows that are appended or blanked, never moved.
+
+Erasure rests on what SQLite does with such tables, and was measured: a body that is overwritten by as many zeros
+changes in place, so that no page keeps a copy, and a truncating checkpoint leaves nothing in the write-ahead log.
+Deleting rows, an index, or rows that change their size would leave fragments in unallocated parts of pages.
+"""
+
+import os
+import sqlite3
+import struct
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
+from unbasket.store.faults import explained
+from unbasket.store.rows import checksum, seal_of, sealed, unsealed
+
+Progress = Callable[[int, int], object]
+
+_APPLICATION = int.from_bytes(b"unbk", "big")
+_VERSION = 1
+_TABLES = ("settings", "baskets", "products", "receipts")
+_COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
+_LEDGER = struct.Struct(">QQQ")
+PATIENCE = 30
+"""Seconds that a forget waits for readers of old pages."""
+
+_WORTH_COMPACTING = 10_000  # blank rows below which a file is left as it is
+_PRAGMAS = ("temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "busy_timeout = 200")
+
+
+class Database:
+    """An open file. One thread at a time may call its methods."""
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._last = dict.fromkeys(_TABLES, 0)
+        self._count = self._sum = 0
+        self._blanked = not read_only  # a crash may have left something to erase
+        with explained(path):
+            self._connection = _connect(path, read_only)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self) -> None:
+        execute = self._connection.execute
+        for pragma in _PRAGMAS:
+            execute(f"PRAGMA {pragma}")
+        version = self._checked_version()
+        if not self._read_only:
+            if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
+                raise StoreError(f"{self.path}: its file system can't hold a write-ahead log; use a local disk")
+            self._migrate(version)
+        [[verdict]] = execute("PRAGMA quick_check(1)").fetchall()
+        if verdict != "ok":
+            raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
+        self.reread()
+
+    def _checked_version(self) -> int:
+        execute = self._connection.execute
+        [application], [version] = (execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
+        empty = execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+        if empty and not self._read_only:
+            return 0
+        if application != _APPLICATION:
+            raise StoreVersionError(f"{self.path} is no database of unbasket. Choose another file")
+        if version > _VERSION:
+            raise StoreVersionError(
+                f"{self.path} has version {version}, and this program knows {_VERSION} at most. Upgrade unbasket"
+            )
+        return int(version)
+
+    def _migrate(self, version: int) -> None:
+        """Bring the schema from a version to the present one, each step in a transaction of its own."""
+        for step in range(version, _VERSION):
+            with self._exclusively():
+                for statement in _MIGRATIONS[step]:
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {step + 1}")
+
+    # Reading ----------------------------------------------------------------------------------------------------
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever written."""
+        return self._last["settings"] == 0
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """All that is read within is of one moment. To be short: it keeps an erasure waiting."""
+        with explained(self.path):
+            self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._connection.execute("ROLLBACK")
+
+    def payload(self, table: str, row: int) -> bytes:
+        """What a row holds; an error if there is no such row."""
+        return unsealed(table, row, self._body(table, row))
+
+    def last_payload(self, table: str) -> bytes | None:
+        """What the newest row of a table holds."""
+        return self.payload(table, self._last[table]) if self._last[table] else None
+
+    def payloads(self, table: str, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
+        """The rows of a table that were not erased, with their numbers."""
+        with explained(self.path):
+            total = self._last[table]
+            for row, body in self._connection.execute(f"SELECT id, body FROM {table} ORDER BY id"):
+                payload = unsealed(table, row, body)
+                if payload:
+                    yield row, payload
+                if progress is not None and row % 65536 == 0:
+                    progress(row, total)
+
+    def check(self, tables: dict[str, dict[int, bytes]]) -> None:
+        """Compare what was read of the counted tables with what should be there: no row may have got lost."""
+        self.reread()
+        count = sum(len(rows) for rows in tables.values())
+        total = sum(checksum(table, row, payload) for table, rows in tables.items() for row, payload in rows.items())
+        if (count, total) != (self._count, self._sum):
+            raise StoreCorruptError(
+                f"{self.path} is damaged: it has {count} rows where its ledger counts {self._count}, or their "
+                "checksums differ. Restore a backup"
+            )
+
+    def _body(self, table: str, row: int) -> bytes:
+        found = self._connection.execute(f"SELECT body FROM {table} WHERE id = ?", (row,)).fetchone()
+        if found is None:
+            raise StoreCorruptError(f"{self.path} is damaged: row {row} of {table} is missing. Restore a backup")
+        body: bytes = found[0]
+        return body
+
+    # Writing ----------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is written within is on disk at the end, or nothing is; after an error, `reread`."""
+        with self._exclusively():
+            yield
+            self._connection.execute("UPDATE ledger SET body = ?", (_LEDGER.pack(*self._ledger()),))
+
+    def reread(self) -> None:
+        """Know again what is on disk, whatever an error has left undone."""
+        with explained(self.path):
+            for table in _TABLES:
+                self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+            ledger = self._connection.execute("SELECT body FROM ledger").fetchone()
+        if ledger is None or len(ledger[0]) != _LEDGER.size:
+            raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
+        self._count, self._sum, receipts = _LEDGER.unpack(ledger[0])
+        if receipts != self._last["receipts"]:
+            raise StoreCorruptError(
+                f"{self.path} is damaged: it has {self._last['receipts']} receipts where its ledger counts {receipts}. "
+                "Restore a backup"
+            )
+
+    def _ledger(self) -> tuple[int, int, int]:
+        return self._count, self._sum, self._last["receipts"]
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        with explained(self.path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    def next_row(self, table: str) -> int:
+        """The number that the next row of a table will have."""
+        return self._last[table] + 1
+
+    def append(self, table: str, payload: bytes) -> int:
+        """Add a row and return its number."""
+        [row] = self.append_all(table, [payload])
+        return row
+
+    def append_all(self, table: str, payloads: Iterable[bytes]) -> range:
+        """Add rows and return their numbers."""
+        first = self._last[table] + 1
+        self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", self._numbered(table, payloads))
+        return range(first, self._last[table] + 1)
+
+    def _numbered(self, table: str, payloads: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+        counted = table in _COUNTED
+        for payload in payloads:
+            self._last[table] = row = self._last[table] + 1
+            body = sealed(table, row, payload)
+            if counted:
+                self._count += 1
+                self._sum += seal_of(body)
+            yield row, body
+
+    def blank(self, table: str, row: int) -> None:
+        """Overwrite a row by zeros, where it is."""
+        self._sum -= seal_of(self._body(table, row))
+        self._count -= 1
+        self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
+        self._blanked = True
+
+    def erase(self, patience: float) -> bool:
+        """Let the former bytes of blanked rows vanish from the file and from the write-ahead log.
+
+        False if a reader of older pages was in the way for so many seconds; the next one tries again then.
+        """
+        deadline = time.monotonic() + patience
+        with explained(self.path):
+            while self._blanked:
+                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+                if busy and time.monotonic() >= deadline:
+                    return False
+                self._blanked = bool(busy)
+        return True
+
+    def compact(self, live: int) -> None:
+        """Give the room of blank rows back, if that is more than half of the file; `live` baskets are not blank."""
+        if self._last["baskets"] - live < max(live, _WORTH_COMPACTING):
+            return
+        with explained(self.path):
+            for table in _COUNTED:
+                self._connection.execute(f"DELETE FROM {table} WHERE body = zeroblob(length(body))")
+            self._connection.execute("VACUUM")
+        self._blanked = True
+        self.erase(0)
+
+    def back_up(self, target: Path) -> None:
+        """Write a copy of this moment's state, which holds nothing but the rows that remain."""
+        if target.exists():
+            raise StoreError(f"{target} exists. Choose another name, or remove it first")
+        partial = target.with_name(target.name + "-partial")
+        partial.unlink(missing_ok=True)
+        with explained(target):
+            self._connection.execute("VACUUM INTO ?", (str(partial),))
+        _synchronised(partial)
+        os.replace(partial, target)
+        _synchronised(target.parent)
+
+    def close(self) -> None:
+        """Leave one file, without a log."""
+        with explained(self.path), closing(self._connection):
+            if not self._read_only:
+                self.erase(PATIENCE)
+
+
+_MIGRATIONS = (
+    (
+        *(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)" for table in (*_TABLES, "ledger")),
+        f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0).hex()}')",
+        f"PRAGMA application_id = {_APPLICATION}",
+    ),
+)
+
+
+def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
+    if read_only and not path.exists():
+        raise StoreError(f"{path} does not exist. Create it with `unbasket import`, or unbasket.open")
+    mode = "ro" if read_only else "rwc"
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
+    )
+
+
+def _synchronised(path: Path) -> None:
+    """Make sure that a file, or a directory's entries, are on disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

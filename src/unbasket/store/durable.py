@@ -1,0 +1,250 @@
+"""The durable engine: the in-memory one, with every event on disk before it is acknowledged."""
+
+from collections import deque
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Self, cast
+
+import numpy as np
+
+from unbasket import verification
+from unbasket.errors import ErasureBlockedError, StoreError, UnbasketError
+from unbasket.events import Event, Forget, Learn, rechecked
+from unbasket.ids import Id
+from unbasket.locks import ClosedLock, ReadWriteLock
+from unbasket.orders import Orders
+from unbasket.params import Params
+from unbasket.recommender import Recommender
+from unbasket.results import Forgotten, Learned
+from unbasket.store.catalog import Catalog, read_products
+from unbasket.store.database import PATIENCE, Database
+from unbasket.store.loading import orders_of
+from unbasket.store.lock import WriterLock
+from unbasket.store.receipts import Notary, Receipt
+from unbasket.store.rows import decode_basket
+from unbasket.store.saving import save, save_orders
+
+
+class Erased(Forgotten):
+    """A `Forgotten` whose bytes are gone from every file, and the receipt that says so."""
+
+    receipt: Receipt
+
+
+class _Request:
+    """Events of one caller, who waits for them to be on disk."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.results: list[Learned | Forgotten] = []
+        self.error: UnbasketError | None = None
+        self.done = False
+
+    @property
+    def forgets(self) -> bool:
+        return any(isinstance(event, Forget) for event in self.events)
+
+
+class DurableRecommender(Recommender):
+    """A `Recommender` whose baskets are in a file; see `unbasket.open`.
+
+    What a reader sees may be a moment ahead of the disk; what a writer is told is on disk. Callers in many threads
+    share commits: whoever finds the disk free writes for all who wait.
+    """
+
+    def __init__(self, params: Params, database: Database, orders: Orders, catalog: Catalog) -> None:
+        super().__init__(params)
+        super()._load(orders, None)
+        self.catalog = catalog
+        self._memory.vanished = set()
+        self._database = database
+        self._lock_file: WriterLock | None = None
+        self._waiting: deque[_Request] = deque()
+        self._turn = Lock()
+        self._writable = True
+        self._closed = False
+
+    def allow_writing(self, lock: WriterLock, notary: Notary) -> None:
+        """Take over the right to write; without it, the engine answers questions only."""
+        self._lock_file, self._notary = lock, notary
+
+    # Events -----------------------------------------------------------------------------------------------------
+
+    def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
+        """Let many events happen, in their order, in one transaction and with one erasure: all of them or none."""
+        return self._submit(rechecked(events))
+
+    def _learn(self, event: Learn) -> Learned:
+        return cast(Learned, self._submit([event])[0])
+
+    def _forget(self, event: Forget) -> Forgotten:
+        return cast(Forgotten, self._submit([event])[0])
+
+    def _submit(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
+        request = _Request(events)
+        self._waiting.append(request)
+        with self._turn:
+            if not request.done:
+                self._serve([self._waiting.popleft() for _ in range(len(self._waiting))])
+        if request.error is not None:
+            raise request.error
+        return request.results
+
+    def _serve(self, requests: list[_Request]) -> None:
+        """Let the events of all who wait happen, and bring them to disk at once."""
+        try:
+            self._bring_to_disk(requests)
+        except BaseException as error:
+            for request in requests:  # each has an error of his own: a shared one would mix the threads' tracebacks
+                request.error = _same_error(error)
+            raise
+        finally:
+            for request in requests:
+                request.done = True
+
+    def _bring_to_disk(self, requests: list[_Request]) -> None:
+        with self._transaction({event.user for request in requests for event in request.events}):
+            for request in requests:
+                request.results = [self._happen(event) for event in request.events]
+        forgetting = [request for request in requests if request.forgets]
+        if not self._database.erase(PATIENCE if forgetting else 0):
+            for request in forgetting:
+                request.error = ErasureBlockedError(
+                    f"{self._database.path}: what was forgotten is out of the database, but for {PATIENCE} s a reader "
+                    "has kept old bytes in its files. End that reader: the next forget, or closing, removes them"
+                )
+
+    def _happen(self, event: Event) -> Learned | Forgotten:
+        if isinstance(event, Learn):
+            learned = super()._learn(event)
+            self._save([event.user])
+            return learned
+        before = self.digest()
+        forgotten = super()._forget(event)
+        self._save([event.user])
+        verified = verification.vector_is_exact(self._memory, event.user)
+        erased = Erased(*forgotten)
+        erased.receipt = self._notary.certify(event, forgotten, before, self.digest(), verified=verified)
+        self._database.append("receipts", erased.receipt.to_json())
+        return erased
+
+    def _save(self, users: Iterable[Id]) -> None:
+        save(self._memory, self._database, users)
+        assert self._memory.vanished is not None
+        for item in self._memory.vanished:
+            if item not in self._memory.items:
+                self.catalog.drop(item, self._database)
+        self._memory.vanished.clear()
+
+    # Bulk -------------------------------------------------------------------------------------------------------
+
+    def _load(self, orders: Orders, group: str | None) -> None:
+        with self._turn:
+            self._check_groups(orders, group)
+            known = np.array([user in self._memory.users for user in orders.users], np.bool_)
+            with self._transaction(orders.users):
+                further = orders.select(np.flatnonzero(known))
+                super()._load(further, None)
+                self._save(further.users)
+                super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database), None)
+            self._database.erase(0)
+
+    def describe(
+        self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
+    ) -> Self:
+        """Take over the names and categories of items from a data frame; see `catalog`.
+
+        What is known of an item is forgotten with the last purchase of it.
+        """
+        products = read_products(frame, item=item, name=name, category=category)
+        with self._turn:
+            with self._transaction(()):
+                self.catalog.save(products, self._database)
+            self._database.erase(0)
+        return self
+
+    def receipts(self) -> list[Receipt]:
+        """All receipts, oldest first."""
+        with self._turn:
+            return [Receipt.from_json(payload) for _, payload in self._database.payloads("receipts")]
+
+    def backup(self, target: str | PathLike[str]) -> None:
+        """Write a copy of the database as it is now. Learning goes on meanwhile; forgetting waits for the end."""
+        database = Database(self._database.path, read_only=True)
+        try:
+            database.back_up(Path(target))
+        finally:
+            database.close()
+
+    # Transactions -----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _transaction(self, users: Collection[Id]) -> Iterator[None]:
+        """What happens within, to these users, is on disk and in memory at the end, or in neither."""
+        self._check_writable()
+        try:
+            with self._database.transaction():
+                yield
+        except BaseException:
+            self._writable = False
+            self._restore(users)
+            self._writable = True
+            raise
+
+    def _restore(self, users: Collection[Id]) -> None:
+        """Make memory a function of the disk again, as far as these users go."""
+        self._database.reread()
+        payloads = {
+            row: payload for row, payload in self._database.payloads("baskets") if decode_basket(payload).user in users
+        }
+        with self._lock.writing:
+            for user in users:
+                if user in self._memory.users:
+                    self._digest.touch(self._memory.users.codes[user])
+                    self._memory.forget(user, None, None)
+        super()._load(orders_of(payloads), None)
+        self._memory.take_outdated()
+        self._memory.vanished = set()
+        self.catalog.reload(self._database.payloads("products"))
+        self._notary.resume(self._database.last_payload("receipts"))
+
+    def _check_writable(self) -> None:
+        if self._lock_file is None:
+            raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
+        if not self._writable:
+            raise StoreError(f"{self._database.path} could not be read back after an error. Open it again")
+
+    # The end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Bring everything into one file and let others write to it. Closing again does nothing."""
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            self._lock = cast(ReadWriteLock, ClosedLock(f"{self._database.path} was closed. Open it again"))
+            clean = False
+            try:
+                self._database.close()
+                clean = True
+            finally:
+                if self._lock_file is not None:
+                    self._lock_file.release(clean=clean)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _same_error(error: BaseException) -> UnbasketError:
+    if isinstance(error, UnbasketError):
+        return type(error)(*error.args)
+    return StoreError(f"writing was interrupted ({type(error).__name__}). Nothing was changed: try again")

@@ -1,0 +1,35 @@
+"""What SQLite says, as errors of this package."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from unbasket.errors import StoreCorruptError, StoreError, StoreLockedError, StoreVersionError
+
+_ADVICE = {
+    "SQLITE_FULL": (StoreError, "there is no room left on its disk. Make room and try again"),
+    "SQLITE_READONLY": (
+        StoreError,
+        "it, or its directory, is read-only. Open it with read_only=True, or make it writable",
+    ),
+    "SQLITE_PERM": (StoreError, "this process may not access it"),
+    "SQLITE_CANTOPEN": (StoreError, "it cannot be opened. Check that its directory exists and may be written to"),
+    "SQLITE_CORRUPT": (StoreCorruptError, "it is damaged. Restore a backup"),
+    "SQLITE_NOTADB": (StoreVersionError, "it is no database"),
+    "SQLITE_BUSY": (StoreLockedError, "another program is writing to it. Wait for that to end"),
+    "SQLITE_IOERR": (StoreError, "its disk reports an error. Check the disk and its free space"),
+}
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn SQLite's errors into ours, which say what to do."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        kind, advice = next(
+            (known for prefix, known in _ADVICE.items() if name.startswith(prefix)), (StoreError, "see the message")
+        )
+        raise kind(f"{path}: {advice} ({error}). Nothing was changed") from error

@@ -1,0 +1,70 @@
+"""The secrets of a shop: one signs receipts, one hides who they are about."""
+
+import json
+import os
+from hashlib import blake2b
+from pathlib import Path
+from typing import Self
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from unbasket.errors import StoreError
+from unbasket.ids import Id
+
+
+class Keys:
+    """A file that only its owner can read.
+
+    Receipts name their subject by a hash under the second key. Destroying that key makes all of them anonymous.
+    """
+
+    def __init__(self, signing: bytes, subjects: bytes) -> None:
+        self._signing = Ed25519PrivateKey.from_private_bytes(signing)
+        self._subjects = subjects
+        self.public = self._signing.public_key().public_bytes_raw().hex()
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """The keys in a file, which is made if it does not exist."""
+        try:
+            fields = json.loads(path.read_text())
+            return cls(bytes.fromhex(fields["signing"]), bytes.fromhex(fields["subjects"]))
+        except FileNotFoundError:
+            _write(path, os.urandom(32), os.urandom(32))
+            return cls.of(path)
+        except OSError as error:
+            raise StoreError(f"cannot read the keys in {path}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreError(
+                f"{path} holds no keys. Restore it, or remove it to have new ones made: receipts that were signed "
+                "before stay valid under the old public key"
+            ) from error
+
+    @classmethod
+    def destroy_subjects(cls, path: Path) -> Self:
+        """Overwrite the key that hides subjects by a new one: no receipt can be traced to a person any more."""
+        keys = cls.of(path)
+        _write(path, keys._signing.private_bytes_raw(), os.urandom(32))
+        return cls.of(path)
+
+    def sign(self, message: bytes) -> bytes:
+        """An Ed25519 signature."""
+        return self._signing.sign(message)
+
+    def subject(self, user: Id) -> str:
+        """A name for the user that says nothing to who does not have the key."""
+        return blake2b(repr(user).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject").hexdigest()
+
+
+def _write(path: Path, signing: bytes, subjects: bytes) -> None:
+    """Write in place: the length never changes, so old keys are overwritten and not left in a freed block."""
+    text = json.dumps({"signing": signing.hex(), "subjects": subjects.hex()}) + "\n"
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
+    try:
+        os.pwrite(file, text.encode(), 0)
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,41 @@
+"""Disk to memory: the rows of baskets as orders."""
+
+from collections.abc import Mapping
+from itertools import chain
+
+import numpy as np
+
+from unbasket.ids import Id, sort_key
+from unbasket.kernels.jit import Int64s
+from unbasket.model.history import UNTIMED
+from unbasket.orders import Orders
+from unbasket.store.rows import decode_basket, place_of
+
+
+def orders_of(payloads: Mapping[int, bytes]) -> Orders:
+    """The orders that rows hold: users in the order of their ids, their baskets in the order of their places."""
+    baskets = [decode_basket(payload) for payload in payloads.values()]
+    owners, users = _coded([basket.user for basket in baskets])
+    places = np.array(list(map(place_of, payloads, baskets)), np.int64)
+    order = np.lexsort((places, owners))
+    baskets = [baskets[i] for i in order.tolist()]
+    purchases, items = _coded(list(chain.from_iterable(basket.items for basket in baskets)))
+    return Orders(
+        users=users,
+        items=items,
+        names=[basket.basket for basket in baskets],
+        owners=owners[order].astype(np.uint32),
+        baskets=np.arange(len(baskets)),
+        times=np.array([UNTIMED if basket.time is None else basket.time for basket in baskets], np.int64),
+        sizes=np.array([len(basket.items) for basket in baskets], np.int64),
+        opens=np.array([basket.opens for basket in baskets], np.int64),
+        rows=np.array(list(payloads), np.int64)[order],
+        purchases=purchases.astype(np.uint32),
+    )
+
+
+def _coded(ids: list[Id]) -> tuple[Int64s, list[Id]]:
+    """Each id as a position among the distinct ones, which are in their order."""
+    names = sorted(set(ids), key=sort_key)
+    codes = {name: code for code, name in enumerate(names)}
+    return np.fromiter(map(codes.__getitem__, ids), np.int64, len(ids)), names

@@ -1,0 +1,45 @@
+"""One process at a time writes to a database, and a crash leaves a sign."""
+
+import fcntl
+import os
+from pathlib import Path
+
+from unbasket.errors import StoreError, StoreLockedError
+
+
+class WriterLock:
+    """A locked file beside the database, which holds the writer's process id from opening to closing.
+
+    A file that is not locked but holds an id is what a crash leaves: then the write-ahead log must be there too.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self.path = database.with_name(database.name + "-lock")
+        try:
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(f"cannot write beside {database}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.read(self._file, 32).decode(errors="replace").strip() or "unknown"
+            os.close(self._file)
+            raise StoreLockedError(
+                f"{database} is open for writing in another place (process {holder}). Close it there, "
+                "or open it here with read_only=True"
+            ) from error
+
+    def left_by_a_crash(self) -> bool:
+        """Whether the last writer did not close the database."""
+        return os.fstat(self._file).st_size > 0
+
+    def sign(self) -> None:
+        """Note that this process writes from now on."""
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+
+    def release(self, *, clean: bool) -> None:
+        """Let others write; `clean` if the database was closed as it should."""
+        if clean:
+            os.ftruncate(self._file, 0)
+        os.close(self._file)

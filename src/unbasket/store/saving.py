@@ -1,0 +1,89 @@
+"""Memory to disk: the rows of baskets that are new or have changed, each at a place that keeps the order."""
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import numpy as np
+
+from unbasket.ids import Id
+from unbasket.memory import Memory, Record
+from unbasket.model.history import UNTIMED
+from unbasket.orders import Orders
+from unbasket.store.database import Database
+from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, place_of
+
+
+def save(memory: Memory, database: Database, users: Iterable[Id]) -> None:
+    """Write what is new of these users, and blank the rows that are outdated."""
+    for user in users:
+        for run in _runs(memory.unsaved(user)):
+            if not _save_run(memory, database, user, run):
+                break
+    for row in memory.take_outdated():
+        database.blank("baskets", row)
+
+
+def save_orders(orders: Orders, database: Database) -> Orders:
+    """Write the baskets of users who are new; returns the orders with the numbers of their rows."""
+    rows = database.append_all("baskets", map(encode_basket, _basket_rows(orders)))
+    return orders._replace(rows=np.arange(rows.start, rows.stop))
+
+
+def _basket_rows(orders: Orders) -> Iterator[BasketRow]:
+    place, items = 0, [orders.items[code] for code in orders.purchases.tolist()]
+    columns = (orders.owners, orders.baskets, orders.times, orders.opens, orders.sizes)
+    for owner, name, time, opens, size in zip(*(column.tolist() for column in columns), strict=True):
+        yield BasketRow(
+            orders.users[owner],
+            orders.names[name],
+            None if time == UNTIMED else time,
+            0,
+            bool(opens),
+            items[place : place + size],
+        )
+        place += size
+
+
+def _runs(positions: list[int]) -> list[range]:
+    """Positions that follow each other, as ranges."""
+    grouped = groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
+    runs = [[position for _, position in group] for _, group in grouped]
+    return [range(run[0], run[-1] + 1) for run in runs]
+
+
+def _save_run(memory: Memory, database: Database, user: Id, run: range) -> bool:
+    """Write baskets that stand side by side; false if all behind them had to be written anew as well."""
+    count = memory.count(user)
+    if run.stop == count:  # a row that is appended has the highest place of all
+        _write(memory, database, user, run, None)
+        return False
+    above = _place(memory, database, user, run.stop)
+    below = _place(memory, database, user, run.start - 1) if run.start else above - STEP * (len(run) + 1)
+    if above - below > len(run):
+        _write(
+            memory, database, user, run, [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
+        )
+        return True
+    for record in memory.records(user, run.stop):
+        if record.row:
+            database.blank("baskets", record.row)
+    _write(memory, database, user, range(run.start, count), None)
+    return False
+
+
+def _place(memory: Memory, database: Database, user: Id, position: int) -> int:
+    [record] = memory.records(user, position, position + 1)
+    return place_of(record.row, decode_basket(database.payload("baskets", record.row)))
+
+
+def _write(memory: Memory, database: Database, user: Id, run: range, places: list[int] | None) -> None:
+    """Append rows for the baskets at positions, at these places or, without any, at the rows' own."""
+    for i, record in enumerate(memory.records(user, run.start, run.stop)):
+        shift = 0 if places is None else places[i] - database.next_row("baskets") * STEP
+        row = database.append("baskets", encode_basket(_basket_row(memory, user, record, shift)))
+        memory.save(user, run.start + i, row)
+
+
+def _basket_row(memory: Memory, user: Id, record: Record, shift: int) -> BasketRow:
+    items = [memory.items.names[code] for code in record.items]
+    return BasketRow(user, record.basket, record.time, shift, record.opens, items)

@@ -1,0 +1,69 @@
+"""The laws, on the durable engine: real files, closed and opened again between events."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.laws import (
+    MIXED_IDS,
+    PARAMS,
+    TEXT_IDS,
+    Event,
+    apply,
+    law_of_equality,
+    law_of_retraining,
+    law_of_the_oracle,
+)
+from tests.oracle import Oracle
+
+import unbasket as ub
+
+SEQUENCES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+REOPENED = st.sets(st.integers(0, 30))
+STEPS = st.sampled_from([1, 3, 2**20])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_histories_count_as_long() -> Iterator[None]:
+    """Marks and sets of basket ids are for long histories; random ones are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbasket.memory.MARK_EVERY", 2)
+        patch.setattr("unbasket.memory.LONG", 3)
+        yield
+
+
+def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:
+    """`step` is the distance of places: a short one makes baskets move aside for late ones."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        for module in ("rows", "saving"):
+            patch.setattr(f"unbasket.store.{module}.STEP", step)
+        path = Path(folder) / "shop.db"
+        oracle, engine = Oracle(params), ub.open(path, params)
+        for number, event in enumerate(events):
+            apply(engine, [event])
+            apply(oracle, [event])
+            if number in reopened:
+                digest = engine.digest()
+                engine.close()
+                engine = ub.open(path)
+                assert engine.digest() == digest
+        with engine, ub.open(path, read_only=True) as reader:
+            law_of_the_oracle(engine, oracle)
+            law_of_equality(engine, reader)
+            law_of_retraining(engine, ub.Recommender, seed)
+
+
+@SEQUENCES
+@given(PARAMS, MIXED_IDS.events(most=30), REOPENED, STEPS, st.integers(0, 99))
+def test_fixed_groups(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:
+    keep_the_laws(params, events, reopened, step, seed)
+
+
+@SEQUENCES
+@given(PARAMS, TEXT_IDS.events(most=30), REOPENED, STEPS, st.integers(0, 99))
+def test_varying_groups(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:
+    keep_the_laws(replace(params, grouping="varying"), events, reopened, step, seed)
