@@ -96,8 +96,12 @@ class Recommender:
         item: str = "item",
         time: str | None = None,
         group: str | None = None,
+        progress: Progress | None = None,
     ) -> Self:
-        """Learn all baskets of a data frame; see docs/frames.md for what it may look like."""
+        """Learn all baskets of a data frame; see docs/frames.md for what it may look like.
+
+        `progress` is called with (baskets done, baskets in all).
+        """
         orders = read_orders(
             frame,
             user=user,
@@ -107,15 +111,17 @@ class Recommender:
             group=group,
             group_size=self.params.group_size,
         )
-        self._load(orders, group)
+        self._load(orders, group, progress)
         return self
 
-    def _load(self, orders: Orders, group: str | None) -> None:
+    def _load(self, orders: Orders, group: str | None = None, progress: Progress | None = None) -> None:
         with self._lock.writing:
             self._check_groups(orders, group)
             self._memory.load(orders)
             for name in orders.users:
                 self._digest.touch(self._memory.users.codes[name])
+        if progress is not None:
+            progress(len(orders.baskets), len(orders.baskets))
 
     def _check_groups(self, orders: Orders, group: str | None) -> None:
         if group is not None and (

@@ -10,12 +10,12 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
 from unbasket.store.faults import explained
-from unbasket.store.rows import checksum, seal_of, sealed, unsealed
+from unbasket.store.rows import seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
 
@@ -27,7 +27,7 @@ _LEDGER = struct.Struct(">QQQ")
 PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
-_WORTH_COMPACTING = 10_000  # blank rows below which a file is left as it is
+_WORTH_COMPACTING = 10_000  # a file with fewer blank rows is left as it is
 _PRAGMAS = ("temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "busy_timeout = 200")
 
 
@@ -38,7 +38,7 @@ class Database:
         self.path = path
         self._read_only = read_only
         self._last = dict.fromkeys(_TABLES, 0)
-        self._count = self._sum = 0
+        self._count = self._sum = self._blanks = 0
         self._blanked = not read_only  # a crash may have left something to erase
         with explained(path):
             self._connection = _connect(path, read_only)
@@ -91,16 +91,6 @@ class Database:
         """Whether nothing was ever written."""
         return self._last["settings"] == 0
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """All that is read within is of one moment. To be short: it keeps an erasure waiting."""
-        with explained(self.path):
-            self._connection.execute("BEGIN")
-            try:
-                yield
-            finally:
-                self._connection.execute("ROLLBACK")
-
     def payload(self, table: str, row: int) -> bytes:
         """What a row holds; an error if there is no such row."""
         return unsealed(table, row, self._body(table, row))
@@ -109,27 +99,33 @@ class Database:
         """What the newest row of a table holds."""
         return self.payload(table, self._last[table]) if self._last[table] else None
 
-    def payloads(self, table: str, progress: Progress | None = None) -> Iterator[tuple[int, bytes]]:
+    def payloads(self, table: str) -> Iterator[tuple[int, bytes]]:
         """The rows of a table that were not erased, with their numbers."""
         with explained(self.path):
-            total = self._last[table]
             for row, body in self._connection.execute(f"SELECT id, body FROM {table} ORDER BY id"):
                 payload = unsealed(table, row, body)
                 if payload:
                     yield row, payload
-                if progress is not None and row % 65536 == 0:
-                    progress(row, total)
 
-    def check(self, tables: dict[str, dict[int, bytes]]) -> None:
-        """Compare what was read of the counted tables with what should be there: no row may have got lost."""
-        self.reread()
-        count = sum(len(rows) for rows in tables.values())
-        total = sum(checksum(table, row, payload) for table, rows in tables.items() for row, payload in rows.items())
+    def load(self, progress: Progress | None) -> dict[str, dict[int, bytes]]:
+        """The rows of all tables but the receipts, by their numbers: of one moment, and none of them lost."""
+        with explained(self.path):
+            self._connection.execute("BEGIN")  # a snapshot keeps an erasure waiting: read now, think later
+            try:
+                self.reread()
+                bodies = {table: self._connection.execute(f"SELECT * FROM {table}").fetchall() for table in _COUNTED}
+            finally:
+                self._connection.execute("ROLLBACK")
+        loaded = {table: _unsealed_all(table, rows, progress) for table, rows in bodies.items()}
+        count = sum(len(rows) for rows in loaded.values())
+        self._blanks = sum(len(rows) for rows in bodies.values()) - count
+        total = sum(seal_of(body) for rows in bodies.values() for _, body in rows)  # an erased row has seal 0
         if (count, total) != (self._count, self._sum):
             raise StoreCorruptError(
                 f"{self.path} is damaged: it has {count} rows where its ledger counts {self._count}, or their "
                 "checksums differ. Restore a backup"
             )
+        return loaded
 
     def _body(self, table: str, row: int) -> bytes:
         found = self._connection.execute(f"SELECT body FROM {table} WHERE id = ?", (row,)).fetchone()
@@ -207,6 +203,7 @@ class Database:
         self._sum -= seal_of(self._body(table, row))
         self._count -= 1
         self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
+        self._blanks += 1
         self._blanked = True
 
     def erase(self, patience: float) -> bool:
@@ -221,18 +218,19 @@ class Database:
                 if busy and time.monotonic() >= deadline:
                     return False
                 self._blanked = bool(busy)
+        self._compact()
         return True
 
-    def compact(self, live: int) -> None:
-        """Give the room of blank rows back, if that is more than half of the file; `live` baskets are not blank."""
-        if self._last["baskets"] - live < max(live, _WORTH_COMPACTING):
+    def _compact(self) -> None:
+        """Give the room of blank rows back, if they are the most; if that fails, not before there are more."""
+        if self._blanks <= max(self._count, _WORTH_COMPACTING):
             return
-        with explained(self.path):
+        self._blanks = 0
+        with suppress(StoreError), explained(self.path):
             for table in _COUNTED:
                 self._connection.execute(f"DELETE FROM {table} WHERE body = zeroblob(length(body))")
             self._connection.execute("VACUUM")
-        self._blanked = True
-        self.erase(0)
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def back_up(self, target: Path) -> None:
         """Write a copy of this moment's state, which holds nothing but the rows that remain."""
@@ -260,6 +258,17 @@ _MIGRATIONS = (
         f"PRAGMA application_id = {_APPLICATION}",
     ),
 )
+
+
+def _unsealed_all(table: str, rows: list[tuple[int, bytes]], progress: Progress | None) -> dict[int, bytes]:
+    payloads = {}
+    for done, (row, body) in enumerate(rows, 1):
+        payload = unsealed(table, row, body)
+        if payload:
+            payloads[row] = payload
+        if progress is not None and (done % 65536 == 0 or done == len(rows)):
+            progress(done, len(rows))
+    return payloads
 
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:

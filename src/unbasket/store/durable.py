@@ -1,8 +1,9 @@
 """The durable engine: the in-memory one, with every event on disk before it is acknowledged."""
 
+import weakref
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -12,13 +13,13 @@ from typing import Any, Self, cast
 import numpy as np
 
 from unbasket import verification
-from unbasket.errors import ErasureBlockedError, StoreError, UnbasketError
+from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError
 from unbasket.events import Event, Forget, Learn, rechecked
 from unbasket.ids import Id
 from unbasket.locks import ClosedLock, ReadWriteLock
 from unbasket.orders import Orders
 from unbasket.params import Params
-from unbasket.recommender import Recommender
+from unbasket.recommender import Progress, Recommender
 from unbasket.results import Forgotten, Learned
 from unbasket.store.catalog import Catalog, read_products
 from unbasket.store.database import PATIENCE, Database
@@ -58,19 +59,32 @@ class DurableRecommender(Recommender):
 
     def __init__(self, params: Params, database: Database, orders: Orders, catalog: Catalog) -> None:
         super().__init__(params)
-        super()._load(orders, None)
+        super()._load(orders)
         self.catalog = catalog
         self._memory.vanished = set()
         self._database = database
-        self._lock_file: WriterLock | None = None
+        self._writer: Notary | None = None
         self._waiting: deque[_Request] = deque()
         self._turn = Lock()
-        self._writable = True
+        self._intact = True
         self._closed = False
+        self._farewell = f"{database.path} was closed. Open it again"
+        self._finalize: Callable[[], object] = lambda: None
 
     def allow_writing(self, lock: WriterLock, notary: Notary) -> None:
         """Take over the right to write; without it, the engine answers questions only."""
-        self._lock_file, self._notary = lock, notary
+        self._writer = notary
+        self._finalize = weakref.finalize(self, _close, self._database, lock)  # also when nobody calls close()
+
+    @property
+    def _notary(self) -> Notary:
+        if self._closed:
+            raise ClosedError(self._farewell)
+        if self._writer is None:
+            raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
+        if not self._intact:
+            raise StoreError(f"{self._database.path} could not be read back after an error. Open it again")
+        return self._writer
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -142,15 +156,15 @@ class DurableRecommender(Recommender):
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def _load(self, orders: Orders, group: str | None) -> None:
+    def _load(self, orders: Orders, group: str | None = None, progress: Progress | None = None) -> None:
         with self._turn:
             self._check_groups(orders, group)
             known = np.array([user in self._memory.users for user in orders.users], np.bool_)
-            with self._transaction(orders.users):
+            with self._transaction(set(orders.users)):
                 further = orders.select(np.flatnonzero(known))
-                super()._load(further, None)
+                super()._load(further)
                 self._save(further.users)
-                super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database), None)
+                super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
             self._database.erase(0)
 
     def describe(
@@ -162,40 +176,38 @@ class DurableRecommender(Recommender):
         """
         products = read_products(frame, item=item, name=name, category=category)
         with self._turn:
-            with self._transaction(()):
+            with self._transaction(set()):
                 self.catalog.save(products, self._database)
             self._database.erase(0)
         return self
 
     def receipts(self) -> list[Receipt]:
         """All receipts, oldest first."""
-        with self._turn:
-            return [Receipt.from_json(payload) for _, payload in self._database.payloads("receipts")]
+        with closing(Database(self._database.path, read_only=True)) as database:
+            return [Receipt.from_json(payload) for _, payload in database.payloads("receipts")]
 
     def backup(self, target: str | PathLike[str]) -> None:
         """Write a copy of the database as it is now. Learning goes on meanwhile; forgetting waits for the end."""
-        database = Database(self._database.path, read_only=True)
-        try:
+        with closing(Database(self._database.path, read_only=True)) as database:
             database.back_up(Path(target))
-        finally:
-            database.close()
 
     # Transactions -----------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _transaction(self, users: Collection[Id]) -> Iterator[None]:
+    def _transaction(self, users: set[Id]) -> Iterator[None]:
         """What happens within, to these users, is on disk and in memory at the end, or in neither."""
-        self._check_writable()
+        notary = self._notary
         try:
             with self._database.transaction():
                 yield
         except BaseException:
-            self._writable = False
+            self._intact = False
             self._restore(users)
-            self._writable = True
+            notary.resume(self._database.last_payload("receipts"))
+            self._intact = True
             raise
 
-    def _restore(self, users: Collection[Id]) -> None:
+    def _restore(self, users: set[Id]) -> None:
         """Make memory a function of the disk again, as far as these users go."""
         self._database.reread()
         payloads = {
@@ -206,17 +218,10 @@ class DurableRecommender(Recommender):
                 if user in self._memory.users:
                     self._digest.touch(self._memory.users.codes[user])
                     self._memory.forget(user, None, None)
-        super()._load(orders_of(payloads), None)
+        super()._load(orders_of(payloads))
         self._memory.take_outdated()
         self._memory.vanished = set()
         self.catalog.reload(self._database.payloads("products"))
-        self._notary.resume(self._database.last_payload("receipts"))
-
-    def _check_writable(self) -> None:
-        if self._lock_file is None:
-            raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
-        if not self._writable:
-            raise StoreError(f"{self._database.path} could not be read back after an error. Open it again")
 
     # The end ----------------------------------------------------------------------------------------------------
 
@@ -226,14 +231,8 @@ class DurableRecommender(Recommender):
             if self._closed:
                 return
             self._closed = True
-            self._lock = cast(ReadWriteLock, ClosedLock(f"{self._database.path} was closed. Open it again"))
-            clean = False
-            try:
-                self._database.close()
-                clean = True
-            finally:
-                if self._lock_file is not None:
-                    self._lock_file.release(clean=clean)
+            self._lock = cast(ReadWriteLock, ClosedLock(self._farewell))
+            self._finalize()
 
     def __enter__(self) -> Self:
         return self
@@ -242,6 +241,15 @@ class DurableRecommender(Recommender):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _close(database: Database, lock: WriterLock) -> None:
+    clean = False
+    try:
+        database.close()
+        clean = True
+    finally:
+        lock.release(clean=clean)
 
 
 def _same_error(error: BaseException) -> UnbasketError:

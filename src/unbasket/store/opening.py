@@ -78,12 +78,9 @@ def _check_log(path: Path, lock: WriterLock) -> None:
 
 
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DurableRecommender:
-    with database.snapshot():
-        settings = dict(database.payloads("settings"))
-        products = dict(database.payloads("products"))
-        baskets = dict(database.payloads("baskets", progress))
-        database.check({"settings": settings, "products": products, "baskets": baskets})
+    tables = database.load(progress)
+    settings = tables["settings"]
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
     if params is not None and params != stored:
         raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")
-    return DurableRecommender(stored, database, orders_of(baskets), Catalog(products.items()))
+    return DurableRecommender(stored, database, orders_of(tables["baskets"]), Catalog(tables["products"].items()))

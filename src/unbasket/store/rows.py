@@ -52,7 +52,7 @@ def place_of(row: int, basket: BasketRow) -> int:
 
 def checksum(table: str, row: int, payload: bytes) -> int:
     """A checksum that tells apart the same payload in different rows."""
-    return crc32(payload, crc32(b"%s %d" % (table.encode(), row)))
+    return crc32(payload, crc32(f"{table} {row}".encode()))
 
 
 def sealed(table: str, row: int, payload: bytes) -> bytes:

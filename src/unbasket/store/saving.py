@@ -9,7 +9,7 @@ from unbasket.ids import Id
 from unbasket.memory import Memory, Record
 from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
-from unbasket.store.database import Database
+from unbasket.store.database import Database, Progress
 from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, place_of
 
 
@@ -23,10 +23,18 @@ def save(memory: Memory, database: Database, users: Iterable[Id]) -> None:
         database.blank("baskets", row)
 
 
-def save_orders(orders: Orders, database: Database) -> Orders:
+def save_orders(orders: Orders, database: Database, progress: Progress | None) -> Orders:
     """Write the baskets of users who are new; returns the orders with the numbers of their rows."""
-    rows = database.append_all("baskets", map(encode_basket, _basket_rows(orders)))
+    payloads = map(encode_basket, _basket_rows(orders))
+    rows = database.append_all("baskets", _watched(payloads, len(orders.baskets), progress))
     return orders._replace(rows=np.arange(rows.start, rows.stop))
+
+
+def _watched(payloads: Iterable[bytes], total: int, progress: Progress | None) -> Iterator[bytes]:
+    for done, payload in enumerate(payloads, 1):
+        yield payload
+        if progress is not None and (done % 4096 == 0 or done == total):
+            progress(done, total)
 
 
 def _basket_rows(orders: Orders) -> Iterator[BasketRow]:
