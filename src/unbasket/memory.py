@@ -56,11 +56,14 @@ class Memory:
         self._room = (0, 0)
         self.vanished: set[Id] | None = None  # a store puts a set here, and finds the items that nobody has any more
 
-    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
-        """Add a basket of distinct items, or replace the items of the one that has this id."""
+    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None, row: int = 0) -> tuple[Learned, bool]:
+        """Add a basket of distinct items, or replace the items of the one that has this id.
+
+        A new basket that comes last is said to be saved in this row of a store; the second answer is whether it is.
+        """
         owner = self.users.codes.get(user, -1)
         moment = UNTIMED if time is None else time
-        position = 0
+        position = count = 0
         if owner >= 0:
             key, text = self._key(basket)
             long = self._long.get(owner)
@@ -68,7 +71,7 @@ class Memory:
                 self.histories, owner, key, text, moment, long is None or basket in long
             )
             if found >= 0:
-                return self._relearn(owner, found, user, items, basket, time)
+                return self._relearn(owner, found, user, items, basket, time), False
             if tied:
                 position = self._position_by_id(owner, position, moment, basket)
             if long is not None or count >= LONG:
@@ -77,9 +80,10 @@ class Memory:
             owner = self.users.add(user)
         codes = self._item_codes(items)
         key, text = (self.texts.claim(basket), TEXT) if isinstance(basket, str) else (basket, 0)
-        update.learn(self._live, owner, position, key, text, moment, codes)
+        saved = row > 0 and position == count
+        update.learn(self._live, owner, position, key, text + row * ROW if saved else text, moment, codes)
         update.refresh(self._live, owner)
-        return Learned.ADDED
+        return Learned.ADDED, saved
 
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: nothing new, other items, or another time."""
@@ -201,19 +205,21 @@ class Memory:
             purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
         )
 
-    def unsaved(self, user: Id) -> list[int]:
-        """The positions of the user's baskets that no row of a store holds as they are; none if he is gone."""
+    def take_changes(self, user: Id) -> tuple[list[int], list[int], int]:
+        """What a store has to do after an event of a user: rows to erase, positions to save, the count of baskets."""
         owner = self.users.codes.get(user)
-        return [] if owner is None else history.unsaved(self.histories, owner).tolist()
+        if owner is None:
+            return history.take_outdated(self.histories).tolist(), [], 0
+        rows, positions, count = history.take_changes(self.histories, owner)
+        return rows.tolist(), positions.tolist(), count
+
+    def discard_changes(self) -> None:
+        """A store has read everything anew: nothing is to do."""
+        history.take_outdated(self.histories)
 
     def save(self, user: Id, position: int, row: int) -> None:
         """Note the row of a store that the basket at a position is in."""
         history.save(self.histories, self.users.codes[user], position, row)
-
-    def take_outdated(self) -> list[int]:
-        """The rows of a store that hold what is not so any more, since this was last asked."""
-        rows: list[int] = history.take_outdated(self.histories).tolist()
-        return rows
 
     @contextmanager
     def lent_items(self, items: Iterable[Id]) -> Iterator[None]:

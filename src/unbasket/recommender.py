@@ -150,11 +150,14 @@ class Recommender:
         return [self._learn(event) if isinstance(event, Learn) else self._forget(event) for event in rechecked(events)]
 
     def _learn(self, event: Learn) -> Learned:
+        return self._add_basket(event)[0]
+
+    def _add_basket(self, event: Learn, row: int = 0) -> tuple[Learned, bool]:
         with self._lock.writing:
-            learned = self._memory.learn(*event)
+            learned, saved = self._memory.learn(*event, row)
             if learned is not Learned.UNCHANGED:
                 self._digest.touch(self._memory.users.codes[event.user])
-        return learned
+        return learned, saved
 
     def _forget(self, event: Forget) -> Forgotten:
         with self._lock.writing:

@@ -85,11 +85,11 @@ def locate(histories: Histories, user: int, key: int, text: int, time: int, sear
 
 
 @jit
-def learn(live: Live, user: int, position: int, key: int, text: int, time: int, items: Codes) -> None:
+def learn(live: Live, user: int, position: int, key: int, flags: int, time: int, items: Codes) -> None:
     """Insert a basket at a position."""
     marks.drop_from(live.marks, user, position)
     group_size = live.rule.group_size if live.rule.varying else 0
-    history.insert(live.histories, user, position, key, text, time, items, group_size)
+    history.insert(live.histories, user, position, key, flags, time, items, group_size)
 
 
 @jit

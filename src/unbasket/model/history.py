@@ -151,13 +151,12 @@ def insert(
     user: int,
     position: int,
     key: int,
-    text: int,
+    flags: int,
     time: int,
     items: Codes,
     group_size: int,
 ) -> None:
     """Insert a basket. `group_size` is m under varying groups, and 0 under fixed ones, which need no flag."""
-    flags = text
     if group_size > 0 and _group_is_full(histories, user, position, group_size):
         flags |= OPENS
     _add_items(histories, user, offset(histories, user, position), items)
@@ -167,7 +166,7 @@ def insert(
     data[place, TIME] = time
     data[place, SIZE] = len(items)
     data[place, FLAGS] = flags
-    histories.unsaved += 1
+    histories.unsaved += flags < ROW
 
 
 @jit
@@ -321,21 +320,6 @@ def read(histories: Histories, user: int, first: int, end: int) -> tuple[Int64s,
 
 
 @jit
-def unsaved(histories: Histories, user: int) -> Int64s:
-    """The positions of a user's records that have no row in a store, from the end until all since are found."""
-    data, start = histories.baskets.data, histories.baskets.rows[user, START]
-    length = histories.baskets.rows[user, LENGTH]
-    found, positions = NONE, np.empty(min(histories.unsaved, length), np.int64)
-    for position in range(length - 1, -1, -1):
-        if found == len(positions):
-            break
-        if data[start + position, FLAGS] < ROW:
-            positions[found] = position
-            found += 1
-    return positions[:found][::-1].copy()
-
-
-@jit
 def save(histories: Histories, user: int, position: int, row: int) -> None:
     """Give a record the number of the row that it is saved in."""
     flags = histories.baskets.data[histories.baskets.rows[user, START] + position, FLAGS]
@@ -350,3 +334,21 @@ def take_outdated(histories: Histories) -> Int64s:
     clear_row(histories.outdated, NONE)
     histories.unsaved = 0
     return numbers
+
+
+@jit
+def take_changes(histories: Histories, user: int) -> tuple[Int64s, Int64s, int]:
+    """What a store has to do after an event of a user: outdated rows, positions to save, and how many there are.
+
+    Positions are looked for from the end on, until as many are found as were made since this was last asked.
+    """
+    data, start = histories.baskets.data, histories.baskets.rows[user, START]
+    length = histories.baskets.rows[user, LENGTH]
+    found, positions = NONE, np.empty(min(histories.unsaved, length), np.int64)
+    for position in range(length - 1, -1, -1):
+        if found == len(positions):
+            break
+        if data[start + position, FLAGS] < ROW:
+            positions[found] = position
+            found += 1
+    return take_outdated(histories), positions[:found][::-1].copy(), length

@@ -10,11 +10,11 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
-from unbasket.store.faults import explained
+from unbasket.store.faults import explained, explanation
 from unbasket.store.rows import seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
@@ -23,7 +23,8 @@ _APPLICATION = int.from_bytes(b"unbk", "big")
 _VERSION = 1
 _TABLES = ("settings", "baskets", "products", "receipts")
 _COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
-_LEDGER = struct.Struct(">QQQ")
+_INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in _TABLES}
+_LEDGER = struct.Struct(">QQQQ")
 PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
@@ -39,6 +40,7 @@ class Database:
         self._read_only = read_only
         self._last = dict.fromkeys(_TABLES, 0)
         self._count = self._sum = self._blanks = 0
+        self._ledger_due = False
         self._blanked = not read_only  # a crash may have left something to erase
         with explained(path):
             self._connection = _connect(path, read_only)
@@ -60,7 +62,7 @@ class Database:
         [[verdict]] = execute("PRAGMA quick_check(1)").fetchall()
         if verdict != "ok":
             raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
-        self.reread()
+        self._find_last()
 
     def _checked_version(self) -> int:
         execute = self._connection.execute
@@ -79,10 +81,11 @@ class Database:
     def _migrate(self, version: int) -> None:
         """Bring the schema from a version to the present one, each step in a transaction of its own."""
         for step in range(version, _VERSION):
-            with self._exclusively():
-                for statement in _MIGRATIONS[step]:
-                    self._connection.execute(statement)
-                self._connection.execute(f"PRAGMA user_version = {step + 1}")
+            self.begin()
+            for statement in _MIGRATIONS[step]:
+                self._connection.execute(statement)
+            self._connection.execute(f"PRAGMA user_version = {step + 1}")
+            self.commit()
 
     # Reading ----------------------------------------------------------------------------------------------------
 
@@ -112,20 +115,40 @@ class Database:
         with explained(self.path):
             self._connection.execute("BEGIN")  # a snapshot keeps an erasure waiting: read now, think later
             try:
-                self.reread()
+                self._find_last()
+                ledger = self._ledger()
                 bodies = {table: self._connection.execute(f"SELECT * FROM {table}").fetchall() for table in _COUNTED}
             finally:
                 self._connection.execute("ROLLBACK")
         loaded = {table: _unsealed_all(table, rows, progress) for table, rows in bodies.items()}
-        count = sum(len(rows) for rows in loaded.values())
-        self._blanks = sum(len(rows) for rows in bodies.values()) - count
-        total = sum(seal_of(body) for rows in bodies.values() for _, body in rows)  # an erased row has seal 0
-        if (count, total) != (self._count, self._sum):
-            raise StoreCorruptError(
-                f"{self.path} is damaged: it has {count} rows where its ledger counts {self._count}, or their "
-                "checksums differ. Restore a backup"
-            )
+        self._count = sum(len(rows) for rows in loaded.values())
+        self._sum = sum(seal_of(body) for rows in bodies.values() for _, body in rows)  # an erased row has seal 0
+        self._blanks = sum(len(rows) for rows in bodies.values()) - self._count
+        self._check(ledger, bodies["baskets"])
         return loaded
+
+    def _check(self, ledger: tuple[int, int, int, int], baskets: list[tuple[int, bytes]]) -> None:
+        """Compare what was read with the ledger: which rows there were when it was written, and all since."""
+        upto, count, total, receipts = ledger
+        since = [seal_of(body) for row, body in baskets if row > upto]
+        expected = count + len(since), total + sum(since), self._last["baskets"] - upto, receipts
+        if (self._count, self._sum, len(since), self._last["receipts"]) != expected or 0 in since:
+            raise StoreCorruptError(
+                f"{self.path} is damaged: it has {self._count} rows and {self._last['receipts']} receipts where "
+                f"{expected[0]} and {receipts} should be, or their checksums differ. Restore a backup"
+            )
+
+    def _find_last(self) -> None:
+        for table in _TABLES:
+            self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+
+    def _ledger(self) -> tuple[int, int, int, int]:
+        """The number of the newest basket when it was written; count and sum of seals of all rows; and of receipts."""
+        row = self._connection.execute("SELECT body FROM ledger").fetchone()
+        if row is None or len(row[0]) != _LEDGER.size:
+            raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
+        upto, count, total, receipts = _LEDGER.unpack(row[0])
+        return upto, count, total, receipts
 
     def _body(self, table: str, row: int) -> bytes:
         found = self._connection.execute(f"SELECT body FROM {table} WHERE id = ?", (row,)).fetchone()
@@ -136,42 +159,35 @@ class Database:
 
     # Writing ----------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """All that is written within is on disk at the end, or nothing is; after an error, `reread`."""
-        with self._exclusively():
-            yield
-            self._connection.execute("UPDATE ledger SET body = ?", (_LEDGER.pack(*self._ledger()),))
-
-    def reread(self) -> None:
-        """Know again what is on disk, whatever an error has left undone."""
-        with explained(self.path):
-            for table in _TABLES:
-                self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
-            ledger = self._connection.execute("SELECT body FROM ledger").fetchone()
-        if ledger is None or len(ledger[0]) != _LEDGER.size:
-            raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
-        self._count, self._sum, receipts = _LEDGER.unpack(ledger[0])
-        if receipts != self._last["receipts"]:
-            raise StoreCorruptError(
-                f"{self.path} is damaged: it has {self._last['receipts']} receipts where its ledger counts {receipts}. "
-                "Restore a backup"
-            )
-
-    def _ledger(self) -> tuple[int, int, int]:
-        return self._count, self._sum, self._last["receipts"]
-
-    @contextmanager
-    def _exclusively(self) -> Iterator[None]:
-        with explained(self.path):
+    def begin(self) -> None:
+        """Start a transaction: all that is written until `commit` is on disk then, or nothing is."""
+        try:
             self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        except sqlite3.Error as error:
+            raise explanation(self.path, error) from error
+
+    def commit(self) -> None:
+        """Return when what was written is on disk."""
+        try:
+            if self._ledger_due:
+                ledger = _LEDGER.pack(self._last["baskets"], self._count, self._sum, self._last["receipts"])
+                self._connection.execute("UPDATE ledger SET body = ?", (ledger,))
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise explanation(self.path, error) from error
+        self._ledger_due = False
+
+    def roll_back(self) -> None:
+        """End a transaction that went wrong, if it is not over yet, and know again what is on disk."""
+        with explained(self.path):
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._find_last()
+            upto, self._count, self._sum, _ = self._ledger()
+            for [body] in self._connection.execute("SELECT body FROM baskets WHERE id > ?", (upto,)):
+                self._count += 1
+                self._sum += seal_of(body)
+        self._ledger_due = False
 
     def next_row(self, table: str) -> int:
         """The number that the next row of a table will have."""
@@ -179,24 +195,25 @@ class Database:
 
     def append(self, table: str, payload: bytes) -> int:
         """Add a row and return its number."""
-        [row] = self.append_all(table, [payload])
+        row, body = self._numbered(table, payload)
+        self._connection.execute(_INSERT[table], (row, body))
+        self._ledger_due |= table != "baskets"
         return row
 
-    def append_all(self, table: str, payloads: Iterable[bytes]) -> range:
-        """Add rows and return their numbers."""
-        first = self._last[table] + 1
-        self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", self._numbered(table, payloads))
-        return range(first, self._last[table] + 1)
+    def append_baskets(self, payloads: Iterable[bytes]) -> range:
+        """Add rows of baskets and return their numbers."""
+        first = self.next_row("baskets")
+        rows = (self._numbered("baskets", payload) for payload in payloads)
+        self._connection.executemany(_INSERT["baskets"], rows)
+        return range(first, self.next_row("baskets"))
 
-    def _numbered(self, table: str, payloads: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-        counted = table in _COUNTED
-        for payload in payloads:
-            self._last[table] = row = self._last[table] + 1
-            body = sealed(table, row, payload)
-            if counted:
-                self._count += 1
-                self._sum += seal_of(body)
-            yield row, body
+    def _numbered(self, table: str, payload: bytes) -> tuple[int, bytes]:
+        self._last[table] = row = self._last[table] + 1
+        body = sealed(table, row, payload)
+        if table in _COUNTED:
+            self._count += 1
+            self._sum += seal_of(body)
+        return row, body
 
     def blank(self, table: str, row: int) -> None:
         """Overwrite a row by zeros, where it is."""
@@ -204,13 +221,15 @@ class Database:
         self._count -= 1
         self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
         self._blanks += 1
-        self._blanked = True
+        self._blanked = self._ledger_due = True
 
     def erase(self, patience: float) -> bool:
         """Let the former bytes of blanked rows vanish from the file and from the write-ahead log.
 
         False if a reader of older pages was in the way for so many seconds; the next one tries again then.
         """
+        if not self._blanked:
+            return True
         deadline = time.monotonic() + patience
         with explained(self.path):
             while self._blanked:
@@ -244,17 +263,25 @@ class Database:
         os.replace(partial, target)
         _synchronised(target.parent)
 
+    def _write_ledger(self) -> None:
+        """Let the ledger count the newest baskets too, which otherwise waits for a row to be blanked."""
+        if self._ledger()[0] != self._last["baskets"]:
+            self.begin()
+            self._ledger_due = True
+            self.commit()
+
     def close(self) -> None:
         """Leave one file, without a log."""
         with explained(self.path), closing(self._connection):
             if not self._read_only:
+                self._write_ledger()
                 self.erase(PATIENCE)
 
 
 _MIGRATIONS = (
     (
         *(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)" for table in (*_TABLES, "ledger")),
-        f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0).hex()}')",
+        f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0, 0).hex()}')",
         f"PRAGMA application_id = {_APPLICATION}",
     ),
 )

@@ -2,8 +2,9 @@
 
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
@@ -27,7 +28,7 @@ from unbasket.store.loading import orders_of
 from unbasket.store.lock import WriterLock
 from unbasket.store.receipts import Notary, Receipt
 from unbasket.store.rows import decode_basket
-from unbasket.store.saving import save, save_orders
+from unbasket.store.saving import append_basket, save, save_orders
 
 
 class Erased(Forgotten):
@@ -121,9 +122,11 @@ class DurableRecommender(Recommender):
                 request.done = True
 
     def _bring_to_disk(self, requests: list[_Request]) -> None:
-        with self._transaction({event.user for request in requests for event in request.events}):
+        def write() -> None:
             for request in requests:
                 request.results = [self._happen(event) for event in request.events]
+
+        self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
         if not self._database.erase(PATIENCE if forgetting else 0):
             for request in forgetting:
@@ -133,21 +136,29 @@ class DurableRecommender(Recommender):
                 )
 
     def _happen(self, event: Event) -> Learned | Forgotten:
-        if isinstance(event, Learn):
-            learned = super()._learn(event)
-            self._save([event.user])
-            return learned
+        return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
+
+    def _happen_learn(self, event: Learn) -> Learned:
+        row = self._database.next_row("baskets") if self.params.grouping == "fixed" else 0  # varying: it may open one
+        learned, saved = self._add_basket(event, row)
+        if saved:
+            append_basket(event, self._database)
+        else:
+            self._save(event.user)
+        return learned
+
+    def _happen_forget(self, event: Forget) -> Erased:
         before = self.digest()
         forgotten = super()._forget(event)
-        self._save([event.user])
+        self._save(event.user)
         verified = verification.vector_is_exact(self._memory, event.user)
         erased = Erased(*forgotten)
         erased.receipt = self._notary.certify(event, forgotten, before, self.digest(), verified=verified)
         self._database.append("receipts", erased.receipt.to_json())
         return erased
 
-    def _save(self, users: Iterable[Id]) -> None:
-        save(self._memory, self._database, users)
+    def _save(self, user: Id) -> None:
+        save(self._memory, self._database, user)
         assert self._memory.vanished is not None
         for item in self._memory.vanished:
             if item not in self._memory.items:
@@ -159,13 +170,15 @@ class DurableRecommender(Recommender):
     def _load(self, orders: Orders, group: str | None = None, progress: Progress | None = None) -> None:
         with self._turn:
             self._check_groups(orders, group)
-            known = np.array([user in self._memory.users for user in orders.users], np.bool_)
-            with self._transaction(set(orders.users)):
-                further = orders.select(np.flatnonzero(known))
-                super()._load(further)
-                self._save(further.users)
-                super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
+            self._atomically(set(orders.users), partial(self._add_orders, orders, progress))
             self._database.erase(0)
+
+    def _add_orders(self, orders: Orders, progress: Progress | None) -> None:
+        known = np.array([user in self._memory.users for user in orders.users], np.bool_)
+        for user, baskets in orders.histories(np.flatnonzero(known)):
+            for basket, time, items in baskets:
+                self._happen_learn(Learn(user, list(items), basket, time))
+        super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
 
     def describe(
         self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
@@ -176,8 +189,7 @@ class DurableRecommender(Recommender):
         """
         products = read_products(frame, item=item, name=name, category=category)
         with self._turn:
-            with self._transaction(set()):
-                self.catalog.save(products, self._database)
+            self._atomically(set(), partial(self.catalog.save, products, self._database))
             self._database.erase(0)
         return self
 
@@ -193,13 +205,13 @@ class DurableRecommender(Recommender):
 
     # Transactions -----------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _transaction(self, users: set[Id]) -> Iterator[None]:
-        """What happens within, to these users, is on disk and in memory at the end, or in neither."""
+    def _atomically(self, users: set[Id], write: Callable[[], None]) -> None:
+        """What `write` does, to these users, is on disk and in memory at the end, or in neither."""
         notary = self._notary
         try:
-            with self._database.transaction():
-                yield
+            self._database.begin()
+            write()
+            self._database.commit()
         except BaseException:
             self._intact = False
             self._restore(users)
@@ -209,7 +221,7 @@ class DurableRecommender(Recommender):
 
     def _restore(self, users: set[Id]) -> None:
         """Make memory a function of the disk again, as far as these users go."""
-        self._database.reread()
+        self._database.roll_back()
         payloads = {
             row: payload for row, payload in self._database.payloads("baskets") if decode_basket(payload).user in users
         }
@@ -219,7 +231,7 @@ class DurableRecommender(Recommender):
                     self._digest.touch(self._memory.users.codes[user])
                     self._memory.forget(user, None, None)
         super()._load(orders_of(payloads))
-        self._memory.take_outdated()
+        self._memory.discard_changes()
         self._memory.vanished = set()
         self.catalog.reload(self._database.payloads("products"))
 

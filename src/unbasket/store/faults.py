@@ -22,14 +22,19 @@ _ADVICE = {
 }
 
 
+def explanation(path: Path, error: sqlite3.Error) -> StoreError:
+    """SQLite's error as one of ours, which says what to do."""
+    name = getattr(error, "sqlite_errorname", "")
+    kind, advice = next(
+        (known for prefix, known in _ADVICE.items() if name.startswith(prefix)), (StoreError, "see the message")
+    )
+    return kind(f"{path}: {advice} ({error}). Nothing was changed")
+
+
 @contextmanager
 def explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours, which say what to do."""
+    """Turn SQLite's errors into ours."""
     try:
         yield
     except sqlite3.Error as error:
-        name = getattr(error, "sqlite_errorname", "")
-        kind, advice = next(
-            (known for prefix, known in _ADVICE.items() if name.startswith(prefix)), (StoreError, "see the message")
-        )
-        raise kind(f"{path}: {advice} ({error}). Nothing was changed") from error
+        raise explanation(path, error) from error

@@ -56,8 +56,9 @@ def _writer(
     try:
         database.erase(PATIENCE)  # what a crash kept from being erased
         if database.is_new:
-            with database.transaction():
-                database.append("settings", msgspec.json.encode(asdict(params or Params())))
+            database.begin()
+            database.append("settings", msgspec.json.encode(asdict(params or Params())))
+            database.commit()
         engine = _rebuilt(database, params, progress)
         notary = Notary(Keys.of(keys), database.last_payload("receipts"))
         lock.sign()

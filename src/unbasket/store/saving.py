@@ -1,10 +1,10 @@
 """Memory to disk: the rows of baskets that are new or have changed, each at a place that keeps the order."""
 
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 
 import numpy as np
 
+from unbasket.events import Learn
 from unbasket.ids import Id
 from unbasket.memory import Memory, Record
 from unbasket.model.history import UNTIMED
@@ -13,20 +13,28 @@ from unbasket.store.database import Database, Progress
 from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, place_of
 
 
-def save(memory: Memory, database: Database, users: Iterable[Id]) -> None:
-    """Write what is new of these users, and blank the rows that are outdated."""
-    for user in users:
-        for run in _runs(memory.unsaved(user)):
-            if not _save_run(memory, database, user, run):
-                break
-    for row in memory.take_outdated():
+def save(memory: Memory, database: Database, user: Id) -> None:
+    """Write what an event has changed of a user, and blank the rows that it has outdated."""
+    outdated, positions, count = memory.take_changes(user)
+    for run in _runs(positions):
+        if run.stop == count:  # a row that is appended has the highest place of all
+            _write(memory, database, user, run, None)
+        elif not _squeeze_in(memory, database, user, run):
+            _write_from(memory, database, user, run.start)
+            break
+    for row in outdated:
         database.blank("baskets", row)
+
+
+def append_basket(event: Learn, database: Database) -> None:
+    """Write a basket that comes last: the way of most events, which needs nothing from memory."""
+    database.append("baskets", encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items)))
 
 
 def save_orders(orders: Orders, database: Database, progress: Progress | None) -> Orders:
     """Write the baskets of users who are new; returns the orders with the numbers of their rows."""
     payloads = map(encode_basket, _basket_rows(orders))
-    rows = database.append_all("baskets", _watched(payloads, len(orders.baskets), progress))
+    rows = database.append_baskets(_watched(payloads, len(orders.baskets), progress))
     return orders._replace(rows=np.arange(rows.start, rows.stop))
 
 
@@ -54,29 +62,33 @@ def _basket_rows(orders: Orders) -> Iterator[BasketRow]:
 
 def _runs(positions: list[int]) -> list[range]:
     """Positions that follow each other, as ranges."""
-    grouped = groupby(enumerate(positions), lambda pair: pair[1] - pair[0])
-    runs = [[position for _, position in group] for _, group in grouped]
-    return [range(run[0], run[-1] + 1) for run in runs]
+    runs: list[range] = []
+    for position in positions:
+        if runs and runs[-1].stop == position:
+            runs[-1] = range(runs[-1].start, position + 1)
+        else:
+            runs.append(range(position, position + 1))
+    return runs
 
 
-def _save_run(memory: Memory, database: Database, user: Id, run: range) -> bool:
-    """Write baskets that stand side by side; false if all behind them had to be written anew as well."""
-    count = memory.count(user)
-    if run.stop == count:  # a row that is appended has the highest place of all
-        _write(memory, database, user, run, None)
-        return False
+def _squeeze_in(memory: Memory, database: Database, user: Id, run: range) -> bool:
+    """Write baskets that stand side by side, between those before and behind them; false if there is no room."""
     above = _place(memory, database, user, run.stop)
     below = _place(memory, database, user, run.start - 1) if run.start else above - STEP * (len(run) + 1)
-    if above - below > len(run):
-        _write(
-            memory, database, user, run, [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
-        )
-        return True
-    for record in memory.records(user, run.stop):
+    if above - below <= len(run):
+        return False
+    places = [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
+    _write(memory, database, user, run, places)
+    return True
+
+
+def _write_from(memory: Memory, database: Database, user: Id, first: int) -> None:
+    """Write all baskets from a position on anew, behind everything else."""
+    records = memory.records(user, first)
+    for record in records:
         if record.row:
             database.blank("baskets", record.row)
-    _write(memory, database, user, range(run.start, count), None)
-    return False
+    _write(memory, database, user, range(first, first + len(records)), None)
 
 
 def _place(memory: Memory, database: Database, user: Id, position: int) -> int:
