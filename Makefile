@@ -24,6 +24,7 @@ demo: setup
 
 bench: setup
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py
 
 reproduce: setup

@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from unbasket.datasets import Dataset, DatasetError, read_table
+from unbasket.datasets.source import Text
 
 
 def write(path: Path, text: str) -> Path:
@@ -222,3 +223,52 @@ def test_progress_counts_rows_to_the_end(tmp_path: Path, ending: str) -> None:
     assert calls[-1][0] == 500
     assert [done for done, _ in calls] == sorted(done for done, _ in calls)
     assert all(total is not None and 400 < total < 600 for _, total in calls)
+
+
+def test_a_folder_is_read_as_one_file(tmp_path: Path) -> None:
+    write(tmp_path / "b.csv", "user,basket,item\n1,7,tea\n1,8,milk\n1,8,rum\n")
+    write(tmp_path / "a.csv", "user,basket,item\n1,9,milk\n1,8,rum\n")
+    shop = read_table(tmp_path)
+    expected = [(1, 9, "milk", 1, 1), (1, 8, "rum", 2, 2), (1, 8, "milk", 2, 1), (1, 7, "tea", 3, 1)]
+    assert shop.history.select("user", "basket", "item", "time", "quantity").rows() == expected
+    assert shop.name == tmp_path.name
+
+
+def test_a_basket_in_two_files_has_its_earliest_time(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "user,basket,item,time\n1,1,5,30\n1,2,5,25\n")
+    write(tmp_path / "b.csv", "user,basket,item,time\n1,1,6,20\n")
+    assert rows(read_table(tmp_path, time="time")) == [(1, 1, 5, 20), (1, 1, 6, 20), (1, 2, 5, 25)]
+
+
+def test_ids_of_csv_files_in_a_folder_are_alike(tmp_path: Path) -> None:
+    write(tmp_path / "a.csv", "user,basket,item\n1,1,5\n")
+    write(tmp_path / "b.csv", "user,basket,item\nx,1,5\n")
+    assert rows(read_table(tmp_path)) == [("1", 1, 5, 1), ("x", 1, 5, 1)]
+    pl.DataFrame({"user": [1], "basket": [1], "item": [1]}).write_parquet(tmp_path / "c.parquet")
+    with pytest.raises(DatasetError, match=r"c\.parquet: a user is of type Int64 here, but String in .*a\.csv"):
+        read_table(tmp_path)
+
+
+def test_a_folder_counts_the_rows_of_all_its_files(tmp_path: Path) -> None:
+    for name in "abc":
+        pl.DataFrame({"user": [1] * 100, "basket": range(100), "item": [1] * 100}).write_parquet(
+            tmp_path / f"{name}.parquet"
+        )
+    calls: list[tuple[int, int | None]] = []
+    read_table(tmp_path, progress=lambda done, total: calls.append((done, total)))
+    assert calls[-1] == (300, 300)
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+
+
+def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatasetError, match=r"no file in it has one of the endings \.csv"):
+        read_table(tmp_path)
+
+
+def test_a_text_in_memory() -> None:
+    text = Text("standard input", "csv", b"user,basket,item\n1,1,5\n1,2,\n")
+    with pytest.raises(DatasetError, match=r"^standard input, line 3: no usable item"):
+        read_table(text)
+    assert rows(read_table(text, skip_bad=True)) == [(1, 1, 5, 1)]
+    with pytest.raises(DatasetError, match=r"^standard input: line 2 is not a JSON object"):
+        read_table(Text("standard input", "ndjson", b'{"user": 1, "basket": 1, "item": 1}\n{\n'))

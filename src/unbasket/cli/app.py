@@ -1,25 +1,46 @@
 """The application and its commands."""
 
+from collections.abc import Callable
+
 import typer
 
+from unbasket.cli.backup import backup
 from unbasket.cli.demo import demo
 from unbasket.cli.evaluate import evaluate
+from unbasket.cli.explain import explain
+from unbasket.cli.export import export
+from unbasket.cli.forget import forget
+from unbasket.cli.history import history
+from unbasket.cli.ids import RULE
+from unbasket.cli.importing import import_purchases
+from unbasket.cli.items import items
+from unbasket.cli.learn import learn
+from unbasket.cli.receipts import receipts
+from unbasket.cli.recommend import recommend
 from unbasket.cli.reproduce import reproduce
+from unbasket.cli.retain import retain
 from unbasket.cli.terminal import command
 from unbasket.cli.tune import tune
+from unbasket.cli.verify import verify
 
 app = typer.Typer(
     help="Next-basket recommendations that learn a basket in microseconds and forget it completely.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
 
-
-@app.callback()
-def unbasket() -> None:
-    """Keeps the commands by their names, even while there is only one."""
+_SHOP, _USERS, _LAB = "A shop's database", "Its users", "Trying and measuring"
 
 
-for function in (demo, evaluate, tune, reproduce):
-    app.command()(command(function))
+def _add(panel: str, *functions: Callable[..., None], epilog: str | None = None) -> None:
+    for function in functions:
+        app.command(rich_help_panel=panel, epilog=epilog)(command(function))
+
+
+app.command("import", rich_help_panel=_SHOP)(command(import_purchases))
+_add(_SHOP, items, retain, backup)
+app.add_typer(receipts, name="receipts", rich_help_panel=_SHOP)
+_add(_USERS, recommend, explain, learn, forget, history, export, verify, epilog=RULE)
+_add(_LAB, demo, evaluate, tune, reproduce)

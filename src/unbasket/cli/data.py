@@ -14,7 +14,7 @@ Data = Annotated[
         "optionally, time, or a format that docs/datasets.md lists."
     ),
 ]
-_COLUMN = "Column of DATA with the {}, if it has another name."
+_COLUMN = "Column with the {}, if it has another name."
 UserColumn = Annotated[str | None, typer.Option("--user", help=_COLUMN.format("user"), metavar="COLUMN")]
 BasketColumn = Annotated[str | None, typer.Option("--basket", help=_COLUMN.format("basket"), metavar="COLUMN")]
 ItemColumn = Annotated[str | None, typer.Option("--item", help=_COLUMN.format("item"), metavar="COLUMN")]

@@ -1,8 +1,6 @@
 """`unbasket evaluate`: how good the recommendations are on a shop's data."""
 
-import functools
 import itertools
-import json
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,7 +10,7 @@ from rich.table import Table
 
 from unbasket.cli.data import BasketColumn, Data, ItemColumn, TimeColumn, UserColumn, read_data
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.terminal import console
+from unbasket.cli.terminal import AsJson, console, say, say_json
 from unbasket.datasets import hold_out_last
 from unbasket.errors import InvalidParamsError, InvalidRequestError
 from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout, MeanInterval
@@ -40,7 +38,7 @@ def evaluate(
         typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items())),
     ] = "all-users",
     baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
     user: UserColumn = None,
     basket: BasketColumn = None,
     item: ItemColumn = None,
@@ -69,7 +67,7 @@ def evaluate(
         )
     means = _means(evaluation)
     if as_json:
-        typer.echo(json.dumps(_facts(dataset.name, dataset.notes, evaluation, means), indent=2))
+        say_json(_facts(dataset.name, dataset.notes, evaluation, means))
     else:
         _show(dataset.name, hidden, evaluation, means)
 
@@ -141,14 +139,13 @@ def _facts(name: str, notes: str, evaluation: Evaluation, means: Means) -> dict[
 
 def _show(name: str, hidden: bool, evaluation: Evaluation, means: Means) -> None:
     split = evaluation.split
-    print_line = functools.partial(console.print, highlight=False, markup=False, soft_wrap=True)
-    print_line(
+    say(
         f"{name}, protocol {evaluation.protocol.name}: {len(split.queries):,} users, "
         f"neighbours among {len(split.candidates):,}"
     )
-    print_line(str(evaluation.params))
+    say(str(evaluation.params))
     if hidden:
-        print_line(_HIDDEN)
+        say(_HIDDEN)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
     for model in means:
@@ -156,7 +153,7 @@ def _show(name: str, hidden: bool, evaluation: Evaluation, means: Means) -> None
     for metric in _metrics(evaluation.protocol):
         table.add_row(metric, *(_cell(row[metric]) for row in means.values()))
     console.print(table)
-    print_line("Means over users; ± is half the width of the 95 % bootstrap interval.")
+    say("Means over users; ± is half the width of the 95 % bootstrap interval.")
 
 
 def _cell(mean: MeanInterval | None) -> str:

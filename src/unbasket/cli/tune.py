@@ -1,6 +1,5 @@
 """`unbasket tune`: the best parameters for a shop's data."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +8,7 @@ import typer
 
 from unbasket.cli.data import BasketColumn, Data, ItemColumn, TimeColumn, UserColumn, read_data
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.terminal import console
+from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.datasets import hold_out_last
 from unbasket.evaluation.tuning import METRICS
 from unbasket.evaluation.tuning import tune as search
@@ -30,7 +29,7 @@ def tune(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds find equal parameters.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    as_json: AsJson = False,
     user: UserColumn = None,
     basket: BasketColumn = None,
     item: ItemColumn = None,
@@ -54,12 +53,10 @@ def tune(
             progress=report,
         )
     if as_json:
-        typer.echo(json.dumps(asdict(tuning), indent=2))
+        say_json(asdict(tuning))
         return
-    console.print(
+    say(
         f"{dataset.name}: {metric} {tuning.value:.4f} on the validation baskets of {tuning.users:,} users, "
-        f"the best of {tuning.trials} trials:",
-        highlight=False,
-        soft_wrap=True,
+        f"the best of {tuning.trials} trials:"
     )
-    console.print(tuning.line(), highlight=False, soft_wrap=True)
+    say(tuning.line())

@@ -2,11 +2,13 @@
 
 import csv
 import gzip
+import io
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 import polars as pl
 
@@ -20,28 +22,44 @@ _KINDS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".ndjson": "nd
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """A text that is in memory, such as standard input, and what messages call it."""
+
+    name: str
+    kind: Literal["csv", "ndjson"]
+    content: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A file and its rows as the file has them, plus the column ROW. The values of a CSV file are text."""
+    """A file and its rows as the file has them, plus the column ROW. The values of a CSV file are text.
+
+    `content` is where the rows are read from: the file, or the bytes of a `Text`, whose name is then the path.
+    """
 
     path: Path
     kind: str
     rows: pl.LazyFrame
+    content: Path | bytes
     separator: str = ","
 
     def place(self, row: int) -> str:
         """Where a person finds the row: the line of a text file, the row of a Parquet file."""
         if self.kind == "csv":
-            lines = (line for line, _ in _csv_records(self.path, self.separator))
+            lines = (line for line, _ in _csv_records(self.content, self.separator))
             next(lines)  # the header
         elif self.kind == "ndjson":
-            lines = (line for line, text in _lines(self.path) if text.strip())
+            lines = (line for line, text in _lines(self.content) if text.strip())
         else:
             return f"row {row + 1}"
         return f"line {next(line for number, line in enumerate(lines) if number == row)}"
 
     def first_value(self, column: str) -> object:
         """The first value of a column, None if it has none. Reads no further, and reports no progress."""
-        rows = _scan(self.path, self.kind, self.separator).select(column).drop_nulls().head(1)
+        rows = _scan(self.content, self.kind, self.separator).select(column).drop_nulls().head(1)
         values = self.collect(rows)
         return values.item() if values.height else None
 
@@ -56,7 +74,7 @@ class Source:
         """The first line that cannot be read at all. Polars does not say which one it is."""
         if self.kind == "parquet":
             return None
-        for line, text in _lines(self.path):
+        for line, text in _lines(self.content):
             if "\ufffd" in text:
                 return f"line {line} is not UTF-8: {text.strip()!r}"
             if self.kind == "ndjson" and text.strip() and not _is_json_object(text):
@@ -64,7 +82,7 @@ class Source:
         return self._long_record() if self.kind == "csv" else None
 
     def _long_record(self) -> str | None:
-        records = _csv_records(self.path, self.separator)
+        records = _csv_records(self.content, self.separator)
         _, header = next(records)
         for line, record in records:
             if len(record) > len(header):
@@ -73,7 +91,7 @@ class Source:
 
 
 def open_source(
-    path: str | Path,
+    path: str | Path | Text,
     needed: Sequence[str],
     *,
     separator: str = ",",
@@ -86,51 +104,88 @@ def open_source(
     the columns) is noticed. `narrow` parses only the needed columns, which is two to three times faster: for
     large files that a machine wrote.
     """
-    path = Path(path)
-    kind = _kind(path)
-    rows = _scan(path, kind, separator)
+    name, kind, content = _located(path)
+    rows = _scan(content, kind, separator)
     found = columns_of(path, separator=separator)
     missing = [column for column in needed if column not in found]
     if missing:
-        raise DatasetError(f"{path}: no column {', '.join(missing)}. Columns found: {', '.join(found)}")
+        raise DatasetError(f"{name}: no column {', '.join(missing)}. Columns found: {', '.join(found)}")
     if kind != "csv" or narrow:
         rows = rows.select(list(dict.fromkeys(needed)))
     if progress is not None or (kind == "csv" and not narrow):
         # Polars prunes columns that are not used, but not through a Python function
-        rows = rows.map_batches(_observer(progress, _expected_rows(path, kind)), streamable=True)
+        rows = rows.map_batches(_observer(progress, expected_rows(path)), streamable=True)
     rows = rows.with_row_index(ROW)
     if kind == "csv" and not narrow:
         rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
-    return Source(path, kind, rows, separator)
+    return Source(name, kind, rows, content, separator)
 
 
-def columns_of(path: Path, *, separator: str = ",") -> list[str]:
+def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
     """The column names of a file."""
-    kind = _kind(path)
+    name, kind, content = _located(path)
     try:
-        return _scan(path, kind, separator).collect_schema().names()
+        return _scan(content, kind, separator).collect_schema().names()
     except pl.exceptions.PolarsError as error:
-        source = Source(path, kind, pl.LazyFrame(), separator)
-        reason = (source._bad_line() or error) if path.stat().st_size else "the file is empty"
-        raise DatasetError(f"{path}: {reason}") from error
+        source = Source(name, kind, pl.LazyFrame(), content, separator)
+        size = len(content) if isinstance(content, bytes) else content.stat().st_size
+        reason = (source._bad_line() or error) if size else "the file is empty"
+        raise DatasetError(f"{name}: {reason}") from error
 
 
-def _kind(path: Path) -> str:
+def expected_rows(path: str | Path | Text) -> int | None:
+    """About how many rows a file has; None if that takes reading it."""
+    _, kind, content = _located(path)
+    if isinstance(content, bytes):
+        return content.count(b"\n")
+    if kind == "parquet":
+        return int(pl.scan_parquet(content).select(pl.len()).collect().item())
+    if content.suffix == ".gz":
+        return None
+    with content.open("rb") as file:
+        start = file.read(1 << 20)
+    return content.stat().st_size * start.count(b"\n") // max(1, len(start))
+
+
+def files_at(path: str | Path | Text) -> list[Path | Text]:
+    """The files of a folder that have a known kind, in the order of their names; of a file, itself."""
+    if isinstance(path, Text):
+        return [path]
+    path = Path(path)
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.is_file() and _kind_by_name(file) is not None)
+    if not files:
+        raise DatasetError(f"{path}: no file in it has one of the endings {', '.join(_KINDS)}")
+    return list(files)
+
+
+def _located(path: str | Path | Text) -> tuple[Path, str, Path | bytes]:
+    """What to call it, its kind, and where to read it."""
+    if isinstance(path, Text):
+        return Path(path.name), path.kind, path.content
+    path = Path(path)
     if not path.is_file():
         raise DatasetError(f"{path}: no such file")
-    for ending, kind in _KINDS.items():
-        if path.name.lower().endswith(ending):
-            return kind
-    raise DatasetError(f"{path}: unknown kind of file. Known endings: {', '.join(_KINDS)}")
+    if not os.access(path, os.R_OK):
+        raise DatasetError(f"{path}: no permission to read it")
+    kind = _kind_by_name(path)
+    if kind is None:
+        raise DatasetError(f"{path}: unknown kind of file. Known endings: {', '.join(_KINDS)}")
+    return path, kind, path
 
 
-def _scan(path: Path, kind: str, separator: str) -> pl.LazyFrame:
+def _kind_by_name(path: Path) -> str | None:
+    return next((kind for ending, kind in _KINDS.items() if path.name.lower().endswith(ending)), None)
+
+
+def _scan(content: Path | bytes, kind: str, separator: str) -> pl.LazyFrame:
     if kind == "csv":
-        return pl.scan_csv(path, separator=separator, infer_schema=False)
+        return pl.scan_csv(content, separator=separator, infer_schema=False)
     if kind == "ndjson":
         # all lines, or a text id after a hundred numbers would not fit the column
-        return pl.scan_ndjson(path, infer_schema_length=None)
-    return pl.scan_parquet(path)
+        return pl.scan_ndjson(content, infer_schema_length=None)
+    return pl.scan_parquet(content)
 
 
 def _observer(progress: Progress | None, expected: int | None) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -147,29 +202,21 @@ def _observer(progress: Progress | None, expected: int | None) -> Callable[[pl.D
     return observe
 
 
-def _expected_rows(path: Path, kind: str) -> int | None:
-    if kind == "parquet":
-        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
-    if path.suffix == ".gz":
-        return None
-    with path.open("rb") as file:
-        start = file.read(1 << 20)
-    return path.stat().st_size * start.count(b"\n") // max(1, len(start))
+def _open_text(content: Path | bytes) -> IO[str]:
+    if isinstance(content, bytes):
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="")
+    opener = gzip.open if content.suffix == ".gz" else open
+    return opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="")
 
 
-def _open_text(path: Path) -> IO[str]:
-    opener = gzip.open if path.suffix == ".gz" else open
-    return opener(path, "rt", encoding="utf-8-sig", errors="replace", newline="")
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with _open_text(path) as file:
+def _lines(content: Path | bytes) -> Iterator[tuple[int, str]]:
+    with _open_text(content) as file:
         yield from enumerate(file, start=1)
 
 
-def _csv_records(path: Path, separator: str) -> Iterator[tuple[int, list[str]]]:
+def _csv_records(content: Path | bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Records with the line each starts on: a quoted field may contain line breaks."""
-    with _open_text(path) as file:
+    with _open_text(content) as file:
         reader = csv.reader(file, delimiter=separator)
         line = 1
         for record in reader:

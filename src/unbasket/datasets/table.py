@@ -1,20 +1,22 @@
 """Any table with a user, a basket and an item per row."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
-from unbasket.datasets.source import Progress, Source, open_source
+from unbasket.datasets.source import Progress, Source, Text, expected_rows, files_at, open_source
 
 _ISO_FORMATS = ("%F", "%F %R", "%F %T%.f", "%F %T%.f%#z")
 
 
 def read_table(
-    path: str | Path,
+    path: str | Path | Text,
     *,
     user: str = "user",
     basket: str = "basket",
@@ -25,26 +27,92 @@ def read_table(
     skip_bad: bool = False,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read a CSV (also .csv.gz), Parquet or NDJSON file. The arguments name its columns.
+    """Read a CSV (also .csv.gz), Parquet or NDJSON file, or all of a folder as one. The arguments name the columns.
 
     `time` is a column of integers, kept as they are, or of dates, which become seconds since 1970 (UTC): ISO
     8601, or as `time_format` says (such as "%d.%m.%Y %H:%M"). Without it, baskets are in the order of the
-    file. The item column may hold lists. Repeated rows become one, with a quantity.
+    file, or of the files by name. The item column may hold lists. Repeated rows become one, with a quantity.
     """
-    needed = [user, basket, item, *([time] if time is not None else [])]
-    source = open_source(path, needed, separator=separator, progress=progress)
-    schema = source.rows.collect_schema()
-    if isinstance(schema[item], pl.List):
-        source = replace(source, rows=source.rows.explode(item))
-    columns = {name: _id(source, column) for name, column in (("user", user), ("basket", basket), ("item", item))}
-    if time is not None:
-        columns["time"] = _time(source, time, time_format)
-    history, skipped = purchases(source, columns, skip_bad=skip_bad)
-    if source.kind == "csv":
-        [history] = narrow_ids([history])
-    [history] = drop_ones([history])
+    columns = {"user": user, "basket": basket, "item": item} | ({} if time is None else {"time": time})
+    files = files_at(path)
+    watch = None if progress is None else _Watch(progress, files)
+    parts = []
+    for file in files:
+        source = open_source(
+            file, list(columns.values()), separator=separator, progress=watch.next_file() if watch else None
+        )
+        parts.append(_read(source, columns, time_format, skip_bad))
+    [history] = drop_ones([_as_one(_with_ids_alike(parts), timed=time is not None)])
+    name = Path(path.name if isinstance(path, Text) else path)
     order = f"time from column {time}" if time is not None else "baskets in the order of the file"
-    return Dataset(source.path.stem, history, notes=f"Read from {source.path.name}; {order}.", skipped=skipped)
+    skipped = sum(part.skipped for part in parts)
+    return Dataset(name.stem, history, notes=f"Read from {name.name}; {order}.", skipped=skipped)
+
+
+class _Part(NamedTuple):
+    """The purchases in one file."""
+
+    source: Source
+    frame: pl.DataFrame
+    skipped: int
+
+
+def _read(source: Source, columns: Mapping[str, str], time_format: str | None, skip_bad: bool) -> _Part:
+    if isinstance(source.rows.collect_schema()[columns["item"]], pl.List):
+        source = replace(source, rows=source.rows.explode(columns["item"]))
+    values = {
+        name: _time(source, column, time_format) if name == "time" else _id(source, column)
+        for name, column in columns.items()
+    }
+    return _Part(source, *purchases(source, values, skip_bad=skip_bad))
+
+
+def _with_ids_alike(parts: Sequence[_Part]) -> list[pl.DataFrame]:
+    """The frames, with the ids of CSV files as integers where those of all of them are."""
+    texts = iter(narrow_ids([part.frame for part in parts if part.source.kind == "csv"]))
+    frames = [next(texts) if part.source.kind == "csv" else part.frame for part in parts]
+    for part, frame in zip(parts, frames, strict=True):
+        for name in ("user", "basket", "item"):
+            if frame[name].dtype != frames[0][name].dtype:
+                raise DatasetError(
+                    f"{part.source.path}: a {name} is of type {frame[name].dtype} here, but "
+                    f"{frames[0][name].dtype} in {parts[0].source.path}. Give all files the same, or read them apart"
+                )
+    return frames
+
+
+def _as_one(frames: Sequence[pl.DataFrame], *, timed: bool) -> pl.DataFrame:
+    """The purchases of several files as if they stood in one, file after file."""
+    if len(frames) == 1:
+        return frames[0]
+    later = 0 if timed else 2**40  # a place in a file is far below that
+    together = pl.concat(frame.with_columns(pl.col("time") + number * later) for number, frame in enumerate(frames))
+    together = together.with_columns(pl.col("time").min().over("user", "basket"))
+    if not timed:
+        together = together.with_columns(pl.col("time").rank("dense").over("user").cast(pl.Int64))
+    counted = together.group_by("user", "basket", "item", "time", maintain_order=True).agg(pl.col("quantity").sum())
+    return counted.sort("user", "time", "basket", maintain_order=True)
+
+
+class _Watch:
+    """Progress through several files, as through one."""
+
+    def __init__(self, progress: Progress, files: Sequence[Path | Text]) -> None:
+        self._progress = progress
+        expected = [expected_rows(file) for file in files]
+        self._expected = None if None in expected else sum(rows or 0 for rows in expected)
+        self._before = self._seen = 0
+
+    def next_file(self) -> Progress:
+        """The progress of one more file."""
+        self._before += self._seen
+        self._seen = 0
+        return self._report
+
+    def _report(self, done: int, _: int | None) -> None:
+        self._seen = done
+        rows = self._before + done
+        self._progress(rows, None if self._expected is None else max(rows, self._expected))
 
 
 def _id(source: Source, column: str) -> pl.Expr:

@@ -42,6 +42,7 @@ class Database:
         self._count = self._sum = self._blanks = 0
         self._ledger_due = False
         self._blanked = not read_only  # a crash may have left something to erase
+        self.hindrance = ""
         with explained(path):
             self._connection = _connect(path, read_only)
             try:
@@ -226,17 +227,21 @@ class Database:
     def erase(self, patience: float) -> bool:
         """Let the former bytes of blanked rows vanish from the file and from the write-ahead log.
 
-        False if a reader of older pages was in the way for so many seconds; the next one tries again then.
+        False if that can't be now, for a reason that `hindrance` tells; the next one tries again then.
         """
         if not self._blanked:
             return True
         deadline = time.monotonic() + patience
-        with explained(self.path):
-            while self._blanked:
-                busy = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                if busy and time.monotonic() >= deadline:
+        try:
+            while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() >= deadline:
+                    self.hindrance = f"for {patience:g} s a reader has kept them. End that reader"
                     return False
-                self._blanked = bool(busy)
+            _synchronised(self.path.with_name(self.path.name + "-wal"))  # SQLite would leave its new length in a cache
+        except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
+            self.hindrance = f"{error}. Check the disk and its free space"
+            return False
+        self._blanked = False
         self._compact()
         return True
 
@@ -247,7 +252,9 @@ class Database:
         self._blanks = 0
         with suppress(StoreError), explained(self.path):
             for table in _COUNTED:
-                self._connection.execute(f"DELETE FROM {table} WHERE body = zeroblob(length(body))")
+                self._connection.execute(
+                    f"DELETE FROM {table} WHERE body = zeroblob(length(body)) AND id < (SELECT max(id) FROM {table})"
+                )
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -270,12 +277,18 @@ class Database:
             self._ledger_due = True
             self.commit()
 
-    def close(self) -> None:
-        """Leave one file, without a log."""
+    def close(self, emptied: Callable[[], object] = lambda: None) -> None:
+        """Leave one file, without a log; `emptied` is called when nothing is in the log, just before it vanishes."""
         with explained(self.path), closing(self._connection):
             if not self._read_only:
                 self._write_ledger()
-                self.erase(PATIENCE)
+                patience, self._blanked = PATIENCE if self._blanked else 0, True
+                if self.erase(patience):
+                    emptied()
+
+    def abandon(self) -> None:
+        """Close a file that could not be understood, and write nothing to it."""
+        self._connection.close()
 
 
 _MIGRATIONS = (

@@ -1,7 +1,7 @@
 """The durable engine: the in-memory one, with every event on disk before it is acknowledged."""
 
+import sqlite3
 import weakref
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from functools import partial
@@ -22,8 +22,10 @@ from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.recommender import Progress, Recommender
 from unbasket.results import Forgotten, Learned
+from unbasket.store.batches import Batches
 from unbasket.store.catalog import Catalog, read_products
 from unbasket.store.database import PATIENCE, Database
+from unbasket.store.faults import explanation
 from unbasket.store.loading import orders_of
 from unbasket.store.lock import WriterLock
 from unbasket.store.receipts import Notary, Receipt
@@ -44,7 +46,6 @@ class _Request:
         self.events = events
         self.results: list[Learned | Forgotten] = []
         self.error: UnbasketError | None = None
-        self.done = False
 
     @property
     def forgets(self) -> bool:
@@ -65,7 +66,7 @@ class DurableRecommender(Recommender):
         self._memory.vanished = set()
         self._database = database
         self._writer: Notary | None = None
-        self._waiting: deque[_Request] = deque()
+        self._batches: Batches[_Request] = Batches()
         self._turn = Lock()
         self._intact = True
         self._closed = False
@@ -101,10 +102,7 @@ class DurableRecommender(Recommender):
 
     def _submit(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
         request = _Request(events)
-        self._waiting.append(request)
-        with self._turn:
-            if not request.done:
-                self._serve([self._waiting.popleft() for _ in range(len(self._waiting))])
+        self._batches.submit(request, self._serve)
         if request.error is not None:
             raise request.error
         return request.results
@@ -112,14 +110,15 @@ class DurableRecommender(Recommender):
     def _serve(self, requests: list[_Request]) -> None:
         """Let the events of all who wait happen, and bring them to disk at once."""
         try:
-            self._bring_to_disk(requests)
-        except BaseException as error:
+            with self._turn:
+                self._bring_to_disk(requests)
+        except UnbasketError as error:
             for request in requests:  # each has an error of his own: a shared one would mix the threads' tracebacks
-                request.error = _same_error(error)
-            raise
-        finally:
+                request.error = type(error)(*error.args)
+        except BaseException as error:
             for request in requests:
-                request.done = True
+                request.error = StoreError(f"writing was interrupted by {error!r}; nothing was changed")
+            raise
 
     def _bring_to_disk(self, requests: list[_Request]) -> None:
         def write() -> None:
@@ -131,8 +130,8 @@ class DurableRecommender(Recommender):
         if not self._database.erase(PATIENCE if forgetting else 0):
             for request in forgetting:
                 request.error = ErasureBlockedError(
-                    f"{self._database.path}: what was forgotten is out of the database, but for {PATIENCE} s a reader "
-                    "has kept old bytes in its files. End that reader: the next forget, or closing, removes them"
+                    f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in the "
+                    f"files: {self._database.hindrance}. The next forget, or closing, removes them"
                 )
 
     def _happen(self, event: Event) -> Learned | Forgotten:
@@ -212,11 +211,13 @@ class DurableRecommender(Recommender):
             self._database.begin()
             write()
             self._database.commit()
-        except BaseException:
+        except BaseException as error:
             self._intact = False
             self._restore(users)
             notary.resume(self._database.last_payload("receipts"))
             self._intact = True
+            if isinstance(error, sqlite3.Error):
+                raise explanation(self._database.path, error) from error
             raise
 
     def _restore(self, users: set[Id]) -> None:
@@ -256,15 +257,7 @@ class DurableRecommender(Recommender):
 
 
 def _close(database: Database, lock: WriterLock) -> None:
-    clean = False
     try:
-        database.close()
-        clean = True
+        database.close(lock.unsign)
     finally:
-        lock.release(clean=clean)
-
-
-def _same_error(error: BaseException) -> UnbasketError:
-    if isinstance(error, UnbasketError):
-        return type(error)(*error.args)
-    return StoreError(f"writing was interrupted ({type(error).__name__}). Nothing was changed: try again")
+        lock.release()

@@ -38,8 +38,10 @@ class WriterLock:
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
 
-    def release(self, *, clean: bool) -> None:
-        """Let others write; `clean` if the database was closed as it should."""
-        if clean:
-            os.ftruncate(self._file, 0)
+    def unsign(self) -> None:
+        """Note that nothing is in the write-ahead log any more, which may vanish now."""
+        os.ftruncate(self._file, 0)
+
+    def release(self) -> None:
+        """Let others write."""
         os.close(self._file)

@@ -35,12 +35,19 @@ def open(  # noqa: A001 - the name that the package offers
     path = Path(path)
     if read_only:
         return _reader(path, params, progress)
-    lock = WriterLock(path)
+    lock, log = WriterLock(path), path.with_name(path.name + "-wal")
+    missing = lock.left_by_a_crash() and not log.exists()
     try:
-        _check_log(path, lock)
+        if missing:
+            raise StoreCorruptError(
+                f"{log} is missing, though the last writer of {path.name} did not close it: what it learned last may "
+                f"be lost. Put {log.name} back; or, to go on without, remove {lock.path}"
+            )
         return _writer(path, params, lock, Path(keys or path.with_name(path.name + "-keys")), progress)
     except BaseException:
-        lock.release(clean=False)
+        if not missing and not log.exists():  # SQLite removes a log when all of it is in the database
+            lock.unsign()
+        lock.release()
         raise
 
 
@@ -63,19 +70,10 @@ def _writer(
         notary = Notary(Keys.of(keys), database.last_payload("receipts"))
         lock.sign()
     except BaseException:
-        database.close()
+        database.abandon()
         raise
     engine.allow_writing(lock, notary)
     return engine
-
-
-def _check_log(path: Path, lock: WriterLock) -> None:
-    log = path.with_name(path.name + "-wal")
-    if lock.left_by_a_crash() and not log.exists():
-        raise StoreCorruptError(
-            f"{log} is missing, though the last writer of {path.name} did not close it: what it learned last may be "
-            f"lost. Put {log.name} back; or, to go on without, remove {lock.path}"
-        )
 
 
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DurableRecommender:

@@ -1,0 +1,174 @@
+"""The durable engine beside bare SQLite doing the same writes, in one run: `make bench`.
+
+Both work on the same disk, with `synchronous=FULL`, and take turns in short rounds, so that the disk's moods hit both.
+Bare SQLite is what a competent engineer writes: one connection, one lock, a transaction per event. It keeps no model,
+signs nothing and checks nothing.
+"""
+
+import os
+import sqlite3
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import unbasket as ub
+from unbasket.datasets import load
+from unbasket.ids import Id
+
+CALLERS = (1, 16)
+ROUNDS = 9
+EVENTS = 256  # in a round
+LATER = 10**12
+
+
+class Bare:
+    """A table of baskets in SQLite, durable and erased the same way."""
+
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        for statement in (
+            "PRAGMA journal_mode = WAL",
+            "PRAGMA synchronous = FULL",
+            "CREATE TABLE baskets (id INTEGER PRIMARY KEY, body BLOB NOT NULL)",
+        ):
+            self._connection.execute(statement)
+        self._lock = threading.Lock()
+
+    def load(self, bodies: list[tuple[int, bytes]]) -> None:
+        self._connection.executemany("INSERT INTO baskets VALUES (?, ?)", bodies)
+
+    def insert(self, row: int, body: bytes) -> None:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("INSERT INTO baskets VALUES (?, ?)", (row, body))
+            self._connection.execute("COMMIT")
+
+    def blank(self, row: int) -> None:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._connection.execute("UPDATE baskets SET body = zeroblob(length(body)) WHERE id = ?", (row,))
+            self._connection.execute("COMMIT")
+            assert self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+
+
+class Pair(NamedTuple):
+    """Events per second of both, in the median round."""
+
+    ours: float
+    bare: float
+
+
+def rate(work: Callable[[int], object], numbers: range, callers: int) -> float:
+    """Events per second, done by so many threads."""
+
+    def run(first: int) -> None:
+        for number in numbers[first::callers]:
+            work(number)
+
+    threads = [threading.Thread(target=run, args=(first,)) for first in range(callers)]
+    start = time.perf_counter()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return len(numbers) / (time.perf_counter() - start)
+
+
+def in_turns(ours: Callable[[int], object], bare: Callable[[int], object], first: int, callers: int) -> Pair:
+    """Both, round by round."""
+    rounds = [range(first + i * EVENTS, first + (i + 1) * EVENTS) for i in range(ROUNDS)]
+    rates = [(rate(ours, numbers, callers), rate(bare, numbers, callers)) for numbers in rounds]
+    return Pair(*(median(side) for side in zip(*rates, strict=True)))
+
+
+def writes(folder: Path, table: Table) -> None:
+    """Learn and forget on top of Ta-Feng."""
+    data = load("tafeng")
+    rec, bare = ub.open(folder / "tafeng.db", data.params).fit(data.history), Bare(folder / "bare.db")
+    rec.digest()
+    users = rec.users()
+    bare.load([(row, os.urandom(50)) for row in range(1, 79_424)])
+    items: list[Id] = [4, 8, 15, 16, 23, 42]
+    body = os.urandom(36)  # as much as our rows have
+    rec.learn("warm", items, basket=1)
+    rec.forget("warm")
+
+    def learn(number: int) -> None:
+        rec.learn(users[number % len(users)], items, basket=-number, time=LATER + number)
+
+    def forget(number: int) -> None:
+        rec.forget(users[number % len(users)], basket=-number)
+
+    first = 100_000
+    for callers in CALLERS:
+        pair = in_turns(learn, lambda number: bare.insert(number, body), first, callers)
+        add(table, f"learns per second, {callers} callers", pair)
+        pair = in_turns(forget, bare.blank, first, callers)
+        add(table, f"forgets per second, {callers} callers", pair)
+        first += ROUNDS * EVENTS
+    rec.close()
+
+
+def add(table: Table, work: str, pair: Pair) -> None:
+    """A row; 70 % is what must be reached."""
+    share = pair.ours / pair.bare
+    reached = "[green]yes[/]" if share >= 0.7 else "[red]no[/]"
+    table.add_row(work, f"{pair.ours:,.0f}", f"{pair.bare:,.0f}", f"{share:.0%}", "70 %", reached)
+
+
+def opening(folder: Path, table: Table) -> None:
+    """ValuedShopper from its file to a ready index."""
+    data = load("valuedshopper")
+    path = folder / "valuedshopper.db"
+    start = time.perf_counter()
+    with ub.open(path, data.params) as rec:
+        rec.fit(data.history)
+    importing = time.perf_counter() - start
+    ours, bare = [], []
+    for _ in range(3):
+        start = time.perf_counter()
+        rec = ub.open(path)
+        ours.append(time.perf_counter() - start)
+        rec.close()
+        connection = sqlite3.connect(path)
+        start = time.perf_counter()
+        rows = len(connection.execute("SELECT * FROM baskets").fetchall())
+        bare.append(time.perf_counter() - start)
+        connection.close()
+    seconds = median(ours)
+    table.add_row(
+        f"reopening ValuedShopper, {rows:,} baskets, rows per second",
+        f"{rows / seconds:,.0f} ({seconds:.1f} s)",
+        f"{rows / median(bare):,.0f} (SELECT *)",
+        f"{median(bare) / seconds:.0%}",
+        "6 s",
+        "[green]yes[/]" if seconds <= 6 else "[red]no[/]",
+    )
+    table.add_row("importing it, seconds", f"{importing:.1f}", "", "", "", "")
+    table.add_row("bytes of the file per purchase", f"{path.stat().st_size / len(data.history):.1f}", "", "", "", "")
+
+
+def main() -> None:
+    """Run everything and print the table."""
+    table = Table("work", "ours", "bare SQLite", "share", "must reach", "", title="Unbasket: the durable store")
+    with (
+        tempfile.TemporaryDirectory(dir=os.environ.get("UNBASKET_BENCH_DIR")) as folder,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        task = progress.add_task("writing", total=2)
+        writes(Path(folder), table)
+        progress.update(task, advance=1, description="reopening")
+        opening(Path(folder), table)
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""`unbasket backup`: a copy of the database."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbasket.cli.progress import progress_bar
+from unbasket.cli.shop import Db, keys_of, open_to_read
+from unbasket.cli.terminal import AsJson, say, say_json
+
+
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="The file to write, which must not exist.")],
+    db: Db,
+    as_json: AsJson = False,
+) -> None:
+    """Write a checked copy of the database as it is now. A service may go on meanwhile.
+
+    A backup keeps what is forgotten later, unless it is forgotten there too: `unbasket forget --also-in`.
+    """
+    rec = open_to_read(db)
+    with progress_bar("copying"):
+        rec.backup(target)
+    size = target.stat().st_size
+    if as_json:
+        say_json({"database": str(db), "backup": str(target), "bytes": size})
+    else:
+        say(f"{target}: {size:,} bytes. The keys of receipts are not in it; they stay in {keys_of(db)}")

@@ -1,0 +1,28 @@
+"""`unbasket export`: all that is held of a user, for himself or for another shop."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbasket.cli.shop import Db, User, basket_facts, known_user, open_to_read
+from unbasket.cli.terminal import say, say_json, to_json, write_file
+
+_FORMAT, _VERSION = "unbasket user", 1
+
+
+def export(
+    user: User,
+    db: Db,
+    output: Annotated[Path | None, typer.Option(help="Write it here instead of printing it.", metavar="FILE")] = None,
+) -> None:
+    """Give out all that is held of a user as JSON: baskets with ids, times, and items with their names."""
+    rec = open_to_read(db)
+    name = known_user(rec, user)
+    baskets = [basket_facts(rec, basket) for basket in rec.history(name)]
+    held = {"format": _FORMAT, "version": _VERSION, "user": name, "baskets": baskets}
+    if output is None:
+        say_json(held)
+        return
+    write_file(output, to_json(held) + "\n")
+    say(f"{output}: all that is held of user {name}")

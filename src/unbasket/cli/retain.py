@@ -1,0 +1,102 @@
+"""`unbasket retain`: forget what a shop's retention rules say; by default, only show it."""
+
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from unbasket.cli.progress import progress_bar
+from unbasket.cli.shop import Db, open_to_read, open_to_write
+from unbasket.cli.terminal import AsJson, counted, errors, say, say_json, say_table
+from unbasket.errors import InvalidRequestError
+from unbasket.results import Forgotten
+from unbasket.store import DurableRecommender
+from unbasket.store.retention import Outcome, Plan, Rules, plan, read_rules, run
+
+
+def retain(
+    rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="The rules; docs/retention.md explains them.")],
+    db: Db,
+    now: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Count ages from this ISO 8601 time, UTC if it has no zone."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Forget; without it, only show what would be forgotten.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Forget what the shop's rules say: baskets that are too old, items of sensitive categories.
+
+    Without --yes nothing is changed, and a service may have the database open.
+    """
+    stated, moment = read_rules(rules), _moment(now)
+    with open_to_write(db) if yes else open_to_read(db) as rec:
+        planned = _planned(rec, stated, moment)
+        outcome = _run(rec, planned) if yes else None
+    if as_json:
+        say_json(_facts(moment, planned, outcome))
+        return
+    _show(planned)
+    if outcome is not None:
+        say(f"Forgotten: {_amount(outcome.forgotten)}. Receipts written: {outcome.receipts:,}.")
+    elif planned.forgotten:
+        say(f"To be forgotten: {_amount(planned.forgotten)}. Nothing was changed yet; this forgets them:")
+        say(shlex.join(["unbasket", "retain", str(rules), "--db", str(db), *(["--now", now] if now else []), "--yes"]))
+    else:
+        say("There is nothing to forget.")
+
+
+def _moment(text: str | None) -> datetime:
+    if text is None:
+        return datetime.now(UTC)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"--now must be a time such as 2026-01-31T04:00, not {text!r}") from error
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _planned(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
+    with errors.status("looking for what is to be forgotten"):
+        planned = plan(rec, rules, now)
+    for rule in planned.rules:
+        for warning in rule.warnings:
+            errors.print(f"{rule.name}: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    return planned
+
+
+def _run(rec: DurableRecommender, planned: Plan) -> Outcome:
+    with progress_bar("forgetting") as report:
+        return run(rec, planned, report)
+
+
+def _show(planned: Plan) -> None:
+    rows = [(rule.name, rule.users, rule.baskets, rule.purchases) for rule in planned.rules]
+    say_table(["rule", "users", "baskets", "purchases"], rows)
+    say("Purchases that a rule forgets and no rule above it, the baskets they are in, the users who bought them.")
+
+
+def _amount(forgotten: Forgotten) -> str:
+    purchases, baskets, users = forgotten
+    vanished = f"{counted(baskets, 'basket')} and {counted(users, 'user')}"
+    return f"{counted(purchases, 'purchase')}, and {vanished} of which nothing is left"
+
+
+def _facts(now: datetime, planned: Plan, outcome: Outcome | None) -> dict[str, Any]:
+    return {
+        "now": now.isoformat(),
+        "done": outcome is not None,
+        "rules": [
+            {
+                "name": rule.name,
+                "users": rule.users,
+                "baskets": rule.baskets,
+                "purchases": rule.purchases,
+                "warnings": rule.warnings,
+            }
+            for rule in planned.rules
+        ],
+        "forgotten": (outcome or planned).forgotten._asdict(),
+        "receipts": outcome.receipts if outcome else 0,
+    }

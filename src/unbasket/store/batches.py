@@ -1,0 +1,74 @@
+"""Callers in many threads share the work of one: group commit."""
+
+from collections import deque
+from collections.abc import Callable
+from threading import Lock
+from typing import Generic, TypeVar
+
+Request = TypeVar("Request")
+
+
+class _Place(Generic[Request]):
+    """A request in the queue. Its caller sleeps on `wake` until it was served, or until he is to serve (`leads`);
+    then he does not wait any more (`left`).
+    """
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.wake = Lock()
+        self.wake.acquire()
+        self.leads = False
+        self.left = False
+
+
+class Batches(Generic[Request]):
+    """A queue whose first caller serves everybody who came while the one before him was at work.
+
+    There is no thread of its own: a caller who is alone pays for no switch of threads.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[_Place[Request]] = deque()
+        self._guard = Lock()
+        self._at_work = False
+
+    def submit(self, request: Request, serve: Callable[[list[Request]], None]) -> None:
+        """Return when the request was served, by this caller's `serve` or by another's.
+
+        After an interrupt while it waits, a request is served or not.
+        """
+        place = _Place(request)
+        with self._guard:
+            self._queue.append(place)
+            place.leads, self._at_work = not self._at_work, True
+        try:
+            if not place.leads:
+                place.wake.acquire()
+        finally:
+            with self._guard:
+                place.left = True
+            if place.leads:
+                self._lead(serve)
+
+    def _lead(self, serve: Callable[[list[Request]], None]) -> None:
+        """Serve all who wait, then let one of those who came meanwhile go on."""
+        with self._guard:
+            places = list(self._queue)
+            self._queue.clear()
+        try:
+            serve([place.request for place in places])
+        finally:
+            for place in places:
+                if not place.leads:
+                    place.wake.release()
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        with self._guard:
+            for place in self._queue:
+                if not place.left:
+                    place.leads = True
+                    place.wake.release()
+                    return
+            self._queue.clear()
+            self._at_work = False

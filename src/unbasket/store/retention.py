@@ -1,0 +1,317 @@
+"""Retention rules: what a shop forgets by itself, stated once in a TOML file that the shop owns.
+
+    file -> rules -> plan (changes nothing) -> run (forgets, with receipts)
+
+A rule forgets the purchases that meet all of its conditions: baskets of a certain age, certain items, certain users.
+The rules stay out of the database, which must hold nothing about persons but their baskets. See docs/retention.md.
+"""
+
+import csv
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from difflib import get_close_matches
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, cast
+
+import msgspec
+
+from unbasket.errors import UnbasketError, UnknownUserError
+from unbasket.events import Forget
+from unbasket.ids import Id
+from unbasket.recommender import Progress
+from unbasket.results import Basket, Forgotten
+from unbasket.store.durable import DurableRecommender
+
+_CHUNK = 1000  # events to a transaction and an erasure: others who write wait for no more than these
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "ms": timedelta(milliseconds=1),
+    "us": timedelta(microseconds=1),
+    "day": timedelta(days=1),
+}
+_FIRST_TILL = datetime(1980, 1, 1, tzinfo=UTC)  # a shop whose newest basket is older has stated a wrong unit
+
+_FIELDS: dict[str, tuple[Any, str]] = {
+    "name": (str, "a text"),
+    "older_than_days": (Annotated[int, msgspec.Meta(ge=1, le=100_000)], "a whole number from 1 to 100,000"),
+    "category": (str, "a text"),
+    "items": (list[str | int], "a list of item ids"),
+    "users": (list[str | int], "a list of user ids, or the name of a CSV file"),
+}
+
+
+class RetentionError(UnbasketError, ValueError):
+    """A file states no rules, or rules that can't be meant."""
+
+
+class Rule(NamedTuple):
+    """The conditions that a purchase must meet to be forgotten; None where there is no such condition."""
+
+    name: str
+    older_than_days: int | None = None
+    category: str | None = None
+    items: Sequence[Id] | None = None
+    users: Sequence[Id] | None = None
+
+
+class Rules(NamedTuple):
+    """A shop's rules, and the unit of its times since 1970."""
+
+    rules: Sequence[Rule]
+    time_unit: str = "s"
+
+
+# From a file ----------------------------------------------------------------------------------------------------
+
+
+def read_rules(path: Path) -> Rules:
+    """The rules in a TOML file, with the users in the files that it names."""
+    try:
+        stated = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RetentionError(f"cannot read the rules in {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise RetentionError(f"{path} is no TOML file: {error}") from error
+    unit, rules = stated.pop("time_unit", "s"), stated.pop("rule", [])
+    if stated:
+        raise RetentionError(f"{path} has {next(iter(stated))!r}; it may have time_unit, and [[rule]] for each rule")
+    if unit not in list(_UNITS):
+        raise RetentionError(f"{path}: time_unit must be one of {', '.join(_UNITS)}, not {unit!r}")
+    if not isinstance(rules, list) or not rules or not all(isinstance(fields, dict) for fields in rules):
+        raise RetentionError(f"{path} states no rules. Begin each with a line [[rule]], in double brackets")
+    return Rules([_read_rule(fields, number, path) for number, fields in enumerate(rules, 1)], unit)
+
+
+def _read_rule(fields: dict[str, Any], number: int, path: Path) -> Rule:
+    fields = {"name": f"rule {number}"} | fields
+    whose = f"{path}, rule {fields['name']!r}"
+    unknown = fields.keys() - _FIELDS.keys()
+    if unknown:
+        raise RetentionError(f"{whose}: a rule has no field {min(unknown)!r}; it may have {', '.join(_FIELDS)}")
+    if isinstance(fields.get("users"), str):
+        fields["users"] = _read_users(path.parent / fields["users"], whose)
+    for name, value in fields.items():
+        kind, meaning = _FIELDS[name]
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            raise RetentionError(f"{whose}: {name} must be {meaning}, not {value!r}") from error
+    return _checked(Rule(**fields), whose)
+
+
+def _checked(rule: Rule, whose: str) -> Rule:
+    """The rule, unless it says too little, and would forget everything, or too much."""
+    if rule.older_than_days is None and rule.category is None and rule.items is None:
+        raise RetentionError(f"{whose}: state what to forget: older_than_days, category or items")
+    if rule.category is not None and rule.items is not None:
+        raise RetentionError(f"{whose}: state a category or items, and the other one in a rule of its own")
+    return rule
+
+
+def _read_users(path: Path, whose: str) -> list[str]:
+    """The ids in the column `user`; without a column of this name, in the first one, from the first line on.
+
+    A heading of another name is taken for an id, which nobody has: better than to pass over a user.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file) if row]
+    except OSError as error:
+        raise RetentionError(f"{whose}: cannot read the users in {path}: {error.strerror}") from error
+    except (ValueError, csv.Error) as error:
+        raise RetentionError(f"{whose}: {path} is no CSV file in UTF-8: {error}") from error
+    column = 0
+    if rows and "user" in rows[0]:
+        column = rows.pop(0).index("user")
+    return [row[column] for row in rows if len(row) > column]
+
+
+# Planning -------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class RulePlan:
+    """What one rule forgets: so many purchases, in so many baskets, of so many users.
+
+    What an earlier rule forgets is not counted again. `untimed` baskets meet the rule but for their age, which
+    nobody knows.
+    """
+
+    name: str
+    events: list[Forget] = field(default_factory=list)
+    users: int = 0
+    baskets: int = 0
+    purchases: int = 0
+    untimed: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+
+class Plan(NamedTuple):
+    """What each rule forgets, and what all of them do: purchases, and the baskets and users that vanish with them."""
+
+    rules: list[RulePlan]
+    forgotten: Forgotten
+
+    @property
+    def events(self) -> list[Forget]:
+        """All events, rule after rule."""
+        return list(chain.from_iterable(rule.events for rule in self.rules))
+
+
+class _Scope(NamedTuple):
+    """A rule's conditions as the engine has them: ids that it holds, and the time that old baskets are before."""
+
+    users: set[Id] | None
+    items: set[Id] | None
+    before: int | None
+
+    def concerns(self, user: Id) -> bool:
+        return self.users is None or user in self.users
+
+    def items_in(self, basket: Basket) -> tuple[Id, ...]:
+        """The items of a basket that the rule is about, whatever the basket's age."""
+        if self.items is None:
+            return basket.items
+        if self.items.isdisjoint(basket.items):
+            return ()
+        return tuple(item for item in basket.items if item in self.items)
+
+    def is_old(self, basket: Basket) -> bool:
+        return self.before is None or (basket.time is not None and basket.time < self.before)
+
+    def events(self, user: Id, hits: list[Basket]) -> list[Forget]:
+        """Forget what the rule is about, and no more even if baskets are learned meanwhile."""
+        if self.items is None:
+            return [Forget(user, hit.basket, None) for hit in hits]
+        if self.before is None:
+            return [Forget(user, None, item) for item in dict.fromkeys(item for hit in hits for item in hit.items)]
+        return [Forget(user, hit.basket, item) for hit in hits for item in hit.items]
+
+
+def plan(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
+    """What the rules forget at a moment (which has a time zone), in their order. Nothing is changed."""
+    plans = [RulePlan(rule.name) for rule in rules.rules]
+    unit = _UNITS[rules.time_unit]
+    scopes = [_scope(rec, rule, unit, now, found) for rule, found in zip(rules.rules, plans, strict=True)]
+    baskets, users, times = 0, 0, set[int]()
+    for user in rec.users():
+        concerned = [(scope, found) for scope, found in zip(scopes, plans, strict=True) if scope.concerns(user)]
+        if concerned:
+            history = left = _history(rec, user)
+            for scope, found in concerned:
+                left = _take(scope, user, left, found)
+            baskets += len(history) - len(left)
+            users += len(history) > 0 and not left
+            times.update(basket.time for basket in history if basket.time is not None)
+    for scope, found in zip(scopes, plans, strict=True):
+        if scope.before is not None:
+            _check_times(times, rules.time_unit, now, found)
+    return Plan(plans, Forgotten(sum(found.purchases for found in plans), baskets, users))
+
+
+def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
+    try:
+        return rec.history(user)
+    except UnknownUserError:  # forgotten meanwhile, by another thread
+        return []
+
+
+def _take(scope: _Scope, user: Id, history: list[Basket], found: RulePlan) -> list[Basket]:
+    """Note what a rule forgets of a history; returns what it leaves."""
+    hits, left = [], []
+    for basket in history:
+        items = scope.items_in(basket)
+        if items and scope.is_old(basket):
+            hits.append(Basket(basket.basket, basket.time, items))
+            if len(items) < len(basket.items):
+                taken = set(items)
+                left.append(basket._replace(items=tuple(item for item in basket.items if item not in taken)))
+        else:
+            found.untimed += scope.before is not None and basket.time is None and len(items) > 0
+            left.append(basket)
+    found.events += scope.events(user, hits)
+    found.users += len(hits) > 0
+    found.baskets += len(hits)
+    found.purchases += sum(len(hit.items) for hit in hits)
+    return left
+
+
+def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, found: RulePlan) -> _Scope:
+    """A rule's conditions by what the engine holds; what it does not hold is a warning."""
+    _checked(rule, f"rule {rule.name!r}")
+    users = items = before = None
+    if rule.users is not None:
+        users = _held(rule.users, rec.users())
+        strangers = len(set(rule.users)) - len(users)
+        if strangers:
+            found.warnings.append(f"listed users without baskets here: {strangers:,} of {len(set(rule.users)):,}")
+    if rule.category is not None:
+        items = _held(_items_of(rec, rule.category, found), rec.items())
+    if rule.items is not None:
+        items = _held(rule.items, rec.items())
+    if rule.older_than_days is not None:
+        age = timedelta(days=1) * rule.older_than_days
+        before = -((age - (now - _EPOCH)) // unit)  # rounded up: a time stands for the beginning of its unit
+    return _Scope(users, items, before)
+
+
+def _items_of(rec: DurableRecommender, category: str, found: RulePlan) -> list[Id]:
+    """The items of a category. One that is not there may be a mistake, or all of it was forgotten: a warning."""
+    categories = rec.catalog.categories()
+    if category not in categories:
+        by_lower = {name.lower(): name for name in categories}
+        near = [by_lower[name] for name in get_close_matches(category.lower(), by_lower)]
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        found.warnings.append(f"nothing that anybody bought is in the category {category!r}{hint}")
+    return categories.get(category, [])
+
+
+def _held(wanted: Iterable[Id], known: list[Id]) -> set[Id]:
+    """Those of the wanted ids that are known. A text stands for the int that it spells, if such an int is known."""
+    spelled: dict[Id, Id] = {name: name for name in known} | {str(name): name for name in known if type(name) is int}
+    return {spelled[name] for name in wanted if name in spelled}
+
+
+def _check_times(times: set[int], time_unit: str, now: datetime, found: RulePlan) -> None:
+    """Say which baskets have no age, and whether the unit is wrong: then all are ancient, or none is ever old."""
+    unit = _UNITS[time_unit]
+    if found.untimed:
+        found.warnings.append(f"baskets without a time, which are never too old: {found.untimed:,}")
+    if times and max(times) < (_FIRST_TILL - _EPOCH) // unit:
+        raise RetentionError(
+            f"rule {found.name!r}: in the unit {time_unit!r} since 1970, the newest time, {max(times)}, is before "
+            f"{_FIRST_TILL.year}, and every basket would be too old. Set time_unit to that of the shop's times"
+        )
+    if times and min(times) > (now - _EPOCH) // unit:
+        found.warnings.append(
+            f"in the unit {time_unit!r} since 1970, even the oldest time, {min(times)}, is in the future: is this "
+            "the unit of the shop's times?"
+        )
+
+
+# Running --------------------------------------------------------------------------------------------------------
+
+
+class Outcome(NamedTuple):
+    """What a run removed, and how many receipts say so."""
+
+    forgotten: Forgotten
+    receipts: int
+
+
+def run(rec: DurableRecommender, planned: Plan, progress: Progress | None = None) -> Outcome:
+    """Forget what was planned. `progress` is called with (events done, events in all).
+
+    Each chunk is a transaction. After an error, the chunks before it are done: plan and run again for the rest.
+    """
+    events, results = planned.events, list[Forgotten]()
+    for first in range(0, len(events), _CHUNK):
+        results += cast(list[Forgotten], rec.apply(events[first : first + _CHUNK]))
+        if progress is not None:
+            progress(len(results), len(events))
+    return Outcome(Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *results, strict=True))), len(results))

@@ -1,0 +1,33 @@
+"""Commands as a person types them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from unbasket.cli import app
+
+PROGRAM = [sys.executable, "-c", "from unbasket.cli import app; app()"]
+
+
+def run(*arguments: object, stdin: str | bytes | None = None, code: int = 0) -> str:
+    """What a command prints; its exit code must be this."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    assert result.exit_code == code, (result.output, result.exception)
+    return result.stdout
+
+
+def error(*arguments: object, stdin: str | bytes | None = None) -> str:
+    """The one line by which a command answers bad input."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)
+    assert result.exit_code == 2, (result.output, result.exception)
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def files_with(marker: str, folder: Path) -> list[str]:
+    """The files that contain a text, found by another process: closing a file here would drop SQLite's locks."""
+    found = subprocess.run(["grep", "-rlaF", marker, "."], cwd=folder, capture_output=True, text=True, check=False)
+    return sorted(found.stdout.split())

@@ -1,0 +1,79 @@
+"""docs/cli.md: complete, and true."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from tests.cli.running import PROGRAM
+from typer.testing import CliRunner
+
+from unbasket.cli import app
+
+TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+QUICKSTART = TEXT[TEXT.index("## Quickstart") : TEXT.index("## What all commands share")]
+BLOCK = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', re.MULTILINE | re.DOTALL)
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command with its full name."""
+    root = typer.main.get_command(app)
+    waiting: list[tuple[str, Any]] = [("", root)]
+    while waiting:
+        name, command = waiting.pop()
+        if hasattr(command, "commands"):
+            waiting += [(f"{name} {part}".strip(), child) for part, child in command.commands.items()]
+        else:
+            yield name, command
+
+
+ALL = dict(commands())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_command_and_option_is_there(name: str) -> None:
+    assert re.search(rf"\b{name}\b", TEXT)
+    for parameter in ALL[name].params:
+        for option in parameter.opts:
+            assert not option.startswith("-") or re.search(rf"(?<![\w-]){option}(?![\w-])", TEXT), (name, option)
+
+
+def steps(text: str) -> Iterator[tuple[str, str]]:
+    """Commands and what they print; files are written when they are reached."""
+    for kind, title, body in BLOCK.findall(text):
+        if title:
+            Path(title).write_text(body, encoding="utf-8")
+        elif kind == "console":
+            for step in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+                line, _, output = step.partition("\n")
+                yield line, output
+
+
+def same(expected: str, printed: str) -> bool:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(expected, printed, flags)
+
+
+def test_the_examples_print_what_is_written_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line, expected in steps(TEXT):
+        command, _, stdin = line.partition(" < ")
+        content = Path(stdin).read_bytes() if stdin else None
+        printed = CliRunner().invoke(app, shlex.split(command)[1:], input=content).output
+        assert same(expected, printed), f"$ {line}\n{printed}"
+
+
+def test_the_quickstart_in_a_real_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for line, expected in steps(QUICKSTART):
+        done = subprocess.run(
+            [*PROGRAM, *shlex.split(line)[1:]], capture_output=True, text=True, check=False, env=os.environ
+        )
+        assert done.returncode == 0, done.stderr
+        assert same(expected, done.stdout), f"$ {line}\n{done.stdout}"

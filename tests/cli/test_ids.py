@@ -1,0 +1,54 @@
+"""Texts as ids."""
+
+import pytest
+
+import unbasket as ub
+from unbasket.cli.ids import IdReader
+
+
+def engine(*ids: str | int) -> ub.Recommender:
+    """Each id as a user, an item and a basket."""
+    rec = ub.Recommender()
+    for name in ids:
+        rec.learn(name, [name], basket=name)
+    return rec
+
+
+@pytest.mark.parametrize(
+    ("held", "text", "expected"),
+    [
+        ([17], "17", 17),
+        ([17], "18", 18),
+        ([17], "ann", "ann"),
+        ([], "17", 17),
+        (["ann"], "17", "17"),
+        (["17"], "17", "17"),
+        ([17, "17"], "17", 17),
+        ([17, "17"], '"17"', "17"),
+        ([17, "ann"], "18", "18"),
+        ([17], '"17"', "17"),
+        ([-5], "-5", -5),
+        ([7], "007", "007"),
+        ([7], "+7", "+7"),
+        ([7], "7.0", "7.0"),
+        ([7], "９", "９"),
+        ([7], str(2**63), str(2**63)),
+        ([7], '"open', '"open'),
+        ([7], '"a\\"b"', 'a"b'),
+        ([7], "null", "null"),
+        ([7], "9" * 5000, "9" * 5000),
+    ],
+)
+def test_the_rule(held: list[str | int], text: str, expected: str | int) -> None:
+    ids = IdReader(engine(*held))
+    assert (ids.user(text), ids.item(text)) == (expected, expected)
+    assert ids.basket("nobody", text) == expected
+
+
+def test_a_user_s_own_baskets_come_first() -> None:
+    rec = engine("ann")
+    rec.learn("bob", ["x"], basket=17)
+    ids = IdReader(rec)
+    assert ids.basket("ann", "18") == "18"
+    assert ids.basket("bob", "18") == 18
+    assert ids.basket("new", "18") == "18"

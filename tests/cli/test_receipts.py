@@ -1,0 +1,103 @@
+"""`unbasket receipts`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.cli.running import error, run
+from typer.testing import CliRunner
+
+from unbasket.cli import app
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """Three forgets."""
+    path = tmp_path / "shop.db"
+    run("import", "-", "--db", path, stdin="user,basket,item\n1,1,5\n1,2,5\n2,1,5\n3,1,6\n")
+    for user in (1, 2, 3):
+        run("forget", user, "--db", path)
+    return path
+
+
+@pytest.fixture
+def exported(db: Path, tmp_path: Path) -> Path:
+    assert "3 receipts" in run("receipts", "export", tmp_path / "receipts.ndjson", "--db", db)
+    return tmp_path / "receipts.ndjson"
+
+
+def faults(file: Path, *options: object) -> str:
+    result = CliRunner().invoke(app, ["receipts", "verify", str(file), *map(str, options)])
+    assert result.exit_code == 1
+    return result.stderr
+
+
+def test_list(db: Path) -> None:
+    listed = json.loads(run("receipts", "list", "--db", db, "--json"))
+    assert [(receipt["number"], receipt["purchases"], receipt["scope"]) for receipt in listed] == [
+        (1, 2, "user"),
+        (2, 1, "user"),
+        (3, 1, "user"),
+    ]
+    table = run("receipts", "list", "--db", db)
+    assert all(receipt["request"][:8] in table for receipt in listed)
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_an_exported_file_is_verified_alone(db: Path, exported: Path) -> None:
+    assert run("receipts", "export", "--db", db) == exported.read_text()
+    key = run("receipts", "key", "--db", db).strip()
+    assert json.loads(run("receipts", "key", "--db", db, "--json"))["key"] == key
+    for file in (db, Path(f"{db}-keys")):
+        file.unlink()
+    assert f"3 receipts, 0 faults. Signed with {key}" in run("receipts", "verify", exported, "--key", key)
+    answer = json.loads(run("receipts", "verify", exported, "--json"))
+    assert answer == {"ok": True, "receipts": 3, "keys": [key], "faults": []}
+    assert "another key signed it" in faults(exported, "--key", "00")
+
+
+def test_a_database_is_verified(db: Path) -> None:
+    assert "3 receipts, 0 faults" in run("receipts", "verify", db)
+
+
+def test_changes_are_noticed(exported: Path) -> None:
+    lines = exported.read_text().splitlines(keepends=True)
+    exported.write_text("".join(lines).replace('"purchases":2', '"purchases":1'))
+    assert "receipt 1: its signature is not valid" in faults(exported)
+    exported.write_text(lines[0] + lines[2])
+    assert "receipt 3: it does not follow the receipt before it" in faults(exported)
+    exported.write_text("".join(lines[1:]))
+    assert "receipt 2: its place in the chain is 1" in faults(exported)
+    assert json.loads(run("receipts", "verify", exported, "--json", code=1))["ok"] is False
+
+
+def test_a_damaged_file_is_bad_input(exported: Path, tmp_path: Path) -> None:
+    exported.write_text(exported.read_text()[:-200] + "\n")
+    assert f"{exported}, line 3: this is no receipt" in error("receipts", "verify", exported)
+    exported.write_bytes(b"\xff\xfe\n")
+    assert "line 1: this is no receipt" in error("receipts", "verify", exported)
+    assert "cannot read" in error("receipts", "verify", tmp_path / "absent.ndjson")
+    assert "cannot read" in error("receipts", "verify", tmp_path)
+
+
+def test_anonymise_asks_and_keeps_receipts_valid(db: Path) -> None:
+    keys = Path(f"{db}-keys")
+    before = json.loads(keys.read_text())
+    declined = CliRunner().invoke(app, ["receipts", "anonymise", "--db", str(db)], input="n\n")
+    assert declined.exit_code == 1
+    assert json.loads(keys.read_text()) == before
+    assert CliRunner().invoke(app, ["receipts", "anonymise", "--db", str(db)], input="y\n").exit_code == 0
+    after = json.loads(keys.read_text())
+    assert after["signing"] == before["signing"]
+    assert after["subjects"] != before["subjects"]
+    run("forget", 1, "--db", db)
+    assert "4 receipts, 0 faults" in run("receipts", "verify", db)
+    first, *_, last = json.loads(run("receipts", "list", "--db", db, "--json"))
+    assert first["subject"] != last["subject"]
+
+
+def test_missing_keys_are_not_made(db: Path) -> None:
+    Path(f"{db}-keys").unlink()
+    assert "shop.db-keys does not exist" in error("receipts", "key", "--db", db)
+    assert "shop.db-keys does not exist" in error("receipts", "anonymise", "--yes", "--db", db)
+    assert not Path(f"{db}-keys").exists()

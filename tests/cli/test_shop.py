@@ -1,0 +1,221 @@
+"""Commands on a shop's database: items, learn, recommend, explain, history, verify, export, backup."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.cli.running import PROGRAM, error, run
+from typer.testing import CliRunner
+
+import unbasket as ub
+from unbasket.cli import app
+
+SALES = "user,basket,item,time\nann,1,10,100\nann,1,11,100\nann,2,10,200\nbob,1,10,150\nbob,1,12,150\n7,1,13,9\n"
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    """Users are text, since ann is; items and baskets are numbers."""
+    path = tmp_path / "shop.db"
+    run("import", "-", "--db", path, "--neighbors", 2, stdin=SALES)
+    (tmp_path / "items.csv").write_text("item,name,category\n10,Milk [fresh],Dairy\n12,Wine,Alcohol\n99,Gin,Alcohol\n")
+    run("items", tmp_path / "items.csv", "--db", path)
+    return path
+
+
+def recommended(*arguments: object) -> list[object]:
+    return [entry["item"] for entry in json.loads(run("recommend", *arguments, "--json"))["items"]]
+
+
+def test_the_database_may_come_from_the_environment(db: Path) -> None:
+    result = CliRunner().invoke(app, ["history", "7"], env={"UNBASKET_DB": str(db)})
+    assert result.exit_code == 0
+    assert "13" in result.stdout
+
+
+def test_items_are_called_by_their_names(db: Path, tmp_path: Path) -> None:
+    with ub.open(db, read_only=True) as rec:
+        assert rec.catalog[10] == ub.Product(10, "Milk [fresh]", "Dairy")
+        assert rec.catalog[99].name == "Gin"
+    table = tmp_path / "table.csv"
+    table.write_text("sku;title;kind\n11;Bread;Bakery\n")
+    columns = ["--item", "sku", "--name", "title", "--category", "kind", "--separator", ";"]
+    answer = json.loads(run("items", table, "--db", db, *columns, "--json"))
+    assert answer == {"database": str(db), "items": 1, "never_bought": 0}
+    assert "Bread (11), Milk [fresh] (10)" not in run("history", "ann", "--db", db)
+    assert "Milk [fresh] (10), Bread (11)" in run("history", "ann", "--db", db)
+
+
+def test_items_of_a_shop_with_numbers_and_texts(db: Path, tmp_path: Path) -> None:
+    run("learn", "ann", "x1", "--basket", 5, "--db", db)
+    (tmp_path / "more.csv").write_text("item,name\nx1,Ex\n11,Bread\n55,Text\n")
+    run("items", tmp_path / "more.csv", "--db", db)
+    with ub.open(db, read_only=True) as rec:
+        assert [rec.catalog[item].name for item in ("x1", 11, "55", 55)] == ["Ex", "Bread", "Text", None]
+
+
+def test_bad_items(db: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("item,name\n10,Milk\n,Wine\n")
+    assert "bad.csv, line 3: no item" in error("items", bad, "--db", db)
+    assert "no column title" in error("items", bad, "--db", db, "--name", "title")
+    assert "no such file" in error("items", tmp_path / "absent.csv", "--db", db)
+
+
+def test_learn_adds_replaces_or_leaves(db: Path) -> None:
+    assert "Added basket 3 of user ann: Wine (12), 14\n" in run("learn", "ann", 12, 14, "--basket", 3, "--db", db)
+    assert "was known and is as it was" in run("learn", "ann", 14, 12, "--basket", 3, "--db", db)
+    answer = json.loads(run("learn", "ann", 12, "--basket", 3, "--time", "1970-01-01T00:02", "--db", db, "--json"))
+    assert answer == {"learned": "replaced", "user": "ann", "basket": 3, "time": 120, "items": [12]}
+    run("learn", '"17"', "x", "--basket", 1, "--time", "-4", "--db", db)
+    with ub.open(db, read_only=True) as rec:
+        assert rec.history("ann")[1] == ub.Basket(3, 120, (12,))
+        assert rec.history("17") == [ub.Basket(1, -4, ("x",))]
+    assert "not 'soon'" in error("learn", "ann", 1, "--basket", 3, "--time", "soon", "--db", db)
+    assert "must not be empty" in error("learn", "ann", "", "--basket", 3, "--db", db)
+
+
+def test_recommend(db: Path) -> None:
+    with ub.open(db, read_only=True) as rec:
+        assert recommended("ann", "--db", db) == [item for item, _ in rec.recommend("ann")]
+    assert recommended("ann", "--db", db, "-n", 1) == [10]
+    assert recommended("ann", "--db", db, "--new") == [12, 13]
+    assert 10 not in recommended("ann", "--db", db, "--exclude", 10)
+    assert "Milk [fresh] (10)" in run("recommend", "ann", "--db", db)
+    nothing = ["--new", "--exclude", 12, "--exclude", 13]
+    assert "Nothing to recommend to user ann" in run("recommend", "ann", "--db", db, *nothing)
+    assert "n must be a whole number of at least 0, not -1" in error("recommend", "ann", "--db", db, "-n", -1)
+
+
+def test_recommend_explains(db: Path) -> None:
+    for entry in json.loads(run("recommend", "ann", "--db", db, "--explain", "--json"))["items"]:
+        assert entry["own_share"] + entry["neighbors_share"] == pytest.approx(entry["score"])
+    assert "1 of 2" in run("recommend", "ann", "--db", db, "--explain")
+
+
+def test_an_unknown_user_gets_what_is_popular(db: Path) -> None:
+    answer = json.loads(run("recommend", "zoe", "--db", db, "-n", 1, "--json"))
+    milk = {"item": 10, "name": "Milk [fresh]", "category": "Dairy", "baskets": 3}
+    assert answer == {"user": "zoe", "known": False, "items": [milk]}
+    assert "Nothing is held of user zoe" in run("recommend", "zoe", "--db", db)
+    assert recommended("zoe", "--db", db, "--exclude", 10, "-n", 1) == [11]
+    assert "not -1" in error("recommend", "zoe", "--db", db, "-n", -1)
+
+
+def test_explain(db: Path) -> None:
+    answer = json.loads(run("explain", "ann", 10, "--db", db, "--json"))
+    assert (answer["name"], [basket["basket"] for basket in answer["baskets"]]) == ("Milk [fresh]", [1, 2])
+    own = sum(basket["share"] for basket in answer["baskets"])
+    assert own + answer["neighbors_share"] == pytest.approx(answer["score"])
+    assert f"Milk [fresh] (10) scores {answer['score']:.4f} for user ann" in run("explain", "ann", 10, "--db", db)
+    assert "in none of the user's baskets" in run("explain", "ann", 12, "--db", db)
+
+
+def test_history_and_export(db: Path, tmp_path: Path) -> None:
+    baskets = json.loads(run("history", "ann", "--db", db, "--json"))
+    assert [(basket["basket"], basket["time"]) for basket in baskets] == [(1, 100), (2, 200)]
+    assert baskets[1]["items"] == [{"item": 10, "name": "Milk [fresh]", "category": "Dairy"}]
+    expected = {"format": "unbasket user", "version": 1, "user": "ann", "baskets": baskets}
+    assert json.loads(run("export", "ann", "--db", db)) == expected
+    run("export", "ann", "--db", db, "--output", tmp_path / "ann.json")
+    assert json.loads((tmp_path / "ann.json").read_text(encoding="utf-8")) == expected
+    assert "cannot write" in error("export", "ann", "--db", db, "--output", tmp_path / "no" / "ann.json")
+
+
+@pytest.mark.parametrize("command", [["history", "zoe"], ["export", "zoe"], ["explain", "zoe", "10"]])
+def test_an_unknown_user_is_named(db: Path, command: list[str]) -> None:
+    assert "nothing is held of user 'zoe'" in error(*command, "--db", db)
+
+
+def test_verify(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "the model of 3 users is, bit by bit, that of what remains" in run("verify", "--db", db)
+    assert json.loads(run("verify", "ann", "--db", db, "--json")) == {"ok": True, "users": 1, "mismatches": []}
+    assert "of 0 users" in run("verify", "zoe", "--db", db)
+    bad = ub.Verification(ok=False, users=1, mismatches=("vector of 'ann'",))
+    monkeypatch.setattr(ub.Recommender, "verify", lambda *_: bad)
+    result = CliRunner().invoke(app, ["verify", "--db", str(db)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "vector of 'ann'" in result.stderr
+    assert json.loads(run("verify", "--db", db, "--json", code=1))["mismatches"] == ["vector of 'ann'"]
+
+
+def test_backup(db: Path, tmp_path: Path) -> None:
+    target = tmp_path / "backup.db"
+    assert json.loads(run("backup", target, "--db", db, "--json"))["bytes"] > 0
+    with ub.open(target, read_only=True) as copy, ub.open(db, read_only=True) as rec:
+        assert copy.digest() == rec.digest()
+    assert "backup.db exists" in error("backup", target, "--db", db)
+    assert "Error: " in error("backup", tmp_path / "no" / "backup.db", "--db", db)
+
+
+READING = [
+    ["recommend", "ann"],
+    ["explain", "ann", "10"],
+    ["history", "ann"],
+    ["export", "ann"],
+    ["verify"],
+    ["receipts", "list"],
+    ["receipts", "export"],
+    ["receipts", "key"],
+]
+WRITING = [
+    ["learn", "ann", "10", "--basket", "9"],
+    ["forget", "ann"],
+    ["receipts", "anonymise", "--yes"],
+]
+
+
+@pytest.mark.parametrize("command", [*READING, *WRITING, ["backup", "b.db"]])
+def test_a_mistyped_name_makes_no_database(tmp_path: Path, command: list[str]) -> None:
+    assert "does not exist" in error(*command, "--db", tmp_path / "shpo.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_beside_a_service_one_can_read_but_not_write(db: Path, tmp_path: Path) -> None:
+    service = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, unbasket as ub\n"
+            "with ub.open(sys.argv[1]) as rec:\n"
+            "    rec.learn('eve', [10], basket=1)\n"
+            "    print('open', flush=True)\n"
+            "    sys.stdin.read()",
+            str(db),
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=os.environ,
+    )
+    try:
+        assert service.stdout is not None
+        assert service.stdout.readline() == b"open\n"
+        for command in READING:
+            run(*command, "--db", db)
+        run("backup", tmp_path / "b.db", "--db", db)
+        assert "10" in run("history", "eve", "--db", db)
+        for command in [*WRITING, ["import", "-"], ["items", str(tmp_path / "items.csv")]]:
+            assert f"(process {service.pid})" in error(*command, "--db", db, stdin=SALES)
+    finally:
+        service.communicate(b"")
+
+
+def test_as_a_program(db: Path) -> None:
+    """Standard output is data and nothing else; errors go to standard error."""
+    good = subprocess.run(
+        [*PROGRAM, "recommend", "ann", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "UNBASKET_DB": str(db)},
+    )
+    assert (good.returncode, good.stderr) == (0, "")
+    assert json.loads(good.stdout)["known"] is True
+    bad = subprocess.run(
+        [*PROGRAM, "history", "zoe", "--db", str(db)], capture_output=True, text=True, check=False, env=os.environ
+    )
+    assert (bad.returncode, bad.stdout) == (2, "")
+    assert bad.stderr == "Error: nothing is held of user 'zoe'\n"

@@ -1,0 +1,130 @@
+"""Random traffic for a durable engine, and what must be on disk afterwards.
+
+Every id is drawn once and is long, so that its bytes, or a part of them, can be searched in files.
+"""
+
+import random
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import unbasket as ub
+from unbasket.events import Event, Forget, Learn
+from unbasket.ids import Id
+
+Request = list[Event]
+"""What one call writes: a single event, or a batch for `apply`."""
+
+
+class Traffic:
+    """Requests of a few users, of which it knows what they have: most forgets hit something."""
+
+    def __init__(self, seed: int, users: int = 4) -> None:
+        self._random = random.Random(seed)
+        self._shared = [self._id("i") for _ in range(6)]
+        self._size = users
+        self._baskets: dict[Id, dict[Id, list[Id]]] = {}
+        self._timed: dict[Id, bool] = {}
+
+    def request(self) -> Request:
+        """The next request: one event, or now and then a batch."""
+        return [self._event() for _ in range(self._random.choice([1, 1, 1, 1, 1, 1, 1, 5]))]
+
+    def _event(self) -> Event:
+        users = list(self._baskets)
+        if not users or self._random.random() < 0.65:
+            return self._learn()
+        user = self._random.choice(users)
+        basket = self._random.choice(list(self._baskets[user]))
+        item = self._random.choice(self._baskets[user][basket])
+        kind = self._random.random()
+        if kind < 0.15:
+            return self._forget(user, None, None)
+        if kind < 0.45:
+            return self._forget(user, basket, None)
+        if kind < 0.7:
+            return self._forget(user, basket, item)
+        return self._forget(user, None, item if kind < 0.95 else self._id("i"))
+
+    def _learn(self) -> Event:
+        chance = self._random.random
+        if len(self._baskets) < self._size and chance() < 0.4:
+            user: Id = self._id("u")
+            self._timed[user] = chance() < 0.7
+        elif not self._baskets:
+            return self._learn()
+        else:
+            user = self._random.choice(list(self._baskets))
+        baskets = self._baskets.setdefault(user, {})
+        basket = self._random.choice(list(baskets)) if baskets and chance() < 0.2 else self._id("b")
+        items: list[Id] = [
+            *self._random.sample(self._shared, 2),
+            *(self._id("i") for _ in range(self._random.randrange(3))),
+        ]
+        baskets[basket] = items
+        return Learn(user, items, basket, self._random.randrange(50) if self._timed[user] else None)
+
+    def _forget(self, user: Id, basket: Id | None, item: Id | None) -> Event:
+        baskets = self._baskets[user]
+        for name in [basket] if basket is not None else list(baskets):
+            baskets[name] = [other for other in baskets[name] if item is not None and other != item]
+            if not baskets[name]:
+                del baskets[name]
+        if not baskets:
+            del self._baskets[user]
+        return Forget(user, basket, item)
+
+    def _id(self, kind: str) -> str:
+        return f"{kind}{self._random.getrandbits(68):017x}"
+
+
+def submit(engine: ub.Recommender, request: Request) -> None:
+    """Let a request happen by the method that fits."""
+    match request:
+        case [Learn(user, items, basket, time)]:
+            engine.learn(user, items, basket=basket, time=time)
+        case [Forget(user, basket, item)]:
+            engine.forget(user, basket=basket, item=item)
+        case _:
+            engine.apply(request)
+
+
+def replayed(params: ub.Params, requests: Iterable[Request]) -> ub.Recommender:
+    """An engine in memory that saw exactly these requests."""
+    engine = ub.Recommender(params)
+    for request in requests:
+        submit(engine, request)
+    return engine
+
+
+def ids_of(requests: Iterable[Request]) -> set[Id]:
+    """All ids that requests name."""
+    ids: set[Id] = set()
+    for request in requests:
+        for event in request:
+            ids |= {event.user, event.basket or "", *(event.items if isinstance(event, Learn) else [event.item or ""])}
+    return ids - {""}
+
+
+def held_ids(engine: ub.Recommender) -> set[Id]:
+    """All ids that an engine remembers."""
+    ids: set[Id] = set(engine.items()) | set(engine.users())
+    return ids | {basket.basket for user in engine.users() for basket in engine.history(user)}
+
+
+def found_in(folder: Path, ids: Iterable[Id], scratch: Path) -> set[Id]:
+    """Which of these ids are in a file of a folder, whole or as their first or last twelve characters.
+
+    Another process reads: if this one closed a file that SQLite has open here, SQLite would lose its locks. The index
+    of the log is left out: when SQLite recovers a log without a valid frame, it copies memory that it did not
+    initialise there, and this process has all ids in its memory.
+    """
+    parts = {part: name for name in ids for part in (str(name)[:12], str(name)[-12:])}
+    if not parts:
+        return set()
+    scratch.write_text("\n".join(parts))
+    files = [path for path in folder.iterdir() if path.is_file() and not path.name.endswith("-shm")]
+    command: Sequence[str | Path] = ["grep", "-a", "-o", "-h", "-F", "-f", scratch, "--", *files]
+    done = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C"}, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    return {parts[line] for line in done.stdout.splitlines()}

@@ -1,0 +1,801 @@
+"""What was forgotten is in no byte of any file: not in the database, its log, its index, its backups, nor elsewhere.
+
+Ids and names are random characters, so that any eight bytes of one can be told from chance. Whatever the engine does,
+a plain account of what it holds says which of them must be found in its files, and which must not.
+"""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import polars as pl
+import pytest
+from tests.store.forensics import WINDOW, Detective, encoded, findable, windows
+
+import unbasket as ub
+from unbasket.errors import ErasureBlockedError, StoreError
+from unbasket.events import Event, Forget, Learn
+from unbasket.ids import Id
+from unbasket.store import DurableRecommender
+from unbasket.store.database import Database
+from unbasket.store.rows import decode_basket
+
+ALPHABET = [chr(code) for code in range(33, 127)] + list("äöüß漢字")
+CATEGORIES = 5
+PARAMS = ub.Params(group_size=3, neighbors=5)
+
+
+class Marks:
+    """Ids and names that are like nothing else."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self._shared: list[Id] = [self.id() for _ in range(40)]
+        self.categories = [self.text(20) for _ in range(CATEGORIES)]
+
+    def text(self, length: int) -> str:
+        return "".join(self.random.choices(ALPHABET, k=length))
+
+    def id(self) -> Id:
+        """An id: short or long text, or a number, mostly too large for anything but nine bytes."""
+        kind = self.random.random()
+        if kind < 0.2:
+            return self.random.choice([1, -1]) * self.random.randrange(2**33, 2**63)
+        if kind < 0.25:
+            return self.random.randrange(2**31)
+        if kind < 0.35:
+            return self.text(self.random.randint(4, 7))
+        return self.text(self.random.randint(8, 40) if kind < 0.97 else self.random.randint(100, 3000))
+
+    def items(self) -> list[Id]:
+        """The items of a basket: some that others have, some that nobody has; now and then, thousands."""
+        size = self.random.choices([1, 3, 10, 100, 3000], [300, 300, 100, 10, 1])[0]
+        size = self.random.randint(1, size)
+        shared = self.random.sample(self._shared, min(size, self.random.randint(0, 8)))
+        return [*shared, *(self.id() for _ in range(size - len(shared)))] or [self.id()]
+
+
+class Shop:
+    """An engine in a folder, and a plain account of what it holds."""
+
+    def __init__(self, folder: Path, detective: Detective, marks: Marks) -> None:
+        self.folder, self.path = folder, folder / "shop.db"
+        self.detective, self.marks = detective, marks
+        self.engine: DurableRecommender = ub.open(self.path, PARAMS)
+        self.baskets: dict[Id, dict[Id, tuple[int | None, set[Id]]]] = {}
+        self.products: dict[Id, tuple[str, str]] = {}
+        self.gone: set[Id] = set()
+
+    # Events -----------------------------------------------------------------------------------------------------
+
+    def happen(self, *events: Event) -> None:
+        """Let events happen, a single one by the method of its name."""
+        self.note(*events)
+        match events:
+            case [Learn(user, items, basket, time)]:
+                self.engine.learn(user, items, basket=basket, time=time)
+            case [Forget(user, basket, item)]:
+                self.engine.forget(user, basket=basket, item=item)
+            case _:
+                self.engine.apply(events)
+
+    def note(self, *events: Event) -> None:
+        """Take events into account."""
+        before = self.held()
+        for event in events:
+            added = isinstance(event, Learn) and event.basket not in self.baskets.get(event.user, {})
+            self._note(event)
+            if not added:
+                bought = self.bought()
+                self.products = {item: product for item, product in self.products.items() if item in bought}
+        self.gone = (self.gone | before) - self.held()
+
+    def _note(self, event: Event) -> None:
+        baskets = self.baskets.setdefault(event.user, {})
+        if isinstance(event, Learn):
+            baskets[event.basket] = (event.time, set(event.items))
+        else:
+            for name in list(baskets) if event.basket is None else [event.basket]:
+                time, items = baskets.get(name, (None, set()))
+                baskets[name] = (time, items - {event.item} if event.item is not None else set())
+                if not baskets[name][1]:
+                    del baskets[name]
+        if not baskets:
+            del self.baskets[event.user]
+
+    def describe(self) -> None:
+        """Name a third of the items that have no name."""
+        for item in sorted(self.bought() - set(self.products), key=str):
+            if self.marks.random.random() < 0.3:
+                self.products[item] = (self.marks.text(25), self.marks.random.choice(self.marks.categories))
+        for kind in (int, str):
+            rows = [(item, *product) for item, product in self.products.items() if isinstance(item, kind)]
+            if rows:
+                self.engine.describe(pl.DataFrame(rows, orient="row", schema=["item", "name", "category"]))
+
+    def fill(self, users: int, baskets: int = 3) -> "Shop":
+        """Learn baskets of new users, and name some of their items."""
+        events = [event for _ in range(users) for event in self.learns(self.marks.random.randint(1, 2 * baskets - 1))]
+        self.happen(*events)
+        self.describe()
+        return self
+
+    def learns(self, count: int) -> list[Learn]:
+        """Baskets of a new user: all with a time, or none."""
+        user, timed = self.marks.id(), self.marks.random.random() < 0.5
+        return [
+            Learn(user, self.marks.items(), self.marks.id(), self.marks.random.randrange(1000) if timed else None)
+            for _ in range(count)
+        ]
+
+    def any_basket(self) -> tuple[Id, Id, Id]:
+        """A user, one of his baskets, one of its items."""
+        user = self.marks.random.choice(list(self.baskets))
+        basket = self.marks.random.choice(list(self.baskets[user]))
+        return user, basket, self.marks.random.choice(sorted(self.baskets[user][basket][1], key=str))
+
+    def any_forget(self) -> Event:
+        """Something that makes something vanish: mostly a forget, now and then an edit or a move."""
+        user, basket, item = self.any_basket()
+        forgets: list[Event] = [
+            Forget(user, None, None),
+            Forget(user, basket, None),
+            Forget(user, basket, item),
+            Forget(user, None, item),
+            Learn(user, self.marks.items(), basket, None),
+        ]
+        time, items = self.baskets[user][basket]
+        if time is not None:
+            forgets[-1] = Learn(user, [*items - {item}, self.marks.id()], basket, self.marks.random.randrange(1000))
+        return self.marks.random.choices(forgets, [4, 3, 3, 2, 2])[0]
+
+    def reopen(self) -> None:
+        self.engine.close()
+        self.engine = ub.open(self.path)
+
+    # Judging ----------------------------------------------------------------------------------------------------
+
+    def bought(self) -> set[Id]:
+        """All items that remain."""
+        return {item for baskets in self.baskets.values() for _, items in baskets.values() for item in items}
+
+    def held(self) -> set[Id]:
+        """All ids and names that remain."""
+        held = self.bought() | set(self.baskets)
+        for baskets in self.baskets.values():
+            held.update(baskets)
+        for product in self.products.values():
+            held.update(product)
+        return held
+
+    def clean(self, folder: Path | None = None) -> None:
+        """No fragment of what is gone is in any file, and something of all that remains is."""
+        held = {mark for mark in self.held() if findable(mark)}
+        found = self.detective.search(folder or self.folder, self.gone | held)
+        residue = [mark for mark in found if mark in self.gone]
+        assert not residue, self.detective.residue(folder or self.folder, residue)
+        hidden = held - set(found)  # one that lies across two pages may have no fragment of this length on either
+        assert all(len(encoded(mark)) < 2 * WINDOW - 1 for mark in hidden)
+        assert len(hidden) <= len(held) / 50
+        assert hidden_files() == []
+
+    def clean_rows(self, path: Path | None = None) -> None:
+        """Besides the rows of what remains, the database holds zeros only: this sees even the shortest id."""
+        path = path or self.path
+        assert not path.with_name(path.name + "-wal").exists() or path.with_name(path.name + "-wal").stat().st_size == 0
+        anatomy = self.detective.dissect(path)
+        assert anatomy.slack == []
+        rows = {table: [body[4:] for body in rows.values() if any(body)] for table, rows in anatomy.rows.items()}
+        baskets = [decode_basket(payload) for payload in rows["baskets"]]
+        assert sorted((row.user, row.basket, row.time, set(row.items)) for row in baskets) == sorted(
+            (user, basket, *entry) for user, baskets in self.baskets.items() for basket, entry in baskets.items()
+        )
+        products = {item: (name, category) for item, name, category in map(msgspec.msgpack.decode, rows["products"])}
+        assert products == self.products
+
+    def clean_receipts(self) -> None:
+        """No receipt names anybody or anything."""
+        text = b"\n".join(receipt.to_json() for receipt in self.engine.receipts())
+        assert text
+        marks = self.gone | self.held()
+        assert not any(window in text for mark in marks for window in windows(encoded(mark)))
+
+
+def hidden_files() -> list[str]:
+    """SQLite's temporary files, which have no name, that this process has open."""
+    links = []
+    for entry in Path("/proc/self/fd").glob("*"):
+        with suppress(OSError):
+            links.append(os.readlink(entry))
+    return [link for link in links if "etilqs" in link]
+
+
+@pytest.fixture(scope="module")
+def detective() -> Iterator[Detective]:
+    with Detective() as detective:
+        yield detective
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where everything is, the files for temporary data included."""
+    (tmp_path / "temporary").mkdir()
+    for name in ("TMPDIR", "SQLITE_TMPDIR"):
+        monkeypatch.setenv(name, str(tmp_path / "temporary"))
+    return tmp_path
+
+
+@pytest.fixture
+def shop(folder: Path, detective: Detective) -> Iterator[Shop]:
+    shop = Shop(folder, detective, Marks(1)).fill(users=60)
+    with closing(shop.engine):
+        yield shop
+    shop.engine.close()
+
+
+# The search itself ----------------------------------------------------------------------------------------------------
+
+
+def test_the_search_finds_every_fragment(folder: Path, detective: Detective) -> None:
+    mark, number = Marks(1).text(30), 2**62 + 12345
+    needle = encoded(mark)
+    for start in range(len(needle) - 7):
+        (folder / "file").write_bytes(b"x" * (4096 + start) + needle[start : start + 8] + b"y" * start)
+        assert detective.search(folder, [mark, number]) == {mark: (str(folder / "file"), 4096 + start)}
+    (folder / "file").write_bytes(b"x" * 5 + needle[:7] + b"y" + encoded(number)[1:])
+    assert list(detective.search(folder, [mark, number])) == [number]
+
+
+def test_the_search_finds_what_sqlite_leaves_behind(folder: Path, detective: Detective) -> None:
+    """An engine that deletes rows without care would be caught: in gaps, overflow pages and free pages."""
+    marks = Marks(2)
+    texts = [marks.text(length) for length in [30] * 300 + [9000] * 20]
+    with closing(sqlite3.connect(folder / "a.db")) as connection, connection:
+        connection.execute("PRAGMA secure_delete = OFF")
+        connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+        connection.executemany("INSERT INTO t (body) VALUES (?)", [(text.encode(),) for text in texts])
+        connection.execute("DELETE FROM t WHERE id > 1")
+    assert set(detective.search(folder, texts)) == set(texts)
+    anatomy = detective.dissect(folder / "a.db")
+    assert anatomy.rows == {"t": {1: texts[0].encode()}}
+    assert {slack.what for slack in anatomy.slack} >= {"unallocated gap", "freelist page"}
+
+
+def test_the_anatomy_is_right(shop: Shop) -> None:
+    """The rows found in the pages are those that SQLite finds: overflow pages included."""
+    shop.engine.close()
+    anatomy = shop.detective.dissect(shop.path)
+    with closing(sqlite3.connect(shop.path)) as connection:
+        for table, rows in anatomy.rows.items():
+            assert rows == dict(connection.execute(f"SELECT * FROM {table}").fetchall())
+    assert max(len(body) for body in anatomy.rows["baskets"].values()) > 20_000
+    shop.clean_rows()
+
+
+# One forget of each kind ----------------------------------------------------------------------------------------------
+
+KINDS = ("user", "basket", "item of a basket", "item", "edit", "smaller edit", "move", "batch")
+
+
+def events_of(kind: str, user: Id, basket: Id, item: Id) -> list[Event]:
+    match kind:
+        case "user":
+            return [Forget(user, None, None)]
+        case "basket":
+            return [Forget(user, basket, None)]
+        case "item of a basket":
+            return [Forget(user, basket, item)]
+        case "item":
+            return [Forget(user, None, item)]
+        case "edit":
+            return [Learn(user, ["something else"], basket, None)]
+        case "smaller edit":
+            return [Learn(user, [item], basket, None)]
+        case "move":
+            return [Learn(user, [item], basket, 1500)]
+    return [
+        Learn("somebody new", ["something new, and long"], "a new basket", None),
+        Forget(user, basket, item),
+        Forget(user, None, None),
+        Learn(user, ["something else"], basket, None),
+        Forget("somebody new", None, None),
+        Forget("nobody at all", None, None),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 30, 3000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_forgetting(shop: Shop, kind: str, size: int) -> None:
+    marks = shop.marks
+    user, timed = marks.text(30), kind == "move"
+    items: list[Id] = [marks.id() if i % 2 else marks.text(15) for i in range(size)]
+    for number in range(3):
+        basket: Id = 2**60 + size if number == 1 else marks.text(20)
+        own = [items[0], *marks.items()] if number != 1 else items
+        shop.happen(Learn(user, own, basket, number * 500 if timed else None))
+    shop.describe()
+    shop.happen(*shop.learns(2))
+    shop.clean()
+    shop.happen(*events_of(kind, user, 2**60 + size, items[0]))
+    assert shop.gone or kind == "item of a basket" or (kind in ("smaller edit", "move") and size == 1)
+    shop.clean()
+    shop.clean_rows()
+    shop.reopen()
+    shop.clean()
+    shop.clean_rows()
+    if shop.engine.receipts():
+        shop.clean_receipts()
+
+
+def test_items_of_others_stay(shop: Shop) -> None:
+    own, shared, names = shop.marks.text(20), shop.marks.text(20), [shop.marks.text(20) for _ in range(4)]
+    shop.engine.describe({"item": [own, shared], "name": names[:2], "category": names[2:]})
+    shop.products |= {own: (names[0], names[2]), shared: (names[1], names[3])}
+    shop.happen(Learn("ann", [own, shared], 1, None), Learn("bob", [shared], 1, None))
+    shop.clean()
+    shop.happen(Forget("ann", None, None))
+    assert {own, names[0], names[2]} <= shop.gone
+    assert {shared, names[1], names[3]} <= shop.held()
+    shop.clean()
+    shop.happen(Forget("bob", 1, shared))
+    assert {shared, names[1], names[3]} <= shop.gone
+    shop.clean()
+    shop.clean_rows()
+    assert list(shop.engine.catalog.categories()) == list(dict.fromkeys(c for _, c in shop.products.values()))
+
+
+def test_another_name_replaces_the_old_one(shop: Shop) -> None:
+    [item, (name, category)] = next(iter(shop.products.items()))
+    shop.engine.describe({"item": [item], "name": ["another name"], "category": [category]})
+    shop.products[item] = ("another name", category)
+    shop.gone.add(name)
+    shop.clean()
+    shop.clean_rows()
+
+
+def test_receipts_name_nobody(shop: Shop) -> None:
+    for _ in range(20):
+        shop.happen(shop.any_forget())
+    shop.clean_receipts()
+
+
+# Many random forgets --------------------------------------------------------------------------------------------------
+
+
+def forget_at_random(shop: Shop, count: int) -> None:
+    """Forget, and learn now and then; look after each."""
+    chance = shop.marks.random.random
+    for number in range(count):
+        kind = chance()
+        if kind < 0.15:
+            shop.happen(*(shop.any_forget() for _ in range(3)), *shop.learns(2), shop.any_forget())
+        else:
+            shop.happen(shop.any_forget())
+        shop.clean()
+        if chance() < 0.3:
+            shop.happen(*shop.learns(shop.marks.random.randint(1, 5)))
+        if chance() < 0.05:
+            shop.describe()
+            shop.happen(shop.any_forget())
+            shop.clean_rows()
+        if number % 40 == 39:
+            shop.reopen()
+    shop.clean()
+    shop.clean_receipts()
+    shop.engine.close()
+    shop.clean_rows()
+
+
+def random_forgets(folder: Path, detective: Detective, seed: int, users: int, count: int) -> None:
+    shop = Shop(folder, detective, Marks(seed)).fill(users)
+    try:
+        forget_at_random(shop, count)
+    finally:
+        shop.engine.close()
+
+
+def test_random_forgets(folder: Path, detective: Detective) -> None:
+    random_forgets(folder, detective, seed=0, users=1000, count=120)
+
+
+def test_random_forgets_while_others_read(folder: Path, detective: Detective) -> None:
+    shop = Shop(folder, detective, Marks(1)).fill(users=300)
+    with closing(shop.engine), child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"):
+        for _ in range(60):
+            shop.happen(shop.any_forget())
+            shop.clean()
+            shop.happen(*shop.learns(2))
+    shop.clean()
+    shop.clean_rows()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_very_many_random_forgets(folder: Path, detective: Detective, seed: int) -> None:
+    random_forgets(folder, detective, seed, users=random.Random(seed).choice([30, 500, 2000]), count=500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(200, 206))
+def test_very_many_random_forgets_with_compaction(
+    folder: Path, detective: Detective, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 20)
+    random_forgets(folder, detective, seed, users=random.Random(seed).choice([10, 100, 300]), count=800)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(300, 304))
+def test_very_many_random_forgets_while_others_read(folder: Path, detective: Detective, seed: int) -> None:
+    shop = Shop(folder, detective, Marks(seed)).fill(users=500)
+    readers = (child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"), child(RAW_READER, shop.path, "0.3"))
+    with closing(shop.engine), readers[0], readers[1], readers[2]:
+        for _ in range(300):
+            shop.happen(shop.any_forget())
+            shop.clean()
+            shop.happen(*shop.learns(2))
+    shop.clean()
+    shop.clean_rows()
+
+
+# Readers --------------------------------------------------------------------------------------------------------------
+
+ENGINES = """
+    import select, sys
+    import unbasket as ub
+
+    opened = 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        with ub.open(sys.argv[1], read_only=True) as engine:
+            opened += 1
+            if opened == 1:
+                print("ready", flush=True)
+    assert opened > 1
+"""
+
+RAW_READER = """
+    import select, sqlite3, sys, time
+
+    connection = sqlite3.connect(f"file:{sys.argv[1]}?mode=ro", uri=True, isolation_level=None)
+    print("ready", flush=True)
+    while True:
+        connection.execute("BEGIN")
+        print(connection.execute("SELECT count(*) FROM baskets").fetchone()[0], flush=True)
+        if select.select([sys.stdin], [], [], float(sys.argv[2]))[0]:
+            break
+        connection.execute("COMMIT")
+        if len(sys.argv) > 3:
+            break
+"""
+
+
+@contextmanager
+def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """Another process, from when it is ready; it ends by itself when its input does."""
+    command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *map(str, arguments)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout.readline() == "ready\n"
+        yield process
+        process.stdin.close()
+        process.stdout.read()
+    assert process.returncode == 0
+
+
+def test_a_forget_waits_for_a_reader(shop: Shop) -> None:
+    event = shop.any_forget()
+    while not isinstance(event, Forget):
+        event = shop.any_forget()
+    shop.happen(*shop.learns(1))
+    with child(RAW_READER, shop.path, "0.5", "once") as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        start = time.monotonic()
+        shop.happen(event)
+        assert time.monotonic() - start > 0.3
+        shop.clean()
+        shop.clean_rows()
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("database", "durable", "opening"):
+        monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", 0.3)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_reader_that_never_ends(shop: Shop) -> None:
+    """What it keeps in the files is told to who wanted it gone, and goes with the next forget of anything."""
+    users = [user for user in shop.baskets if findable(user)][:3]
+    with child(RAW_READER, shop.path, "1000") as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        for user in users[:2]:
+            with pytest.raises(ErasureBlockedError):
+                shop.happen(Forget(user, None, None))
+            assert user not in shop.engine.users()
+        assert set(shop.detective.search(shop.folder, shop.gone)) >= set(users[:2])
+    shop.happen(Forget("nobody at all", None, None))
+    shop.clean()
+    shop.clean_rows()
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("what", ["learn", "describe", "fit", "close"])
+def test_what_a_reader_kept_goes_with_whatever_is_next(shop: Shop, what: str) -> None:
+    user = next(user for user in shop.baskets if findable(user))
+    with child(RAW_READER, shop.path, "1000") as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        with pytest.raises(ErasureBlockedError):
+            shop.happen(Forget(user, None, None))
+    if what == "learn":
+        shop.happen(*shop.learns(1))
+    elif what == "describe":
+        shop.describe()
+    elif what == "fit":
+        shop.engine.fit({"user": ["ann"], "basket": [1], "item": ["milk"]})
+        shop.note(Learn("ann", ["milk"], 1, None))
+    else:
+        shop.engine.close()
+    shop.clean()
+    if what == "close":
+        shop.clean_rows()
+
+
+def test_an_edit_does_not_wait_for_a_reader(shop: Shop) -> None:
+    """It is no forget: its old bytes go when the reader has gone."""
+    user, basket, _ = shop.any_basket()
+    with child(RAW_READER, shop.path, "1000") as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        start = time.monotonic()
+        shop.happen(Learn(user, [shop.marks.text(20)], basket, None))
+        assert time.monotonic() - start < 5
+    shop.happen(Forget("nobody at all", None, None))
+    shop.clean()
+    shop.clean_rows()
+
+
+# Imports and backups --------------------------------------------------------------------------------------------------
+
+
+def frame_of(events: list[Learn]) -> pl.DataFrame:
+    rows = [(str(event.user), str(event.basket), str(item)) for event in events for item in event.items]
+    return pl.DataFrame(rows, orient="row", schema=["user", "basket", "item"])
+
+
+def texts_of(events: list[Learn]) -> list[Learn]:
+    return [Learn(str(user), [str(item) for item in items], str(basket), None) for user, items, basket, _ in events]
+
+
+def test_after_an_import(shop: Shop) -> None:
+    events = texts_of([event for _ in range(200) for event in shop.learns(shop.marks.random.randint(1, 5))])
+    shop.engine.fit(frame_of(events))
+    shop.note(*events)
+    shop.clean()
+    further = texts_of([event._replace(user=events[0].user) for event in shop.learns(3)])
+    shop.engine.fit(frame_of([*further, events[0]._replace(items=["another item"])]))  # of a known user: an edit
+    shop.note(*further, events[0]._replace(items=["another item"]))
+    for event in shop.marks.random.sample(events, 30):
+        shop.happen(Forget(event.user, *shop.marks.random.choice([(None, None), (event.basket, None)])))
+        shop.clean()
+    shop.clean_rows()
+
+
+@pytest.mark.parametrize("forgotten", [True, False])
+def test_after_an_import_that_was_interrupted(shop: Shop, forgotten: bool) -> None:
+    """What was never learned, because it was taken back, is in no file after the next event of anybody."""
+    events = texts_of([event for _ in range(4000) for event in shop.learns(2)])
+
+    def interrupt(done: int, total: int) -> None:
+        if done == total:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        shop.engine.fit(frame_of(events), progress=interrupt)
+    shop.gone |= {event.user for event in events} | {event.basket for event in events}
+    if forgotten:
+        shop.happen(Forget(events[0].user, None, None))
+    else:
+        shop.happen(*shop.learns(1))
+    shop.clean()
+
+
+def test_backups(shop: Shop) -> None:
+    for _ in range(10):
+        shop.happen(shop.any_forget())
+    backup = shop.folder / "backups" / "monday.db"
+    backup.parent.mkdir()
+    shop.engine.backup(backup)
+    assert [path.name for path in backup.parent.iterdir()] == ["monday.db"]
+    shop.clean()
+    shop.clean_rows(backup)
+    shop.clean(backup.parent)
+    shop.engine.close()
+    shop.engine, shop.path = ub.open(backup), backup
+    for _ in range(30):
+        shop.happen(shop.any_forget())
+        shop.clean(backup.parent)
+    shop.clean_rows()
+    shop.clean_receipts()
+
+
+def test_a_backup_that_fails_leaves_nothing(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(path: Path) -> None:
+        raise OSError(f"no room for {path}")
+
+    backup = shop.folder / "backups" / "monday.db"
+    backup.parent.mkdir()
+    monkeypatch.setattr("unbasket.store.database._synchronised", fail)
+    with pytest.raises(OSError, match="no room"):
+        shop.engine.backup(backup)
+    assert list(backup.parent.iterdir()) == []
+
+
+# Compaction -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def soon_compacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 20)
+
+
+def forget_most(shop: Shop) -> None:
+    while len(shop.baskets) > 20:
+        shop.happen(Forget(shop.any_basket()[0], None, None))
+        shop.clean()
+
+
+@pytest.mark.usefixtures("soon_compacted")
+def test_after_compaction(shop: Shop) -> None:
+    shop.fill(users=100)
+    size = shop.path.stat().st_size
+    forget_most(shop)
+    assert shop.path.stat().st_size < size / 2
+    shop.clean_rows()
+    shop.reopen()
+    for _ in range(10):
+        shop.happen(shop.any_forget())
+        shop.clean()
+    shop.clean_rows()
+
+
+class Failing:
+    """A connection whose statements fail if they begin with a certain word."""
+
+    def __init__(self, connection: sqlite3.Connection, word: str, times: int, failure: Callable[[], object]) -> None:
+        self._connection, self._word, self._times, self._failure = connection, word, times, failure
+
+    def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        if statement.startswith(self._word) and self._times:
+            self._times -= 1
+            self._failure()
+        return self._connection.execute(statement, *values)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+def no_room() -> None:
+    raise sqlite3.OperationalError("no room")
+
+
+def fail_at(shop: Shop, word: str, times: int = 1, failure: Callable[[], object] = no_room) -> None:
+    database: Any = shop.engine._database
+    database._connection = Failing(database._connection, word, times, failure)
+
+
+def interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.usefixtures("soon_compacted")
+@pytest.mark.parametrize("failure", [no_room, interrupted])
+@pytest.mark.parametrize("word", ["VACUUM", "DELETE", "INSERT INTO", "DROP", "COMMIT"])
+def test_a_compaction_that_fails(shop: Shop, word: str, failure: Callable[[], object]) -> None:
+    """Half of one would leave copies of rows behind that are forgotten later."""
+    shop.fill(users=150)
+    with pytest.MonkeyPatch.context() as patch:
+        original = Database._compact
+
+        def failing(database: Database) -> None:
+            fail_at(shop, word, 1, failure)
+            with suppress(KeyboardInterrupt):
+                original(database)
+
+        patch.setattr(Database, "_compact", failing)
+        forget_most(shop)
+    shop.reopen()
+    while len(shop.baskets) > 5:
+        shop.happen(Forget(shop.any_basket()[0], None, None))
+        shop.clean()
+    shop.clean_rows()
+
+
+# Crashes and errors ---------------------------------------------------------------------------------------------------
+
+KILLED = """
+    import os, signal, sqlite3, sys
+    import unbasket as ub
+    from unbasket.store.database import Database
+
+    path, user, moment = sys.argv[1:]
+    engine = ub.open(path)
+    print("ready", flush=True)
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    class Mortal:
+        def __init__(self, connection):
+            self.connection = connection
+
+        def execute(self, statement, *values):
+            if statement.startswith(moment):
+                die()
+            return self.connection.execute(statement, *values)
+
+        def __getattr__(self, name):
+            return getattr(self.connection, name)
+
+    engine._database._connection = Mortal(engine._database._connection)
+    if moment == "erase":
+        Database.erase = die
+    engine.forget(user)
+"""
+
+
+@pytest.mark.parametrize("moment", ["COMMIT", "erase", "PRAGMA wal_checkpoint"])
+@pytest.mark.parametrize("size", [1, 3000])
+def test_after_a_crash(shop: Shop, moment: str, size: int) -> None:
+    user = shop.marks.text(25)
+    shop.happen(Learn(user, [shop.marks.text(12) for _ in range(size)], shop.marks.text(12), None))
+    shop.engine.close()
+    with pytest.raises(AssertionError), child(KILLED, shop.path, user, moment) as process:
+        assert process.wait() == -signal.SIGKILL
+    shop.engine = ub.open(shop.path)
+    assert (user in shop.engine.users()) == (moment == "COMMIT")
+    if moment == "COMMIT":
+        shop.clean()
+        shop.happen(Forget(user, None, None))
+    else:
+        shop.note(Forget(user, None, None))
+    shop.clean()
+    shop.clean_rows()
+
+
+@pytest.mark.parametrize("failure", [no_room, interrupted])
+def test_after_a_commit_that_failed(shop: Shop, failure: Callable[[], object]) -> None:
+    user, other = list(shop.baskets)[:2]
+    fail_at(shop, "COMMIT", 1, failure)
+    with pytest.raises((StoreError, KeyboardInterrupt)):
+        shop.engine.forget(user)
+    shop.clean()
+    shop.happen(Forget(other, None, None))
+    shop.clean()
+    shop.clean_rows()
+    shop.happen(Forget(user, None, None))
+    shop.clean()
+    shop.clean_rows()
+
+
+def test_after_a_checkpoint_that_failed(shop: Shop) -> None:
+    user, other = list(shop.baskets)[:2]
+    fail_at(shop, "PRAGMA wal_checkpoint")
+    with pytest.raises(StoreError):
+        shop.happen(Forget(user, None, None))
+    shop.happen(Forget(other, None, None))
+    shop.clean()
+    shop.clean_rows()

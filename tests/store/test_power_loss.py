@@ -1,0 +1,135 @@
+"""The power is lost at random moments: whatever was acknowledged is on the disk, though nothing unsynced need be."""
+
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import pytest
+from tests.store.helpers import Request, Traffic, found_in, held_ids, ids_of, replayed, submit
+from tests.store.lossy import Disk
+
+import unbasket as ub
+from unbasket.events import Forget
+from unbasket.ids import Id
+from unbasket.store import audit, database
+
+LOSSES = 55  # of each grouping
+
+Grouping = Literal["fixed", "varying"]
+
+
+class Loss(NamedTuple):
+    """What a loss of power left on the disk, when so many requests had been acknowledged."""
+
+    done: int
+    files: dict[str, bytes]
+
+
+class Session:
+    """An engine at work on a lossy disk, whose power is lost at every `often`-th step or so, as in parallel worlds."""
+
+    def __init__(self, folder: Path, grouping: Grouping, seed: int, often: int = 12) -> None:
+        folder.mkdir(parents=True)
+        self.params = ub.Params(group_size=3, grouping=grouping)
+        self.random = random.Random(seed)
+        self.path = folder / "shop.db"
+        self.requests: list[Request] = []
+        self.losses: list[Loss] = []
+        self.often = often
+        self.done = 0
+        self.disk = Disk(self._step)
+
+    def work(self, requests: int, after: Callable[[], None] = lambda: None) -> None:
+        """Let so many requests happen, with `after` after each; close and reopen the database now and then."""
+        traffic = Traffic(self.random.getrandbits(32))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(database, "_connect", self.disk.connect)
+            patch.setattr(database, "_synchronised", self.disk.sync)
+            while self.done < requests:
+                with ub.open(self.path, self.params) as engine:
+                    for _ in range(self.random.choice([5, 60])):
+                        self.requests.append(traffic.request())
+                        submit(engine, self.requests[-1])
+                        self.done += 1
+                        after()
+
+    def _step(self) -> None:
+        if self.random.randrange(self.often) == 0:
+            self.lose(self.random.choice([0.0, 0.0, 0.2, 0.5, 0.8, 0.95, 1.0]))
+
+    def lose(self, chance: float) -> None:
+        self.losses.append(Loss(self.done, self.disk.after_loss(self.random, chance)))
+
+    def lay_out(self, loss: Loss, folder: Path) -> Path:
+        """The files after a loss. The sign of a writer and the keys are those of now; an unsynced sign may be lost."""
+        folder.mkdir()
+        for name, data in loss.files.items():
+            (folder / name).write_bytes(data)
+        for suffix in ("-lock", "-keys"):
+            beside = self.path.with_name(self.path.name + suffix)
+            if beside.exists():
+                shutil.copy(beside, folder)
+        return folder / self.path.name
+
+    def recovered(self, loss: Loss, path: Path) -> bool:
+        """Whether an engine on these files has all that was acknowledged, and at most one request more."""
+        with ub.open(path, self.params) as engine:
+            receipts = audit(engine.receipts())
+            assert receipts.faults == ()
+            for done in (loss.done, loss.done + 1):
+                happened = self.requests[:done]
+                if (
+                    engine.digest() == replayed(self.params, happened).digest()
+                    and receipts.receipts == forgets(happened)
+                    and engine.verify().ok
+                ):
+                    assert self.residue(loss, path.parent) == set()
+                    return True
+        return False
+
+    def residue(self, loss: Loss, folder: Path) -> set[Id]:
+        """The ids that are in a file, though what bore them was gone when the last request was acknowledged."""
+        asked = ids_of(self.requests[loss.done : loss.done + 1])
+        gone = ids_of(self.requests) - held_ids(replayed(self.params, self.requests[: loss.done])) - asked
+        return found_in(folder, gone, folder.with_name("patterns"))
+
+
+def forgets(requests: list[Request]) -> int:
+    return sum(isinstance(event, Forget) for request in requests for event in request)
+
+
+@pytest.mark.parametrize("grouping", ["fixed", "varying"])
+def test_what_is_acknowledged_is_durable(grouping: Grouping, tmp_path: Path) -> None:
+    session = Session(tmp_path / "running", grouping, seed := random.SystemRandom().getrandbits(32))
+    session.work(120)
+    assert len(session.losses) >= LOSSES, seed
+    assert forgets(session.requests) > 20, seed
+    for number, loss in enumerate(session.random.sample(session.losses, LOSSES)):
+        path = session.lay_out(loss, tmp_path / str(number))
+        assert session.residue(loss, path.parent) == set(), f"loss {number} of seed {seed}"
+        assert session.recovered(loss, path), f"loss {number} of seed {seed}"
+
+
+def test_forgotten_bytes_are_off_the_disk(tmp_path: Path) -> None:
+    """Also those in the log, before anybody opens the database again: its truncation is synced too."""
+    session = Session(tmp_path / "running", "fixed", seed=2)
+    session.work(50, after=lambda: session.lose(0.0))
+    for number, loss in enumerate(session.losses):
+        path = session.lay_out(loss, tmp_path / str(number))
+        assert session.residue(loss, path.parent) == set()
+
+
+def test_less_would_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a sync at each commit, losses are seen: this disk does forget, and these tests do look."""
+    pragmas = [pragma.replace("FULL", "NORMAL") for pragma in database._PRAGMAS]
+    assert pragmas != list(database._PRAGMAS)
+    monkeypatch.setattr(database, "_PRAGMAS", pragmas)
+    session = Session(tmp_path / "running", "fixed", seed=1)
+    session.work(60)
+    recovered = [
+        session.recovered(loss, session.lay_out(loss, tmp_path / str(number)))
+        for number, loss in enumerate(session.losses)
+    ]
+    assert recovered.count(False) > 3

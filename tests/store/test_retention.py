@@ -1,0 +1,339 @@
+"""Retention rules on real files: what they mean, what they leave, and what is wrong with bad ones."""
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.laws import law_of_equality
+from tests.store.helpers import found_in
+
+import unbasket as ub
+from unbasket.ids import Id
+from unbasket.store import audit
+from unbasket.store.retention import RetentionError, Rule, Rules, plan, read_rules, run
+
+NOW = datetime(2026, 1, 31, 4, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
+UNITS = {"s": timedelta(seconds=1), "ms": timedelta(milliseconds=1), "us": timedelta(microseconds=1), "day": DAY}
+CATEGORIES: dict[Id, str] = {"wine": "alcohol", 7: "alcohol", "milk": "dairy", 8: "dairy"}
+ITEMS: list[Id] = [*CATEGORIES, "unknown to the catalog"]
+USERS: list[Id] = ["ann", "bob", 17]
+
+
+def days_ago(days: float) -> int:
+    """A time in seconds."""
+    return int((NOW - days * DAY).timestamp())
+
+
+def describe(rec: ub.DurableRecommender) -> None:
+    """Texts and numbers apart: a column has one type."""
+    for kind in (str, int):
+        items = [item for item in CATEGORIES if isinstance(item, kind)]
+        rec.describe(pl.DataFrame({"item": items, "name": None, "category": [CATEGORIES[item] for item in items]}))
+
+
+# The meaning of rules -------------------------------------------------------------------------------------------
+
+
+class Bought(NamedTuple):
+    """A basket that a test learns; its age in days, and units of time more or less."""
+
+    user: Id
+    basket: Id
+    age: tuple[int, int] | None
+    items: list[Id]
+
+
+BOUGHT = st.builds(
+    Bought,
+    st.sampled_from(USERS),
+    st.integers(1, 9) | st.sampled_from(["a", "b"]),
+    st.none() | st.tuples(st.integers(0, 4), st.integers(-1, 1)),
+    st.lists(st.sampled_from(ITEMS), min_size=1, max_size=4),
+)
+LISTED_ITEMS = st.lists(st.sampled_from(["wine", 7, "7", "8", "never bought"]), max_size=2)
+LISTED_USERS = st.lists(st.sampled_from(["ann", 17, "17", "stranger"]), max_size=3)
+RULES = st.builds(
+    Rule,
+    name=st.just("rule"),
+    older_than_days=st.none() | st.integers(1, 4),
+    category=st.none() | st.sampled_from(["alcohol", "dairy", "no such"]),
+    items=st.none(),
+    users=st.none() | LISTED_USERS,
+).flatmap(lambda rule: st.just(rule) if rule.category else st.builds(rule._replace, items=st.none() | LISTED_ITEMS))
+
+
+def means(rule: Rule, unit: timedelta, user: Id, basket: ub.Basket, item: Id) -> bool:
+    """Whether a rule forgets a purchase, by the plainest definition."""
+    if rule.older_than_days is not None and (
+        basket.time is None or EPOCH + basket.time * unit >= NOW - rule.older_than_days * DAY
+    ):
+        return False
+    if rule.category is not None and CATEGORIES.get(item) != rule.category:
+        return False
+    if rule.items is not None and str(item) not in map(str, rule.items):
+        return False
+    return rule.users is None or str(user) in map(str, rule.users)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(BOUGHT, min_size=1, max_size=20),
+    st.lists(RULES.filter(lambda rule: rule[1:4] != (None, None, None)), min_size=1, max_size=3),
+    st.sampled_from(list(UNITS)),
+)
+def test_a_run_leaves_what_no_rule_means(bought: list[Bought], rules: list[Rule], time_unit: str) -> None:
+    unit = UNITS[time_unit]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        pytest.MonkeyPatch.context() as patch,
+        ub.open(Path(folder) / "shop.db") as rec,
+    ):
+        patch.setattr("unbasket.store.retention._CHUNK", 3)
+        for user, name, age, items in bought:
+            time = None if age is None else (NOW - age[0] * DAY - EPOCH) // unit + age[1]
+            rec.learn(user, items, basket=name, time=time)
+        describe(rec)
+        expected, purchases = ub.Recommender(rec.params), [0] * len(rules)
+        for user in rec.users():
+            for basket in rec.history(user):
+                kept = []
+                for item in basket.items:
+                    meant = [means(rule, unit, user, basket, item) for rule in rules]
+                    if any(meant):
+                        purchases[meant.index(True)] += 1
+                    else:
+                        kept.append(item)
+                if kept:
+                    expected.learn(user, kept, basket=basket.basket, time=basket.time)
+
+        planned = plan(rec, Rules(rules, time_unit), NOW)
+        outcome = run(rec, planned)
+
+        law_of_equality(rec, expected)
+        assert [rule.purchases for rule in planned.rules] == purchases
+        assert outcome == (planned.forgotten, len(planned.events))
+        assert [receipt.purchases > 0 for receipt in rec.receipts()] == [True] * outcome.receipts
+        assert audit(rec.receipts()).ok
+        assert not plan(rec, Rules(rules, time_unit), NOW).events
+
+
+# A shop ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    (tmp_path / "shop").mkdir()
+    return tmp_path / "shop" / "shop.db"
+
+
+@pytest.fixture
+def rec(db: Path) -> Iterator[ub.DurableRecommender]:
+    with ub.open(db) as rec:
+        rec.learn("ann", ["milk", "wine"], basket=1, time=days_ago(800))
+        rec.learn("ann", ["milk", 7, "wine"], basket=2, time=days_ago(3))
+        rec.learn("bob", ["milk", "wine"], basket=3, time=days_ago(2))
+        rec.learn(17, [7], basket=4)
+        describe(rec)
+        yield rec
+
+
+def test_a_plan_counts_and_changes_nothing(rec: ub.DurableRecommender, db: Path) -> None:
+    digest, content = rec.digest(), checksums(db)
+    planned = plan(rec, Rules([Rule("old", older_than_days=730), Rule("sober", category="alcohol")]), NOW)
+    old, sober = planned.rules
+    assert (old.users, old.baskets, old.purchases, old.untimed) == (1, 1, 2, 1)
+    assert old.events == [ub.Forget("ann", 1, None)]
+    assert old.warnings == ["baskets without a time, which are never too old: 1"]
+    assert (sober.users, sober.baskets, sober.purchases) == (3, 3, 4)
+    meant: list[tuple[Id, Id]] = [(17, 7), ("ann", 7), ("ann", "wine"), ("bob", "wine")]
+    assert sober.events == [ub.Forget(user, None, item) for user, item in meant]
+    assert planned.forgotten == (6, 2, 1)
+    assert rec.digest() == digest
+    assert checksums(db) == content
+
+
+def checksums(db: Path) -> bytes:
+    """Of all files beside the database; by another process, since this one has them open."""
+    files = sorted(path for path in db.parent.iterdir() if not path.name.endswith("-shm"))
+    return subprocess.run(["sha256sum", *files], check=True, capture_output=True).stdout
+
+
+def test_a_category_for_listed_users(rec: ub.DurableRecommender) -> None:
+    outcome = run(rec, plan(rec, Rules([Rule("sober", category="alcohol", users=["17", "bob"])]), NOW))
+    assert outcome == ((2, 1, 1), 2)
+    assert [basket.items for user in rec.users() for basket in rec.history(user)] == [
+        ("milk", "wine"),
+        (7, "milk", "wine"),
+        ("milk",),
+    ]
+
+
+def test_a_rule_without_a_condition_would_forget_everything(rec: ub.DurableRecommender) -> None:
+    with pytest.raises(RetentionError, match="rule 'all': state what to forget"):
+        plan(rec, Rules([Rule("all")]), NOW)
+
+
+def test_an_old_category(rec: ub.DurableRecommender) -> None:
+    planned = plan(rec, Rules([Rule("sober", older_than_days=730, category="alcohol")]), NOW)
+    assert planned.events == [ub.Forget("ann", 1, "wine")]
+    assert planned.rules[0].untimed == 1  # the basket with 7
+
+
+def test_a_basket_that_is_learned_after_the_plan_stays(rec: ub.DurableRecommender) -> None:
+    planned = plan(rec, Rules([Rule("old", older_than_days=1)]), NOW)
+    rec.learn("bob", ["milk"], basket=5, time=days_ago(0))
+    run(rec, planned)
+    assert [basket.basket for basket in rec.history("bob")] == [5]
+
+
+def test_a_second_run_warns_that_a_category_is_gone(rec: ub.DurableRecommender) -> None:
+    rules = Rules([Rule("sober", category="alcohol")])
+    assert run(rec, plan(rec, rules, NOW)).receipts == 4
+    again = plan(rec, rules, NOW)
+    assert not again.events
+    assert again.rules[0].warnings == ["nothing that anybody bought is in the category 'alcohol'"]
+    assert run(rec, again) == ((0, 0, 0), 0)
+
+
+def test_near_names_of_an_unknown_category(rec: ub.DurableRecommender) -> None:
+    [found] = plan(rec, Rules([Rule("sober", category="Alcohl")]), NOW).rules
+    assert found.warnings == ["nothing that anybody bought is in the category 'Alcohl'; did you mean 'alcohol'?"]
+
+
+def test_listed_users_whom_nobody_knows(rec: ub.DurableRecommender) -> None:
+    [found] = plan(rec, Rules([Rule("sober", category="alcohol", users=["ann", "17", "zoe", 18])]), NOW).rules
+    assert found.users == 2
+    assert found.warnings == ["listed users without baskets here: 2 of 4"]
+
+
+@pytest.mark.parametrize("time_unit", ["ms", "us"])
+def test_a_unit_that_would_forget_everything_is_an_error(rec: ub.DurableRecommender, time_unit: str) -> None:
+    with pytest.raises(RetentionError, match=f"'old'.*unit '{time_unit}'.*newest time, {days_ago(2)}, is before 1980"):
+        plan(rec, Rules([Rule("old", older_than_days=730)], time_unit), NOW)
+    assert plan(rec, Rules([Rule("sober", category="alcohol")], time_unit), NOW).events
+
+
+def test_a_unit_that_would_forget_nothing_is_a_warning(rec: ub.DurableRecommender) -> None:
+    [found] = plan(rec, Rules([Rule("old", older_than_days=730)], "day"), NOW).rules
+    assert not found.events
+    assert f"even the oldest time, {days_ago(800)}, is in the future" in found.warnings[-1]
+
+
+def test_no_byte_of_what_was_forgotten_is_left(db: Path, tmp_path: Path) -> None:
+    """Ids and names of products, in any file beside the database: while it is open, and closed."""
+    gone = ["user-e1f4a0c25b", "basket-5d1b7c9e02", "item-77aa01b3c4d", "Absinthe 93b1c2d7e8"]
+    kept = ["user-0b6d9e8f7a1", "item-4c3b2a19f8e"]
+    with ub.open(db) as rec:
+        rec.learn(gone[0], [gone[2], kept[1]], basket=gone[1], time=days_ago(800))
+        rec.learn(kept[0], [gone[2], kept[1]], basket=2, time=days_ago(1))
+        rec.describe(pl.DataFrame({"item": [gone[2]], "name": [gone[3]], "category": ["alcohol"]}))
+        assert found_in(db.parent, [*gone, *kept], tmp_path / "ids") == {*gone, *kept}
+        rules = Rules([Rule("old", older_than_days=730), Rule("sober", category="alcohol", users=[kept[0]])])
+        assert run(rec, plan(rec, rules, NOW)).receipts == 2
+        assert found_in(db.parent, [*gone, *kept], tmp_path / "ids") == set(kept)
+    assert found_in(db.parent, [*gone, *kept], tmp_path / "ids") == set(kept)
+
+
+def test_progress_and_chunks(rec: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.store.retention._CHUNK", 3)
+    calls: list[tuple[int, int]] = []
+    run(rec, plan(rec, Rules([Rule("sober", category="alcohol")]), NOW), lambda *done: calls.append(done))
+    assert calls == [(3, 4), (4, 4)]
+
+
+# Files of rules -------------------------------------------------------------------------------------------------
+
+
+def rules_in(folder: Path, text: str) -> Rules:
+    path = folder / "rules.toml"
+    path.write_text(text)
+    return read_rules(path)
+
+
+def test_read_rules(tmp_path: Path) -> None:
+    (tmp_path / "out.csv").write_text("since,user\n2024,u1\n2025,17\n")
+    text = """
+        time_unit = "ms"
+        [[rule]]
+        name = "two years"
+        older_than_days = 730
+        [[rule]]
+        category = "alcohol"
+        users = "out.csv"
+        [[rule]]
+        items = ["wine", 7]
+        users = ["u1", 17]
+    """
+    assert rules_in(tmp_path, text) == Rules(
+        [
+            Rule("two years", older_than_days=730),
+            Rule("rule 2", category="alcohol", users=["u1", "17"]),
+            Rule("rule 3", items=["wine", 7], users=["u1", 17]),
+        ],
+        "ms",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "users"),
+    [
+        ("u1\n17\n", ["u1", "17"]),
+        ("\ufeffuser\nu1\n", ["u1"]),
+        ("customer,name\nu1,Ann\n", ["customer", "u1"]),
+        ("id,user\n1,u1\n\n2\n", ["u1"]),
+        ("user\n", []),
+        ("", []),
+    ],
+)
+def test_files_of_users(tmp_path: Path, content: str, users: list[str]) -> None:
+    (tmp_path / "out.csv").write_text(content, encoding="utf-8")
+    [rule] = rules_in(tmp_path, '[[rule]]\ncategory = "alcohol"\nusers = "out.csv"').rules
+    assert rule.users == users
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "states no rules. Begin each with a line"),
+        ("rule = [1]", "states no rules"),
+        ("[rule]\nolder_than_days = 1", "in double brackets"),
+        ("[[rule]", "is no TOML file"),
+        ("unit = 's'", "has 'unit'; it may have time_unit, and"),
+        ("time_unit = 'h'", "time_unit must be one of s, ms, us, day, not 'h'"),
+        ("time_unit = ['s']", "time_unit must be one of"),
+        ("[[rule]]\nname = 'x'", "rule 'x': state what to forget: older_than_days, category or items"),
+        ("[[rule]]\nusers = ['ann']", "rule 'rule 1': state what to forget"),
+        ("[[rule]]\nname = 'x'\ncategry = 'a'", "rule 'x': a rule has no field 'categry'; it may have name, older"),
+        ("[[rule]]\nolder_than_days = -1", "older_than_days must be a whole number from 1 to 100,000, not -1"),
+        ("[[rule]]\nolder_than_days = 1.5", "not 1.5"),
+        ("[[rule]]\nolder_than_days = true", "not True"),
+        ("[[rule]]\ncategory = 1", "category must be a text, not 1"),
+        ("[[rule]]\nitems = 'wine'", "items must be a list of item ids, not 'wine'"),
+        ("[[rule]]\nitems = [1]\nusers = [1.5]", "users must be a list of user ids, or the name of a CSV file, not "),
+        ("[[rule]]\nitems = [1]\ncategory = 'a'", "state a category or items"),
+        (
+            "[[rule]]\nname = 'x'\nitems = [1]\nusers = 'no.csv'",
+            r"rule 'x': cannot read the users in .*no.csv: No such",
+        ),
+        ("[[rule]]\nitems = [1]\nusers = 'latin.csv'", "latin.csv is no CSV file in UTF-8"),
+    ],
+)
+def test_bad_rules(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "latin.csv").write_bytes("Käthe\n".encode("latin-1"))
+    with pytest.raises(RetentionError, match=message) as caught:
+        rules_in(tmp_path, text)
+    assert "rules.toml" in str(caught.value)
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RetentionError, match=r"cannot read the rules in .*no.toml: No such file"):
+        read_rules(tmp_path / "no.toml")
