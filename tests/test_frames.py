@@ -34,6 +34,10 @@ class Stream:
         return self._frame.__arrow_c_stream__(requested_schema)
 
 
+def in_chunks(table: Any) -> Any:
+    return pa.concat_tables([table.slice(row, 1) for row in range(len(table))] or [table])
+
+
 # As pandas 2 names its frame; in pandas 3, the module is just `pandas`.
 OldPandas: Any = type("OldPandas", (pd.DataFrame,), {"__module__": "pandas.core.frame"})
 
@@ -47,6 +51,7 @@ KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "pandas 2": OldPandas,
     "pandas with an index": lambda rows: pd.DataFrame(rows).set_index(pd.Index(range(7, 7 + len(rows["user"])))),
     "arrow": pa.table,
+    "arrow in chunks": lambda rows: in_chunks(pa.table(rows)),
     "arrow stream": lambda rows: Stream(pl.DataFrame(rows)),
 }
 kinds = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS.keys())
@@ -128,6 +133,14 @@ def test_whole_numbers_of_any_width(dtype: Any) -> None:
 def test_whole_numbers_far_apart() -> None:
     ids = [-(2**63), 2**63 - 1, 0, 5]
     assert recommender().fit(table(item=ids)).items() == sorted(ids)
+
+
+@pytest.mark.parametrize("first", [-(2**63), -3, 0, 2**63 - 9])
+def test_whole_numbers_close_together_in_chunks(first: int) -> None:
+    numbers = pa.table({"user": [first + 8, first, first + 3, first], "basket": [1, 1, 1, 2], "item": [5, 4, 5, 6]})
+    rec = recommender().fit(in_chunks(numbers))
+    assert rec.users() == [first, first + 3, first + 8]
+    assert [basket.items for basket in rec.history(first)] == [(4,), (6,)]
 
 
 def test_texts_are_ordered_by_code_point() -> None:
@@ -352,7 +365,10 @@ def test_missing_columns_by_other_names() -> None:
     assert "no column 'batch'" in frame_error(pl.DataFrame(ROWS), group="batch")
 
 
-@pytest.mark.parametrize("frame", [None, 3, "shop.csv", [("u", 1, "a")], {"user": [1]}, np.zeros((2, 3))])
+@pytest.mark.parametrize(
+    "frame",
+    [None, 3, "shop.csv", [("u", 1, "a")], {"user": [1]}, np.zeros((2, 3)), pa.chunked_array([[1]]), pl.Series([1])],
+)
 def test_what_is_no_frame(frame: object) -> None:
     assert f"not {type(frame).__name__}" in frame_error(frame)
 

@@ -1,13 +1,14 @@
 """Data frames in, orders out: the one place where foreign tables are read and checked."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
 from unbasket.errors import InvalidFrameError
 from unbasket.ids import Id
-from unbasket.kernels.arrange import arrange
+from unbasket.kernels.arrange import arrange, rows_by_user
+from unbasket.kernels.encode import encode, tick
 from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model.history import UNTIMED
 from unbasket.neighbors.index import MAX_BASKET
@@ -33,14 +34,8 @@ def read_orders(
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
     times = _times(table[time]) if time else np.zeros(0, np.int64)
-    conflict, owners, codes, rows, sizes, purchases = arrange(
-        user_codes.astype(np.uint32),
-        basket_codes,
-        item_codes.astype(np.uint32),
-        times,
-        len(users),
-        len(items),
-    )
+    rows, sizes, purchases, conflict = _arranged(user_codes, len(users), basket_codes, item_codes, len(items), times)
+    owners = user_codes[rows]
     if time and conflict >= 0:
         raise InvalidFrameError(
             f"basket {table[basket][conflict]!r} of user {table[user][conflict]!r} has more than one {time}, "
@@ -49,7 +44,7 @@ def read_orders(
     if len(sizes) and sizes.max() > MAX_BASKET:
         large = int(sizes.argmax())
         raise InvalidFrameError(
-            f"basket {baskets[codes[large]]!r} of user {users[owners[large]]!r} has {sizes[large]} items; "
+            f"basket {baskets[basket_codes[rows[large]]]!r} of user {users[owners[large]]!r} has {sizes[large]} items; "
             f"the largest basket may have {MAX_BASKET}"
         )
     return Orders(
@@ -57,7 +52,7 @@ def read_orders(
         items=items,
         names=baskets,
         owners=owners,
-        baskets=codes,
+        baskets=basket_codes[rows],
         times=times[rows] if time else np.full(len(rows), UNTIMED),
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
@@ -72,9 +67,11 @@ def _frame(frame: Any) -> Any:
         return frame.collect()
     if isinstance(frame, pl.DataFrame) or _is_pandas(frame):
         return frame
-    if not hasattr(frame, "__arrow_c_stream__"):
-        raise InvalidFrameError(f"expected a Polars, pandas or Arrow table, not {type(frame).__name__}")
-    return pl.DataFrame(frame)
+    if hasattr(frame, "__arrow_c_stream__"):
+        records = pl.Series(frame)  # not a DataFrame, which would copy an Arrow table to join its chunks
+        if isinstance(records.dtype, pl.Struct):
+            return records.struct.unnest()
+    raise InvalidFrameError(f"expected a Polars, pandas or Arrow table, not {type(frame).__name__}")
 
 
 def _is_pandas(frame: Any) -> bool:
@@ -114,23 +111,42 @@ def _series(name: str, column: Any) -> pl.Series:
         raise InvalidFrameError(f"column {name!r} mixes types or holds no ids: {error}") from error
 
 
-def _codes(column: pl.Series) -> tuple[Int64s, list[Id]]:
+def _codes(column: pl.Series) -> tuple[Codes, list[Id]]:
     """Each row's id as a position among the distinct ids, which are in their order."""
     column = _id_column(column)
     if column.dtype == pl.String:
         names = column.unique().sort()
-        codes = column.cast(pl.Enum(names)).to_physical().to_numpy()
-        return codes.astype(np.int64), names.to_list()
-    values = column.to_numpy()
-    low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if high - low > 4 * len(values) + 2**20:
-        distinct, codes = np.unique(values, return_inverse=True)
-        return codes, distinct.tolist()
-    present = np.zeros(high - low + 1, np.bool_)  # a table is many times faster than sorting or hashing
-    places = values - low
-    present[places] = True
-    numbers = np.flatnonzero(present) + low if len(values) else values
-    return (np.cumsum(present) - 1)[places], list(map(int, numbers))
+        places = column.cast(pl.Enum(names)).to_physical().to_numpy()
+        return places.astype(np.uint32), names.to_list()
+    if not len(column):
+        return np.zeros(0, np.uint32), []
+    low, high = cast("int", column.min()), cast("int", column.max())
+    if high - low > 4 * len(column) + 2**20:
+        distinct, places = np.unique(column.to_numpy(), return_inverse=True)
+        return places.astype(np.uint32), distinct.tolist()
+    return _codes_by_table(column, low, high)
+
+
+def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, list[Id]]:
+    """As `_codes`, for numbers from `low` to `high`; chunk by chunk, since joining them first would take longer."""
+    table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
+    chunks = [_frozen(chunk.to_numpy()) for chunk in column.get_chunks()]
+    for chunk in chunks:
+        tick(chunk, low, table)
+    places = np.flatnonzero(table)
+    table[places] = np.arange(len(places))
+    start = 0
+    for chunk in chunks:
+        encode(chunk, low, table, codes[start : start + len(chunk)])
+        start += len(chunk)
+    return codes, [*(places + low).tolist()]
+
+
+def _frozen(values: Int64s) -> Int64s:
+    """The array, read-only: some of Polars' are, and kernels would be compiled once more for those that are not."""
+    values = values.view()
+    values.flags.writeable = False
+    return values
 
 
 def _id_column(column: pl.Series) -> pl.Series:
@@ -172,15 +188,30 @@ def _times(column: pl.Series) -> Int64s:
             f"column {column.name!r} has type {column.dtype}; times must be integers, dates or datetimes"
         )
     try:
-        times: Int64s = column.cast(pl.Int64).to_numpy()
+        column = column.cast(pl.Int64)
     except pl.exceptions.InvalidOperationError as error:
         raise InvalidFrameError(f"column {column.name!r} has times beyond 64 bits") from error
+    times = np.concatenate([np.zeros(0, np.int64), *(chunk.to_numpy() for chunk in column.get_chunks())])
     if len(times) and times.min() == UNTIMED:
         raise InvalidFrameError(f"column {column.name!r}: the time {UNTIMED} is out of range")
     return times
 
 
-def _opens(owners: Codes, groups: Int64s | None, group_size: int) -> Int64s:
+def _arranged(
+    user: Codes, users: int, basket: Codes, item: Codes, items: int, times: Int64s
+) -> tuple[Int64s, Int64s, Codes, int]:
+    """The first rows and the sizes of all baskets in order, their items, and a row that `arrange` found wrong.
+
+    The arrays are allocated here, since NumPy, unlike compiled code, asks for huge pages: many fewer page faults.
+    """
+    rows, purchases = np.empty(len(user), np.uint32), np.empty(len(user), np.uint32)
+    first_rows, sizes = np.empty(len(user), np.int64), np.empty(len(user), np.int64)
+    ends = rows_by_user(user, users, rows)
+    baskets, count, conflict = arrange(rows, ends, basket, item, times, items, first_rows, sizes, purchases)
+    return first_rows[:baskets], sizes[:baskets], purchases[:count], conflict
+
+
+def _opens(owners: Codes, groups: Codes | None, group_size: int) -> Int64s:
     """Which baskets open a group: the first of a user, and those where the group changes."""
     new_user = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
     if groups is not None:

@@ -197,7 +197,7 @@ class Memory:
             items=[self.items.names[code] for code in codes],
             owners=np.repeat(np.arange(len(users), dtype=np.uint32), [len(history) for history in records]),
             names=[record.basket for record in baskets],
-            baskets=np.arange(len(baskets)),
+            baskets=np.arange(len(baskets), dtype=np.uint32),
             times=np.array([UNTIMED if r.time is None else r.time for r in baskets], np.int64),
             sizes=np.array([len(record.items) for record in baskets], np.int64),
             opens=np.array([record.opens for record in baskets], np.int64),

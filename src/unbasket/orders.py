@@ -23,7 +23,7 @@ class Orders(NamedTuple):
     items: list[Id]
     names: list[Id]
     owners: Codes
-    baskets: Int64s
+    baskets: Codes
     times: Int64s
     sizes: Int64s
     opens: Int64s

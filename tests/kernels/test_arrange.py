@@ -26,23 +26,24 @@ class Arranged(NamedTuple):
 
 
 def run(rows: list[Row], times: list[int]) -> tuple[int, list[Arranged]]:
-    columns = np.array(rows, np.int64).reshape(-1, 3).T
-    conflict, owners, codes, first_rows, sizes, purchases = arrange(
-        columns[0].astype(np.uint32),
-        np.ascontiguousarray(columns[1]),
-        columns[2].astype(np.uint32),
-        np.array(times, np.int64),
-        len(set(columns[0])),
-        ITEMS,
+    user, basket, item = np.array(rows, np.uint32).reshape(-1, 3).T.copy()
+    by_user, purchases = np.empty(len(rows), np.uint32), np.empty(len(rows), np.uint32)
+    first_rows, sizes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
+    ends = rows_by_user(user, len(set(user)), by_user)
+    baskets, count, conflict = arrange(
+        by_user, ends, basket, item, np.array(times, np.int64), ITEMS, first_rows, sizes, purchases
     )
-    assert sizes.sum() == len(purchases)
-    parts = np.split(purchases, np.cumsum(sizes)[:-1]) if len(sizes) else []
-    return conflict, [
-        Arranged(*basket, sorted(part.tolist()))  # in a basket, items have no order
-        for basket, part in zip(
-            zip(owners.tolist(), codes.tolist(), first_rows.tolist(), strict=True), parts, strict=True
-        )
-    ]
+    assert sizes[:baskets].sum() == count
+    parts = np.split(purchases[:count], np.cumsum(sizes[:baskets]))[:-1]
+    return (
+        conflict,
+        [
+            Arranged(
+                rows[first].user, rows[first].basket, first, sorted(part.tolist())
+            )  # in a basket, items have no order
+            for first, part in zip(first_rows[:baskets].tolist(), parts, strict=True)
+        ],
+    )
 
 
 def naive(rows: list[Row], times: list[int]) -> list[Arranged]:
@@ -121,6 +122,7 @@ def test_no_rows() -> None:
 @pytest.mark.parametrize("users", [1, 3, 10])
 def test_rows_by_user_keep_their_order(users: int) -> None:
     owners = np.array([(i * 7) % users for i in range(50)], np.uint32)
-    rows, ends = rows_by_user(owners, users)
+    rows = np.empty(50, np.uint32)
+    ends = rows_by_user(owners, users, rows)
     assert rows.tolist() == sorted(range(50), key=lambda row: owners[row])
     assert ends.tolist() == np.cumsum(np.bincount(owners, minlength=users)).tolist()
