@@ -161,14 +161,31 @@ class Memory:
         codes = np.array(self.items.add_all(orders.items), np.uint32)
         self._admit()
         basket_ends, item_ends = orders.ends_by_user()
+        self._reserve(owners, codes, orders, item_ends)
         update.load(
             self._live,
             owners,
             basket_ends,
             item_ends,
             self._basket_records(orders),
-            codes[orders.purchases],
+            codes,
+            orders.purchases,
         )
+
+    def _reserve(self, owners: Int64s, codes: Codes, orders: Orders, item_ends: Int64s) -> None:
+        """Reserve the places of new users' records. NumPy allocates them: in huge pages, where there are some."""
+        having, distinct = update.count_entries(item_ends, orders.purchases, len(codes))
+        baskets, items, vectors, users = update.new_lengths(
+            self._live, len(orders.baskets), len(orders.purchases), int(distinct.sum())
+        )
+        update.move(
+            self._live,
+            np.zeros((baskets, 4), np.int64),
+            np.zeros((items, 1), np.uint32),
+            np.zeros((vectors, 3), np.uint32),
+            np.zeros((users, 2), np.uint32),
+        )
+        update.reserve_entries(self.index, codes, having, owners, distinct)
 
     def _basket_records(self, orders: Orders) -> Int64s:
         uses = np.bincount(orders.baskets, minlength=len(orders.names)).tolist()

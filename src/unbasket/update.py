@@ -10,7 +10,7 @@ from numba import types
 from numba.experimental import structref
 
 from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct, jit, new, whole
-from unbasket.kernels.pool import LENGTH, NONE, START, make_room, reserve
+from unbasket.kernels.pool import LENGTH, NONE, START, lay_out, new_length, reserve
 from unbasket.model import history, marks
 from unbasket.model.fold import RULE, Rule, fold, replay, weights
 from unbasket.model.history import FLAGS, HISTORIES, OPENS, Histories
@@ -25,6 +25,7 @@ from unbasket.neighbors.index import (
     Index,
     fixed_point,
     gather_crowd,
+    grow_older,
     settle,
     vector_of,
 )
@@ -71,6 +72,12 @@ def admit(live: Live, users: int, items: int) -> None:
 @jit
 def refresh(live: Live, user: int) -> None:
     """Bring a user's vector up to date with his history, after one of the changes below."""
+    _replay(live, user)
+    grow_older(live.index)
+
+
+@jit
+def _replay(live: Live, user: int) -> None:
     count, groups = fold(live.histories, live.marks, user, live.rule, live.space)
     settle(live.index, user, live.space, count, groups, live.rule.group_decay)
     clean(live.space, count)
@@ -146,6 +153,53 @@ def _vanished(live: Live, items: Codes) -> Codes:
 
 
 @jit
+def count_entries(item_ends: Int64s, purchases: Codes, items: int) -> tuple[Int64s, Int64s]:
+    """How many users have each of the items, and how many items each of the users has."""
+    having = np.zeros(items, np.int64)
+    newest = np.full(items, -1, np.int64)
+    distinct = np.zeros(len(item_ends), np.int64)
+    first = 0
+    for i in range(len(item_ends)):
+        for place in range(first, item_ends[i]):
+            item = purchases[place]
+            if newest[item] != i:
+                newest[item] = i
+                having[item] += 1
+                distinct[i] += 1
+        first = item_ends[i]
+    return having, distinct
+
+
+@jit
+def new_lengths(live: Live, baskets: int, items: int, entries: int) -> tuple[int, int, int, int]:
+    """How long arrays so many more records need: of baskets, of their items, of vectors, of the users of items."""
+    return (
+        new_length(live.histories.baskets, baskets),
+        new_length(live.histories.items, items),
+        new_length(live.index.vectors, entries),
+        new_length(live.index.users, entries),
+    )
+
+
+@jit
+def move(live: Live, baskets: Int64s, items: Codes, vectors: Codes, users: Codes) -> None:
+    """Move all records into arrays of zeros of the `new_lengths`."""
+    lay_out(live.histories.baskets, baskets)
+    lay_out(live.histories.items, items)
+    lay_out(live.index.vectors, vectors)
+    lay_out(live.index.users, users)
+
+
+@jit
+def reserve_entries(index: Index, items: Codes, having: Int64s, users: Int64s, distinct: Int64s) -> None:
+    """Reserve the places of new users' entries, as counted: no row moves while they are added."""
+    for i in range(len(items)):
+        reserve(index.users, items[i], index.users.rows[items[i], LENGTH] + having[i])
+    for i in range(len(users)):
+        reserve(index.vectors, users[i], distinct[i])
+
+
+@jit
 def load(
     live: Live,
     users: Int64s,
@@ -153,41 +207,19 @@ def load(
     item_ends: Int64s,
     baskets: Int64s,
     items: Codes,
+    purchases: Codes,
 ) -> None:
-    """Give new users their histories: records in order, user after user, ending where the `_ends` say."""
-    make_room(live.histories.baskets, len(baskets))
-    make_room(live.histories.items, len(items))
-    _reserve_index(live.index, users, item_ends, items)
+    """Give new users their histories: records in order, user after user, ending where the `_ends` say.
+
+    Purchases are positions in `items`.
+    """
     basket, item = NONE, NONE
     for i in range(len(users)):
-        history.load(live.histories, users[i], baskets[basket : basket_ends[i]], items[item : item_ends[i]])
-        refresh(live, users[i])
+        codes = items[purchases[item : item_ends[i]]]
+        history.load(live.histories, users[i], baskets[basket : basket_ends[i]], codes)
+        _replay(live, users[i])
         basket, item = basket_ends[i], item_ends[i]
     gather_crowd(live.index)
-
-
-@jit
-def _reserve_index(index: Index, users: Int64s, item_ends: Int64s, items: Codes) -> None:
-    """Reserve, for each item, as many places as new users have it: no row moves while they are added."""
-    having = np.zeros(len(index.users.rows), np.int64)
-    newest = np.full(len(index.users.rows), -1, np.int64)
-    distinct = np.zeros(len(users), np.int64)
-    first = 0
-    for i in range(len(users)):
-        for place in range(first, item_ends[i]):
-            item = items[place]
-            if newest[item] != i:
-                newest[item] = i
-                having[item] += 1
-                distinct[i] += 1
-        first = item_ends[i]
-    make_room(index.users, having.sum())
-    for item in range(len(having)):
-        if having[item] > 0:
-            reserve(index.users, item, index.users.rows[item, LENGTH] + having[item])
-    make_room(index.vectors, distinct.sum())
-    for i in range(len(users)):
-        reserve(index.vectors, users[i], distinct[i])
 
 
 @jit

@@ -23,7 +23,9 @@ from unbasket.kernels.pool import (
     code_pool,
     float_pool,
     int64_pool,
+    lay_out,
     make_room,
+    new_length,
     open_gap,
     pop,
     reserve,
@@ -191,6 +193,24 @@ def test_a_pool_does_not_grow_with_the_number_of_changes() -> None:
     _, data, _, wrong = run_codes(as_array(change * 500))
     assert wrong == 0
     assert len(data) < 30
+
+
+@compiled
+def moved(length: int) -> tuple[int, bool, Any]:
+    """Move a pool with a full row into a new array: how long it had to be, whether it is the data now, and these."""
+    pool = code_pool(WIDTH)
+    add_rows(pool, ROWS)
+    write(pool, open_gap(pool, 1, 0, 4), 4, 1)
+    needed, new = new_length(pool, length), np.zeros((new_length(pool, length), WIDTH), np.uint32)
+    lay_out(pool, new)
+    return needed, pool.data.ctypes.data == new.ctypes.data, pool.data[: pool.rows[1, LENGTH], 0].copy()
+
+
+def test_a_pool_moves_only_for_want_of_room() -> None:
+    needed, is_new, values = moved(10)
+    assert (needed, is_new, values.tolist()) == (4 + 1 + 10, True, [1, 2, 3, 4])
+    needed, is_new, values = moved(0)
+    assert (needed, is_new, values.tolist()) == (0, False, [1, 2, 3, 4])
 
 
 def test_a_row_is_reserved_exactly_at_first_and_with_room_to_grow_later() -> None:

@@ -189,6 +189,23 @@ def test_random_events(grouping: Grouping, neighbors: int, seed: int) -> None:
             check(memory)
 
 
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("seed", range(3))
+def test_loading_known_and_new_users(grouping: Grouping, seed: int) -> None:
+    chance = random.Random(seed)
+    params = Params(group_size=2, neighbors=5, grouping=grouping)
+    source, target = Memory(params), Memory(params)
+    for _ in range(200):
+        random_event(source, chance, users=30, items=40, growth=0.9)
+        random_event(target, chance, users=10, items=20, growth=0.7)
+    target.load(source.orders(source.users.sorted()))
+    check(target)
+    assert set(source.users.codes) <= set(target.users.codes)
+    for user in source.users.sorted():
+        target.forget(user, None, None)
+    check(target)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     chance = random.Random(seed)

@@ -137,21 +137,36 @@ def reserve(pool: Pool, row: int, length: int) -> None:
 @jit
 def make_room(pool: Pool, records: int) -> None:
     """Make sure that so many records can be added without laying the pool out anew."""
-    if pool.used + records > len(pool.data):
-        _lay_out(pool, records)
+    length = new_length(pool, records)
+    if length > 0:
+        lay_out(pool, np.zeros((length, pool.data.shape[1]), pool.data.dtype))
 
 
 @jit
-def _lay_out(pool: Pool, room: int) -> None:
-    """Move all rows, tightly packed, into a new array with `room` to spare and a quarter more; wipe the old one."""
-    rows, old = pool.rows, pool.data
+def new_length(pool: Pool, records: int) -> int:
+    """How long an array the pool needs for so many more records, with a quarter to spare; 0 if it has the room."""
+    if pool.used + records <= len(pool.data):
+        return 0
     live = 0
-    for row in range(len(rows)):
-        rows[row, CAPACITY] = min(rows[row, CAPACITY], _roomy(rows[row, LENGTH]))
-        live += rows[row, CAPACITY]
-    new = np.zeros((live + live // 4 + room, old.shape[1]), old.dtype)
+    for row in range(len(pool.rows)):
+        live += _kept_capacity(pool.rows, row)
+    return live + live // 4 + records
+
+
+@jit
+def _kept_capacity(rows: Int64s, row: int) -> int:
+    return min(rows[row, CAPACITY], _roomy(rows[row, LENGTH]))
+
+
+@jit
+def lay_out(pool: Pool, new: Numbers) -> None:
+    """Move all rows, tightly packed, into an array of zeros of the `new_length`, if that is not 0; wipe the old one."""
+    if len(new) == 0:
+        return
+    rows, old = pool.rows, pool.data
     used = NONE
     for row in range(len(rows)):
+        rows[row, CAPACITY] = _kept_capacity(rows, row)
         copy(old, rows[row, START], new, used, rows[row, LENGTH])
         rows[row, START] = used
         used += rows[row, CAPACITY]

@@ -138,6 +138,11 @@ def settle(index: Index, user: int, space: FoldSpace, count: int, groups: int, g
         join(index.crowd, vector_of(index, user), SINGLE)
         if norm == 0:
             crowd.leave(index.crowd, user)
+
+
+@jit
+def grow_older(index: Index) -> None:
+    """Count a change; after many of them, choose the crowd anew."""
     index.crowd.age += 1
     if index.crowd.age > 64 + (len(index.norm) + index.crowd.records) // 16:  # about what it costs, in entries
         gather_crowd(index)
