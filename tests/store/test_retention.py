@@ -56,7 +56,7 @@ BOUGHT = st.builds(
     Bought,
     st.sampled_from(USERS),
     st.integers(1, 9) | st.sampled_from(["a", "b"]),
-    st.none() | st.tuples(st.integers(0, 4), st.integers(-1, 1)),
+    st.none() | st.tuples(st.integers(1, 2), st.integers(-1, 1)),
     st.lists(st.sampled_from(ITEMS), min_size=1, max_size=4),
 )
 LISTED_ITEMS = st.lists(st.sampled_from(["wine", 7, "7", "8", "never bought"]), max_size=2)
@@ -64,7 +64,7 @@ LISTED_USERS = st.lists(st.sampled_from(["ann", 17, "17", "stranger"]), max_size
 RULES = st.builds(
     Rule,
     name=st.just("rule"),
-    older_than_days=st.none() | st.integers(1, 4),
+    older_than_days=st.none() | st.integers(1, 2),
     category=st.none() | st.sampled_from(["alcohol", "dairy", "no such"]),
     items=st.none(),
     users=st.none() | LISTED_USERS,
@@ -180,6 +180,17 @@ def test_a_category_for_listed_users(rec: ub.DurableRecommender) -> None:
 def test_a_rule_without_a_condition_would_forget_everything(rec: ub.DurableRecommender) -> None:
     with pytest.raises(RetentionError, match="rule 'all': state what to forget"):
         plan(rec, Rules([Rule("all")]), NOW)
+
+
+@pytest.mark.parametrize(("time_unit", "oldest_kept"), [("s", 0), ("ms", 0), ("us", 0), ("day", 1)])
+def test_the_last_moment_that_is_not_too_old(db: Path, time_unit: str, oldest_kept: int) -> None:
+    """Exactly so many days are not more. A day stands for its midnight, which is before four o'clock."""
+    limit = (NOW - 30 * DAY - EPOCH) // UNITS[time_unit]
+    with ub.open(db) as rec:
+        for shift in (-1, 0, 1):
+            rec.learn("ann", ["milk"], basket=shift, time=limit + shift)
+        run(rec, plan(rec, Rules([Rule("month", older_than_days=30)], time_unit), NOW))
+        assert [basket.basket for basket in rec.history("ann")] == list(range(oldest_kept, 2))
 
 
 def test_an_old_category(rec: ub.DurableRecommender) -> None:

@@ -15,15 +15,14 @@ from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
 from unbasket.store.faults import explained, explanation
-from unbasket.store.rows import seal_of, sealed, unsealed
+from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
 _VERSION = 1
-_TABLES = ("settings", "baskets", "products", "receipts")
 _COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
-_INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in _TABLES}
+_INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 _LEDGER = struct.Struct(">QQQQ")
 PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
@@ -38,7 +37,7 @@ class Database:
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path
         self._read_only = read_only
-        self._last = dict.fromkeys(_TABLES, 0)
+        self._last = dict.fromkeys(TABLES, 0)
         self._count = self._sum = self._blanks = 0
         self._ledger_due = False
         self._blanked = not read_only  # a crash may have left something to erase
@@ -140,7 +139,7 @@ class Database:
             )
 
     def _find_last(self) -> None:
-        for table in _TABLES:
+        for table in TABLES:
             self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
 
     def _ledger(self) -> tuple[int, int, int, int]:
@@ -182,6 +181,7 @@ class Database:
         """End a transaction that went wrong, if it is not over yet, and know again what is on disk."""
         with explained(self.path):
             if self._connection.in_transaction:
+                self._blanked = True  # a large transaction has written to the log already, where it would stay
                 self._connection.execute("ROLLBACK")
             self._find_last()
             upto, self._count, self._sum, _ = self._ledger()
@@ -264,10 +264,13 @@ class Database:
             raise StoreError(f"{target} exists. Choose another name, or remove it first")
         partial = target.with_name(target.name + "-partial")
         partial.unlink(missing_ok=True)
-        with explained(target):
-            self._connection.execute("VACUUM INTO ?", (str(partial),))
-        _synchronised(partial)
-        os.replace(partial, target)
+        try:
+            with explained(target):
+                self._connection.execute("VACUUM INTO ?", (str(partial),))
+            _synchronised(partial)
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)  # of one that failed, nothing stays
         _synchronised(target.parent)
 
     def _write_ledger(self) -> None:
@@ -293,7 +296,7 @@ class Database:
 
 _MIGRATIONS = (
     (
-        *(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)" for table in (*_TABLES, "ledger")),
+        *(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)" for table in (*TABLES, "ledger")),
         f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0, 0).hex()}')",
         f"PRAGMA application_id = {_APPLICATION}",
     ),

@@ -9,14 +9,14 @@ from unbasket.ids import Id, sort_key
 from unbasket.kernels.jit import Int64s
 from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
-from unbasket.store.rows import decode_basket, place_of
+from unbasket.store.rows import decode_baskets, place_of
 
 
 def orders_of(payloads: Mapping[int, bytes]) -> Orders:
     """The orders that rows hold: users in the order of their ids, their baskets in the order of their places."""
-    baskets = [decode_basket(payload) for payload in payloads.values()]
+    baskets = decode_baskets(payloads.values())
     owners, users = _coded([basket.user for basket in baskets])
-    places = np.array(list(map(place_of, payloads, baskets)), np.int64)
+    places = np.fromiter(map(place_of, payloads, baskets), np.int64, len(baskets))
     order = np.lexsort((places, owners))
     baskets = [baskets[i] for i in order.tolist()]
     purchases, items = _coded(list(chain.from_iterable(basket.items for basket in baskets)))
@@ -25,7 +25,7 @@ def orders_of(payloads: Mapping[int, bytes]) -> Orders:
         items=items,
         names=[basket.basket for basket in baskets],
         owners=owners[order].astype(np.uint32),
-        baskets=np.arange(len(baskets)),
+        baskets=np.arange(len(baskets), dtype=np.uint32),
         times=np.array([UNTIMED if basket.time is None else basket.time for basket in baskets], np.int64),
         sizes=np.array([len(basket.items) for basket in baskets], np.int64),
         opens=np.array([basket.opens for basket in baskets], np.int64),

@@ -1,0 +1,664 @@
+"""What goes wrong with files: full disks, missing rights, damage, strangers. Each ends in a clear error or in truth."""
+
+import errno
+import os
+import random
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.store.helpers import Traffic, replayed, submit
+
+import unbasket as ub
+from unbasket.errors import (
+    ErasureBlockedError,
+    InvalidParamsError,
+    StoreCorruptError,
+    StoreError,
+    StoreLockedError,
+    StoreVersionError,
+    UnbasketError,
+)
+from unbasket.events import Learn
+from unbasket.store import audit, database
+
+NOBODY = 65534
+PAGE = 4096
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+def filled(path: Path, requests: int = 60, seed: int = 1) -> str:
+    """A closed database with receipts and blank rows in it; returns its digest."""
+    traffic = Traffic(seed)
+    with ub.open(path, ub.Params(group_size=3)) as engine:
+        for _ in range(requests):
+            submit(engine, traffic.request())
+        return engine.digest()
+
+
+def digest_of(path: Path) -> str:
+    with ub.open(path, read_only=True) as reader:
+        return reader.digest()
+
+
+def crashed(path: Path, folder: Path) -> Path:
+    """The files of an open database as a crash would leave them."""
+    shutil.copytree(path.parent, folder)
+    return folder / path.name
+
+
+# A full disk ----------------------------------------------------------------------------------------------------
+
+
+class FullDisk:
+    """A folder whose files can't grow for as long as `full`."""
+
+    def __init__(self, folder: Path, full: Callable[[], object], roomy: Callable[[], object]) -> None:
+        self.folder, self._full, self._roomy = folder, full, roomy
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        self._full()
+        try:
+            yield
+        finally:
+            self._roomy()
+
+
+@contextmanager
+def _small_disk(folder: Path) -> Iterator[FullDisk]:
+    """A disk of its own, with a file that takes up all the room there is."""
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "unbasket-test", str(folder)]
+    sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+    if shutil.which("mount") is None or (sudo and shutil.which("sudo") is None):
+        pytest.skip("no disk can be mounted here; test_full_disk[limit] goes on")
+    if subprocess.run([*sudo, *mount], capture_output=True, check=False).returncode != 0:
+        pytest.skip("no disk may be mounted here; test_full_disk[limit] goes on")
+    try:
+        if sudo:
+            subprocess.run([*sudo, "chown", str(os.getuid()), str(folder)], check=True)
+        yield FullDisk(folder, lambda: _fill_up(folder / "ballast"), (folder / "ballast").unlink)
+    finally:
+        subprocess.run([*sudo, "umount", str(folder)], check=True)
+
+
+def _fill_up(ballast: Path) -> None:
+    with ballast.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(PAGE))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+
+
+@contextmanager
+def _limited_files(folder: Path) -> Iterator[FullDisk]:
+    """Files of this process may not grow beyond what the longest of them has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit() -> None:
+        longest = max(path.stat().st_size for path in folder.iterdir())
+        resource.setrlimit(resource.RLIMIT_FSIZE, (longest, hard))
+
+    yield FullDisk(folder, limit, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard)))
+
+
+@pytest.fixture(params=["tmpfs", "limit"])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FullDisk]:
+    with (_small_disk if request.param == "tmpfs" else _limited_files)(tmp_path) as disk:
+        yield disk
+
+
+def _until_it_fails(engine: ub.DurableRecommender) -> tuple[list[Learn], str]:
+    """Learns that were acknowledged before the first that was not, and its message."""
+    happened: list[Learn] = []
+    for number in range(5000):
+        event = Learn(f"user {number % 7}", [f"item {number}", "milk"], number, number)
+        try:
+            submit(engine, [event])
+        except StoreError as error:
+            return happened, str(error)
+        happened.append(event)
+    raise AssertionError("the disk is not full")
+
+
+def test_full_disk(disk: FullDisk) -> None:
+    """Nothing that was acknowledged is lost, memory equals disk, and when there is room, the engine goes on."""
+    path, params = disk.folder / "shop.db", ub.Params(group_size=3)
+    twin = ub.Recommender(params)
+    traffic = Traffic(3)
+    with ub.open(path, params) as engine:
+        for _ in range(3):
+            for _ in range(30):
+                request = traffic.request()
+                submit(engine, request)
+                submit(twin, request)
+            with disk.full():
+                happened, message = _until_it_fails(engine)
+                assert "Nothing was changed" in message
+                twin.apply(happened)
+                assert engine.digest() == twin.digest()
+                assert digest_of(path) == twin.digest()
+                assert engine.verify().ok
+                with pytest.raises(StoreError):  # more than SQLite keeps in memory: it fails before the end
+                    engine.fit(pl.DataFrame({"user": "big", "basket": range(60_000), "item": "milk"}))
+                assert "big" not in engine
+                assert digest_of(path) == engine.digest() == twin.digest()
+            engine.learn("after", ["milk"], basket=1)
+            twin.learn("after", ["milk"], basket=1)
+            assert digest_of(path) == engine.digest() == twin.digest()
+        assert audit(engine.receipts()).ok
+    with ub.open(path) as engine:
+        assert engine.digest() == twin.digest()
+
+
+def test_forgetting_on_a_full_disk(disk: FullDisk) -> None:
+    """It happens wholly or not at all; if the bytes can't be erased now, the error says so and the next one does."""
+    path = disk.folder / "shop.db"
+    outcomes = set()
+    with ub.open(path) as engine:
+        for number in range(12):
+            for basket in range(40):
+                engine.learn(number, [f"private {number} {basket}", "milk"], basket=basket)
+            before = engine.digest()
+            with disk.full():
+                try:
+                    engine.forget(number)
+                    outcomes.add("forgotten")
+                except ErasureBlockedError:
+                    assert number not in engine
+                    outcomes.add("blocked")
+                except StoreError:
+                    assert engine.digest() == before
+                    outcomes.add("refused")
+                assert digest_of(path) == engine.digest()
+            engine.forget(number)
+            assert number not in engine
+            assert _grep(f"private {number} ", path.parent) == []
+    assert outcomes & {"blocked", "refused"}
+
+
+def _grep(text: str, folder: Path) -> list[str]:
+    files = [str(path) for path in folder.iterdir() if path.is_file()]
+    done = subprocess.run(
+        ["grep", "-l", "-a", "-F", "-e", text, "--", *files], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    return done.stdout.split()
+
+
+def test_a_full_disk_when_closing(disk: FullDisk) -> None:
+    path = disk.folder / "shop.db"
+    engine = ub.open(path)
+    for basket in range(300):
+        engine.learn(basket % 5, ["milk", f"item {basket}"], basket=basket)
+    digest = engine.digest()
+    with disk.full():
+        with suppress(StoreError):
+            engine.close()
+    assert digest_of(path) == digest
+    with ub.open(path) as again:
+        assert again.digest() == digest
+
+
+# Rights ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def only_reading(folder: Path) -> Iterator[None]:
+    """This process may not write to a folder and the files in it."""
+    modes = {path: path.stat().st_mode for path in [folder, *folder.iterdir()]}
+    for path, mode in modes.items():
+        path.chmod(mode & ~0o222 | 0o444 | (0o111 if path == folder else 0))
+    root = os.geteuid() == 0
+    if root:  # whom no mode binds
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that everybody can reach."""
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_read_only_folder(open_folder: Path) -> None:
+    path = open_folder / "shop.db"
+    digest = filled(path)
+    with only_reading(open_folder):
+        with pytest.raises(StoreError, match=r"shop\.db: Permission denied"):
+            ub.open(path)
+        with pytest.raises(StoreError, match="Permission denied"):
+            ub.open(open_folder / "new.db")
+        try:
+            assert digest_of(path) == digest
+        except StoreError as error:
+            assert "may be written to" in str(error)  # noqa: PT017 - SQLite needs a place for its shared memory
+    assert digest_of(path) == digest
+
+
+def test_a_read_only_file(open_folder: Path) -> None:
+    path = open_folder / "shop.db"
+    digest = filled(path)
+    open_folder.chmod(0o777)
+    for beside in open_folder.iterdir():
+        beside.chmod(0o666)
+    path.chmod(0o444)
+    with only_this_read_only():
+        with pytest.raises(StoreError, match="read-only"):
+            ub.open(path)
+        assert digest_of(path) == digest
+    assert digest_of(path) == digest
+
+
+@contextmanager
+def only_this_read_only() -> Iterator[None]:
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_an_unreadable_file(open_folder: Path) -> None:
+    path = open_folder / "shop.db"
+    filled(path)
+    path.chmod(0)
+    with only_this_read_only(), pytest.raises(StoreError, match="cannot be opened"):
+        digest_of(path)
+
+
+# Damage ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str, Path]:
+    """A database with interior pages, products, receipts and blank rows: its bytes, its digest, its keys."""
+    path = tmp_path_factory.mktemp("sound") / "shop.db"
+    filled(path, 80)
+    with ub.open(path) as engine:
+        rows = [(f"user {i % 60}", i, f"item {i % 90}", i) for i in range(2500)]
+        engine.fit(pl.DataFrame(rows, orient="row", schema=["user", "basket", "item", "time"]), time="time")
+        engine.describe(pl.DataFrame({"item": [f"item {i}" for i in range(90)], "name": "a name", "category": "some"}))
+        engine.forget("user 7")
+        digest = engine.digest()
+    return path.read_bytes(), digest, path.with_name("shop.db-keys")
+
+
+def regions(data: bytes) -> dict[str, list[int]]:
+    """Offsets by what is there: the header, roots of tables, pages of either kind, their heads and their bodies."""
+    pages = range(0, len(data), PAGE)
+    kinds = {page: data[page + 100 if page == 0 else page] for page in pages}
+    found = {"header": list(range(100)), "schema": list(range(100, PAGE))}
+    with sqlite3.connect(":memory:") as connection:
+        connection.deserialize(data[:18] + b"\1\1" + data[20:])  # not in WAL mode, which memory can't have
+        roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema").fetchall())
+    connection.close()
+    for name, root in roots.items():
+        found[f"root of {name}"] = list(range((root - 1) * PAGE, root * PAGE))
+    for kind, name in ((5, "interior"), (13, "leaf")):
+        own = [page for page in pages[1:] if kinds[page] == kind]
+        assert own, name
+        found[f"{name} heads"] = [page + i for page in own for i in range(64)]
+        found[f"{name} bodies"] = [page + i for page in own for i in range(64, PAGE)]
+    ledger = roots["ledger"] * PAGE  # its only cell is at the end of the page
+    found["the ledger's row"] = list(range(ledger - 40, ledger))
+    found["anywhere"] = list(range(len(data)))
+    return found
+
+
+def test_flipped_bytes(sound: tuple[bytes, str, Path], path: Path) -> None:
+    """Never a wrong answer, never another error than ours: when opening, reading, and writing on."""
+    data, digest, keys = sound
+    seed = random.SystemRandom().getrandbits(32)
+    chance = random.Random(seed)
+    detected = total = 0
+    for region, offsets in regions(data).items():
+        for number in range(30):
+            offset, flip = chance.choice(offsets), chance.choice([1 << chance.randrange(8), chance.randrange(1, 256)])
+            damaged = bytearray(data)
+            damaged[offset] ^= flip
+            for beside in path.parent.iterdir():
+                beside.unlink()
+            shutil.copy(keys, path.with_name("shop.db-keys"))
+            path.write_bytes(damaged)
+            total += 1
+            try:
+                _use(path, digest, writing=number % 2 == 0)
+            except UnbasketError as error:
+                assert str(path) in str(error) or "row" in str(error)  # noqa: PT017
+                detected += 1
+            except BaseException as error:
+                error.add_note(f"seed {seed}: {region}, offset {offset}, byte ^ {flip}")
+                raise
+    assert total >= 300
+    assert detected > total // 3
+
+
+def _use(path: Path, digest: str, writing: bool) -> None:
+    """Work with a database that holds what the digest says, or see an error of ours."""
+    with ub.open(path, read_only=not writing) as engine:
+        assert engine.digest() == digest
+        engine.receipts()
+        if writing:
+            engine.learn("somebody else", ["milk"], basket=1)
+            engine.forget("somebody else")
+    if writing:
+        assert digest_of(path) == digest
+
+
+def test_truncated(sound: tuple[bytes, str, Path], path: Path) -> None:
+    data, digest, _ = sound
+    chance = random.Random(5)
+    sizes = [1, 50, 99, 100, 512, PAGE - 1, PAGE, PAGE + 1, len(data) - PAGE, len(data) - 1]
+    for size in sizes + [chance.randrange(1, len(data)) for _ in range(30)]:
+        for writing in (False, True):
+            path.write_bytes(data[:size])
+            with pytest.raises(StoreError):
+                _use(path, digest, writing)
+
+
+def test_pages_of_another_moment(path: Path) -> None:
+    """A leaf from an older copy of the same file: every row in it is sound, but the ledger counts others."""
+    filled(path, 40)
+    old = path.read_bytes()
+    traffic = Traffic(2)
+    with ub.open(path) as engine:
+        for _ in range(60):
+            submit(engine, traffic.request())
+        digest = engine.digest()
+    new, detected = path.read_bytes(), 0
+    for page in range(PAGE, min(len(old), len(new)), PAGE):
+        if old[page : page + PAGE] != new[page : page + PAGE]:
+            path.write_bytes(new[:page] + old[page : page + PAGE] + new[page + PAGE :])
+            try:
+                _use(path, digest, writing=True)
+            except StoreError:
+                detected += 1
+    assert detected >= 2
+
+
+@pytest.mark.parametrize("table", ["baskets", "products", "settings", "receipts"])
+def test_a_row_that_is_gone(sound: tuple[bytes, str, Path], path: Path, table: str) -> None:
+    """What another program deletes properly, page by page sound, is missed; again and again."""
+    data, _, keys = sound
+    path.write_bytes(data)
+    shutil.copy(keys, path.with_name("shop.db-keys"))
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"DELETE FROM {table} WHERE id = (SELECT max(id) FROM {table} WHERE hex(body) > '01')")
+    connection.close()
+    for read_only in (True, False, False, True):
+        with pytest.raises(StoreCorruptError):
+            ub.open(path, read_only=read_only)
+
+
+def test_damage_stays_damage_after_a_crash(path: Path, tmp_path: Path) -> None:
+    """The first attempt to open it neither repairs the books nor loses the log."""
+    with ub.open(path) as engine:
+        for basket in range(20):
+            engine.learn("ann", ["milk"], basket=basket)
+        copy = crashed(path, tmp_path / "copy")
+    with sqlite3.connect(copy) as connection:
+        connection.execute("DELETE FROM baskets WHERE id = 5")
+    connection.close()
+    for _ in range(3):
+        with pytest.raises(StoreCorruptError, match="is damaged"):
+            ub.open(copy)
+
+
+# The log --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def crash(path: Path, tmp_path: Path) -> tuple[Path, str]:
+    """A database that a crash left with a log, in which its newest events are; and its digest."""
+    filled(path)
+    with ub.open(path) as engine:
+        for basket in range(20):
+            engine.learn("newest", ["milk"], basket=basket)
+        copy = crashed(path, tmp_path / "copy")
+        assert (copy.parent / "shop.db-wal").stat().st_size > PAGE
+        return copy, engine.digest()
+
+
+def test_a_missing_log(crash: tuple[Path, str], tmp_path: Path) -> None:
+    path, digest = crash
+    log = (path.parent / "shop.db-wal").rename(tmp_path / "log")
+    for read_only in (False, True, False):
+        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal is missing"):
+            ub.open(path, read_only=read_only)
+    log.rename(path.parent / "shop.db-wal")
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"garbage" * 3000, b"\xff" * 100, b"7\x7f\x06\x82" + b"x" * 5000], ids=["text", "short", "no header"]
+)
+def test_garbage_instead_of_a_log(crash: tuple[Path, str], garbage: bytes) -> None:
+    path, _ = crash
+    (path.parent / "shop.db-wal").write_bytes(garbage)
+    for read_only in (True, False, False):
+        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal"):
+            ub.open(path, read_only=read_only)
+
+
+def test_a_log_of_garbage_beside_a_closed_database(path: Path) -> None:
+    digest = filled(path)
+    (path.parent / "shop.db-wal").write_bytes(b"garbage" * 3000)
+    try:
+        _use(path, digest, writing=True)
+    except StoreCorruptError:
+        (path.parent / "shop.db-wal").unlink()
+        _use(path, digest, writing=True)
+
+
+@pytest.mark.parametrize("left", [b"", b"garbage" * 5000, None])
+def test_a_leftover_index_of_the_log(crash: tuple[Path, str], left: bytes | None) -> None:
+    """It is made anew from the log, whatever was in it: also the one of another moment."""
+    path, digest = crash
+    index = path.parent / "shop.db-shm"
+    if left is None:
+        index.unlink()
+    else:
+        index.write_bytes(left)
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+    index.write_bytes(b"garbage" * 5000)  # beside a closed database
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+
+
+@pytest.mark.parametrize("mistake", ["params", "keys"])
+def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
+    """An attempt to open it that fails leaves everything for the next."""
+    path, digest = crash
+    keys = path.parent / "shop.db-keys"
+    good = keys.read_bytes()
+    if mistake == "keys":
+        keys.write_text("no keys")
+    for _ in range(2):
+        with pytest.raises(InvalidParamsError if mistake == "params" else StoreError):
+            ub.open(path, ub.Params(group_size=2) if mistake == "params" else None)
+    keys.write_bytes(good)
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+
+
+# Strangers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_newer_version(path: Path) -> None:
+    filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {database._VERSION + 1}")
+    connection.close()
+    for read_only in (True, False):
+        with pytest.raises(StoreVersionError, match="Upgrade unbasket"):
+            ub.open(path, read_only=read_only)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_no_database(path: Path, read_only: bool) -> None:
+    path.write_bytes(b"user,basket,item\n" * 1000)
+    with pytest.raises(StoreVersionError, match="no database"):
+        ub.open(path, read_only=read_only)
+    assert path.read_bytes() == b"user,basket,item\n" * 1000
+
+
+def test_an_empty_file(path: Path) -> None:
+    """Somebody has made room for a new database; there is nothing to read in it."""
+    path.touch()
+    with pytest.raises(StoreVersionError):
+        ub.open(path, read_only=True)
+    with ub.open(path) as engine:
+        engine.learn("ann", ["milk"], basket=1)
+        digest = engine.digest()
+    assert digest_of(path) == digest
+
+
+def test_a_database_that_became_empty(path: Path) -> None:
+    """Where there are keys, there was a database: an empty file is a loss then, and no new beginning."""
+    filled(path)
+    path.write_bytes(b"")
+    for read_only in (True, False, False):
+        with pytest.raises(StoreError):
+            ub.open(path, read_only=read_only)
+    assert path.read_bytes() == b""
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_directory(path: Path, read_only: bool) -> None:
+    path.mkdir()
+    with pytest.raises(StoreError, match="cannot be opened"):
+        ub.open(path, read_only=read_only)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_no_directory(path: Path, read_only: bool) -> None:
+    with pytest.raises(StoreError):
+        ub.open(path / "deep" / "shop.db", read_only=read_only)
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_another_programs_database(path: Path, read_only: bool) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE baskets (id INTEGER PRIMARY KEY, body BLOB)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreVersionError, match="no database of unbasket"):
+        ub.open(path, read_only=read_only)
+    assert path.read_bytes() == before
+
+
+# Keys -----------------------------------------------------------------------------------------------------------
+
+
+def test_missing_keys(path: Path) -> None:
+    """New ones are made; receipts of before stay valid, and the change of keys shows."""
+    digest = filled(path)
+    path.with_name("shop.db-keys").unlink()
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+        engine.forget("anybody")
+        report = audit(engine.receipts())
+    assert report.ok
+    assert len(report.keys) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b"\xff\xfe\x00",
+        b'{"signing": "00", "subjects": "00"}',
+        b'{"signing": 1, "subjects": 2}',
+        b'{"signing": "%s", "subjects": ""}' % (b"00" * 32),
+        b'{"signing": "%s", "subjects": "%s"}' % (b"00" * 32, b"00" * 99),
+    ],
+)
+def test_damaged_keys(path: Path, text: bytes) -> None:
+    digest = filled(path, 5)
+    path.with_name("shop.db-keys").write_bytes(text)
+    for _ in range(2):
+        with pytest.raises(StoreError, match=r"shop\.db-keys holds no keys"):
+            ub.open(path)
+    assert digest_of(path) == digest
+    path.with_name("shop.db-keys").unlink()
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+
+
+# Two writers ----------------------------------------------------------------------------------------------------
+
+_OPEN = """
+import sys
+from pathlib import Path
+from unbasket.errors import StoreLockedError
+from unbasket.store.lock import WriterLock
+try:
+    WriterLock(Path(sys.argv[1]))
+except StoreLockedError as error:
+    sys.exit(f"locked: {error}")
+print("free", flush=True)
+sys.stdin.read()
+"""
+
+
+def _other_process(path: Path) -> "subprocess.Popen[str]":
+    pipe = subprocess.PIPE
+    return subprocess.Popen([sys.executable, "-c", _OPEN, path], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def test_two_processes(path: Path) -> None:
+    with ub.open(path) as engine:
+        with pytest.raises(StoreLockedError, match=f"process {os.getpid()}"):
+            ub.open(path)
+        with _other_process(path) as other:
+            _, message = other.communicate()
+        assert f"locked: {path} is open for writing in another place (process {os.getpid()})" in message
+        engine.learn("ann", ["milk"], basket=1)
+        assert digest_of(path) == engine.digest()
+    with _other_process(path) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "free\n"
+        with pytest.raises(StoreLockedError):
+            ub.open(path)
+        other.communicate()
+    with ub.open(path) as engine:
+        assert engine.users() == ["ann"]
+
+
+def test_replaying_is_what_is_compared(path: Path) -> None:
+    """The digest of a database is that of an engine in memory which saw the same."""
+    traffic = Traffic(1)
+    requests = [traffic.request() for _ in range(60)]
+    assert filled(path) == replayed(ub.Params(group_size=3), requests).digest()
