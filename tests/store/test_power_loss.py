@@ -46,7 +46,7 @@ class Session:
         traffic = Traffic(self.random.getrandbits(32))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "_connect", self.disk.connect)
-            patch.setattr(database, "_synchronised", self.disk.sync)
+            patch.setattr(database, "synchronise", self.disk.sync)
             while self.done < requests:
                 with ub.open(self.path, self.params) as engine:
                     for _ in range(self.random.choice([5, 60])):

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
-from unbasket.store.faults import explained, explanation
+from unbasket.store.faults import explained, explanation, synchronise
 from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
@@ -24,6 +24,7 @@ _VERSION = 1
 _COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
 _INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 _LEDGER = struct.Struct(">QQQQ")
+_LOG, _LOG_HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
 PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
@@ -58,6 +59,8 @@ class Database:
         if not self._read_only:
             if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise StoreError(f"{self.path}: its file system can't hold a write-ahead log; use a local disk")
+            execute("BEGIN IMMEDIATE")  # SQLite opens a file that it may not write to all the same
+            execute("ROLLBACK")
             self._migrate(version)
         [[verdict]] = execute("PRAGMA quick_check(1)").fetchall()
         if verdict != "ok":
@@ -237,7 +240,7 @@ class Database:
                 if time.monotonic() >= deadline:
                     self.hindrance = f"for {patience:g} s a reader has kept them. End that reader"
                     return False
-            _synchronised(self.path.with_name(self.path.name + "-wal"))  # SQLite would leave its new length in a cache
+            synchronise(log_of(self.path))  # SQLite would leave its new length in a cache
         except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
             self.hindrance = f"{error}. Check the disk and its free space"
             return False
@@ -267,11 +270,11 @@ class Database:
         try:
             with explained(target):
                 self._connection.execute("VACUUM INTO ?", (str(partial),))
-            _synchronised(partial)
+            synchronise(partial)
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)  # of one that failed, nothing stays
-        _synchronised(target.parent)
+        synchronise(target.parent)
 
     def _write_ledger(self) -> None:
         """Let the ledger count the newest baskets too, which otherwise waits for a row to be blanked."""
@@ -292,6 +295,35 @@ class Database:
     def abandon(self) -> None:
         """Close a file that could not be understood, and write nothing to it."""
         self._connection.close()
+
+
+def log_of(path: Path) -> Path:
+    """The write-ahead log of a database."""
+    return path.with_name(path.name + "-wal")
+
+
+def check_log(path: Path) -> None:
+    """See whether a log, which may be empty, begins as SQLite does it; what SQLite takes for none, it overwrites."""
+    try:
+        with log_of(path).open("rb") as file:
+            head = file.read(_LOG_HEADER.size)
+    except FileNotFoundError:  # its writer has closed the database just now
+        return
+    if any(head) and (len(head) < _LOG_HEADER.size or not _is_log_header(head)):
+        raise StoreCorruptError(
+            f"{log_of(path)} is damaged, and with it what was learned last. Restore it or a backup; or, to go on "
+            "without, remove it"
+        )
+
+
+def _is_log_header(head: bytes) -> bool:
+    magic, *_, first, second = _LOG_HEADER.unpack(head)
+    words = struct.unpack("<6I" if magic == _LOG else ">6I", head[:24])
+    a = b = 0
+    for i in range(0, 6, 2):
+        a = (a + words[i] + b) % 2**32
+        b = (b + words[i + 1] + a) % 2**32
+    return magic in (_LOG, _LOG + 1) and (a, b) == (first, second)
 
 
 _MIGRATIONS = (
@@ -317,16 +349,11 @@ def _unsealed_all(table: str, rows: list[tuple[int, bytes]], progress: Progress 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     if read_only and not path.exists():
         raise StoreError(f"{path} does not exist. Create it with `unbasket import`, or unbasket.open")
+    if path.is_dir():
+        raise StoreError(f"{path} is a directory. Choose a file")
     mode = "ro" if read_only else "rwc"
+    if read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK, effective_ids=True):
+        mode += "&immutable=1"  # SQLite's shared memory has no place there, and needs none
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
-
-
-def _synchronised(path: Path) -> None:
-    """Make sure that a file, or a directory's entries, are on disk."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

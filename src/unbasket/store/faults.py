@@ -1,5 +1,6 @@
-"""What SQLite says, as errors of this package."""
+"""What SQLite says, as errors of this package; and what it does not sync."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,3 +39,12 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explanation(path, error) from error
+
+
+def synchronise(path: Path) -> None:
+    """Make sure that a file, or a directory's entries, are on disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -10,6 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from unbasket.errors import StoreError
 from unbasket.ids import Id
+from unbasket.store.faults import synchronise
+
+_SIZE = 32  # bytes of a key
 
 
 class Keys:
@@ -19,6 +22,8 @@ class Keys:
     """
 
     def __init__(self, signing: bytes, subjects: bytes) -> None:
+        if len(subjects) != _SIZE:
+            raise ValueError(f"the key for subjects has {len(subjects)} bytes, not {_SIZE}")
         self._signing = Ed25519PrivateKey.from_private_bytes(signing)
         self._subjects = subjects
         self.public = self._signing.public_key().public_bytes_raw().hex()
@@ -30,7 +35,7 @@ class Keys:
             fields = json.loads(path.read_text())
             return cls(bytes.fromhex(fields["signing"]), bytes.fromhex(fields["subjects"]))
         except FileNotFoundError:
-            _write(path, os.urandom(32), os.urandom(32))
+            _create(path)
             return cls.of(path)
         except OSError as error:
             raise StoreError(f"cannot read the keys in {path}: {error.strerror}") from error
@@ -44,7 +49,7 @@ class Keys:
     def destroy_subjects(cls, path: Path) -> Self:
         """Overwrite the key that hides subjects by a new one: no receipt can be traced to a person any more."""
         keys = cls.of(path)
-        _write(path, keys._signing.private_bytes_raw(), os.urandom(32))
+        _write(path, keys._signing.private_bytes_raw(), os.urandom(_SIZE))
         return cls.of(path)
 
     def sign(self, message: bytes) -> bytes:
@@ -56,15 +61,26 @@ class Keys:
         return blake2b(repr(user).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject").hexdigest()
 
 
+def _create(path: Path) -> None:
+    """Make new keys: a file with both of them, or none."""
+    partial = path.with_name(path.name + "-partial")
+    _write(partial, os.urandom(_SIZE), os.urandom(_SIZE))
+    try:
+        os.replace(partial, path)
+        synchronise(path.parent)
+    except OSError as error:
+        raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
+
+
 def _write(path: Path, signing: bytes, subjects: bytes) -> None:
     """Write in place: the length never changes, so old keys are overwritten and not left in a freed block."""
     text = json.dumps({"signing": signing.hex(), "subjects": subjects.hex()}) + "\n"
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.pwrite(file, text.encode(), 0)
+            os.fsync(file)
+        finally:
+            os.close(file)
     except OSError as error:
         raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
-    try:
-        os.pwrite(file, text.encode(), 0)
-        os.fsync(file)
-    finally:
-        os.close(file)

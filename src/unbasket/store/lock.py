@@ -7,6 +7,16 @@ from pathlib import Path
 from unbasket.errors import StoreError, StoreLockedError
 
 
+def is_signed(database: Path) -> bool:
+    """Whether somebody writes to the database, or did not close it."""
+    path = _beside(database)
+    return path.exists() and path.stat().st_size > 0
+
+
+def _beside(database: Path) -> Path:
+    return database.with_name(database.name + "-lock")
+
+
 class WriterLock:
     """A locked file beside the database, which holds the writer's process id from opening to closing.
 
@@ -14,7 +24,7 @@ class WriterLock:
     """
 
     def __init__(self, database: Path) -> None:
-        self.path = database.with_name(database.name + "-lock")
+        self.path = _beside(database)
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -29,14 +39,13 @@ class WriterLock:
                 "or open it here with read_only=True"
             ) from error
 
-    def left_by_a_crash(self) -> bool:
-        """Whether the last writer did not close the database."""
-        return os.fstat(self._file).st_size > 0
-
     def sign(self) -> None:
         """Note that this process writes from now on."""
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+        try:
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+        except OSError as error:
+            raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
 
     def unsign(self) -> None:
         """Note that nothing is in the write-ahead log any more, which may vanish now."""

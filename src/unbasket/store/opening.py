@@ -7,14 +7,14 @@ from pathlib import Path
 
 import msgspec
 
-from unbasket.errors import InvalidParamsError, StoreCorruptError
+from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.params import Params
 from unbasket.store.catalog import Catalog
-from unbasket.store.database import PATIENCE, Database, Progress
+from unbasket.store.database import PATIENCE, Database, Progress, check_log, log_of
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.keys import Keys
 from unbasket.store.loading import orders_of
-from unbasket.store.lock import WriterLock
+from unbasket.store.lock import WriterLock, is_signed
 from unbasket.store.receipts import Notary
 
 
@@ -34,21 +34,46 @@ def open(  # noqa: A001 - the name that the package offers
     """
     path = Path(path)
     if read_only:
+        _check_log(path)
         return _reader(path, params, progress)
-    lock, log = WriterLock(path), path.with_name(path.name + "-wal")
-    missing = lock.left_by_a_crash() and not log.exists()
+    keys, lock = Path(keys or path.with_name(path.name + "-keys")), WriterLock(path)
     try:
-        if missing:
-            raise StoreCorruptError(
-                f"{log} is missing, though the last writer of {path.name} did not close it: what it learned last may "
-                f"be lost. Put {log.name} back; or, to go on without, remove {lock.path}"
-            )
-        return _writer(path, params, lock, Path(keys or path.with_name(path.name + "-keys")), progress)
+        _check_log(path)
+        _check_size(path, keys)
     except BaseException:
-        if not missing and not log.exists():  # SQLite removes a log when all of it is in the database
+        lock.release()
+        raise
+    try:
+        return _writer(path, params, lock, keys, progress)
+    except BaseException:
+        if not log_of(path).exists():  # SQLite removes a log when all of it is in the database
             lock.unsign()
         lock.release()
         raise
+
+
+def _check_log(path: Path) -> None:
+    """What a crash left in the log must be there: without it, SQLite would open an older state."""
+    if log_of(path).exists():
+        check_log(path)
+    elif is_signed(path) and not log_of(path).exists() and is_signed(path):  # or else it was closed just now
+        raise StoreCorruptError(
+            f"{log_of(path)} is missing, though the last writer of {path.name} did not close it: what it learned last "
+            f"may be lost. Put {log_of(path).name} back; or, to go on without, remove {path.name}-lock"
+        )
+
+
+def _check_size(path: Path, keys: Path) -> None:
+    """SQLite takes a file of less than a page for a new one, and would overwrite it."""
+    if not path.is_file():
+        return
+    size = path.stat().st_size
+    if 0 < size < 512:
+        raise StoreVersionError(f"{path} has {size} bytes: it is no database. Choose another file")
+    if size == 0 and keys.exists() and not log_of(path).exists():
+        raise StoreCorruptError(
+            f"{path} is empty, but {keys.name} is there: it was lost. Restore a backup, or remove it"
+        )
 
 
 def _reader(path: Path, params: Params | None, progress: Progress | None) -> DurableRecommender:
@@ -79,6 +104,8 @@ def _writer(
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DurableRecommender:
     tables = database.load(progress)
     settings = tables["settings"]
+    if not settings:
+        raise StoreError(f"{database.path} has no parameters: whoever created it has not finished. Open it for writing")
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
     if params is not None and params != stored:
         raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")

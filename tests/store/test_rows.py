@@ -1,0 +1,62 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unbasket import StoreCorruptError
+from unbasket.store.rows import BasketRow, decode_basket, decode_baskets, encode_basket, place_of, sealed, unsealed
+
+IDS = st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+BASKETS = st.builds(
+    BasketRow,
+    user=IDS,
+    basket=IDS,
+    time=st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
+    shift=st.integers(-(2**60), 0),
+    opens=st.booleans(),
+    items=st.lists(IDS, min_size=1, max_size=9),
+)
+
+
+@given(st.lists(BASKETS, max_size=5))
+def test_baskets_come_back_as_they_were(baskets: list[BasketRow]) -> None:
+    payloads = [encode_basket(basket) for basket in baskets]
+    assert [decode_basket(payload) for payload in payloads] == baskets
+    assert decode_baskets(payloads) == baskets
+
+
+@given(BASKETS, st.integers(1, 2**40), st.data())
+def test_any_changed_bit_shows(basket: BasketRow, row: int, data: st.DataObject) -> None:
+    body = sealed("baskets", row, encode_basket(basket))
+    assert unsealed("baskets", row, body) == encode_basket(basket)
+    bit = data.draw(st.integers(0, 8 * len(body) - 1))
+    damaged = bytearray(body)
+    damaged[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(StoreCorruptError, match=f"row {row} of baskets is damaged"):
+        unsealed("baskets", row, bytes(damaged))
+
+
+def test_a_row_is_sealed_for_its_place() -> None:
+    payload = encode_basket(BasketRow(1, 2, 3, 0, False, [4]))
+    body = sealed("baskets", 7, payload)
+    for table, row in (("baskets", 8), ("products", 7)):
+        with pytest.raises(StoreCorruptError):
+            unsealed(table, row, body)
+
+
+def test_an_erased_row_is_told_from_a_damaged_one() -> None:
+    assert unsealed("baskets", 7, bytes(20)) == b""
+    for body in (b"\1" + bytes(19), bytes(19) + b"\1", b"", bytes(3)):
+        with pytest.raises(StoreCorruptError):
+            unsealed("baskets", 7, body)
+
+
+def test_what_is_no_basket_is_refused() -> None:
+    with pytest.raises(StoreCorruptError, match="holds no basket"):
+        decode_basket(b"\x93\x01\x02\x03")
+    with pytest.raises(StoreCorruptError, match="holds no basket"):
+        decode_baskets([b"\x93\x01\x02\x03"])
+
+
+def test_places_follow_row_numbers() -> None:
+    first, second = BasketRow(1, 2, None, 0, False, [1]), BasketRow(1, 3, None, -5, False, [1])
+    assert place_of(1, first) < place_of(2, second) < place_of(2, first)
