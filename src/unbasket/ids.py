@@ -54,6 +54,14 @@ def sort_key(value: Id) -> tuple[bool, Id]:
     return isinstance(value, str), value
 
 
+def in_order(ids: list[Id]) -> list[Id]:
+    """The ids in their order; without keys, which cost more than the sorting, if they are of one type."""
+    try:
+        return sorted(ids)  # type: ignore[type-var]
+    except TypeError:
+        return sorted(ids, key=sort_key)
+
+
 class Ids:
     """A two-way map between ids and codes. Codes of removed ids are used again, the smallest number of them."""
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from unbasket import update
-from unbasket.ids import Id, Ids, Texts, sort_key
+from unbasket.ids import Id, Ids, Texts, in_order, sort_key
 from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model import history
 from unbasket.model.fold import new_rule
@@ -257,7 +257,7 @@ class Memory:
             Basket(
                 record.basket,
                 record.time,
-                tuple(sorted((names[code] for code in record.items), key=sort_key)),
+                tuple(in_order([names[code] for code in record.items])),
             )
             for record in self.records(user)
         ]

@@ -13,7 +13,7 @@ from tests.store.lossy import Disk
 import unbasket as ub
 from unbasket.events import Forget
 from unbasket.ids import Id
-from unbasket.store import audit, database
+from unbasket.store import audit, database, opening
 
 LOSSES = 55  # of each grouping
 
@@ -47,6 +47,7 @@ class Session:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "_connect", self.disk.connect)
             patch.setattr(database, "synchronise", self.disk.sync)
+            patch.setattr(opening, "_check_size", lambda path, keys: None)  # the files themselves stay empty
             while self.done < requests:
                 with ub.open(self.path, self.params) as engine:
                     for _ in range(self.random.choice([5, 60])):

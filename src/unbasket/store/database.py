@@ -59,13 +59,20 @@ class Database:
         if not self._read_only:
             if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
                 raise StoreError(f"{self.path}: its file system can't hold a write-ahead log; use a local disk")
-            execute("BEGIN IMMEDIATE")  # SQLite opens a file that it may not write to all the same
-            execute("ROLLBACK")
+            self._check_writable(version)
             self._migrate(version)
         [[verdict]] = execute("PRAGMA quick_check(1)").fetchall()
         if verdict != "ok":
             raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
         self._find_last()
+
+    def _check_writable(self, version: int) -> None:
+        """See whether writing would succeed: SQLite opens a file that it may not write to all the same."""
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            self._connection.execute(f"PRAGMA user_version = {version}")
+        finally:
+            self._connection.execute("ROLLBACK")
 
     def _checked_version(self) -> int:
         execute = self._connection.execute
@@ -254,12 +261,32 @@ class Database:
             return
         self._blanks = 0
         with suppress(StoreError), explained(self.path):
-            for table in _COUNTED:
-                self._connection.execute(
-                    f"DELETE FROM {table} WHERE body = zeroblob(length(body)) AND id < (SELECT max(id) FROM {table})"
-                )
+            self._copy_what_remains()
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _copy_what_remains(self) -> None:
+        """Copy the rows that are not blank, and the last, into new tables; of the old ones, all pages are zeroed.
+
+        Deleting rows would move others within their pages and leave copies of them there, if no VACUUM followed.
+        """
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            for table in _COUNTED:
+                execute(f"ALTER TABLE {table} RENAME TO former")
+                execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+                execute(
+                    f"INSERT INTO {table} SELECT * FROM former WHERE body != zeroblob(length(body)) "
+                    "OR id = (SELECT max(id) FROM former) ORDER BY id"
+                )
+                execute("DROP TABLE former")
+            execute("COMMIT")
+        except BaseException:
+            self._blanked = True  # as in roll_back
+            if self._connection.in_transaction:
+                execute("ROLLBACK")
+            raise
 
     def back_up(self, target: Path) -> None:
         """Write a copy of this moment's state, which holds nothing but the rows that remain."""

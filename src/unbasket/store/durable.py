@@ -24,7 +24,7 @@ from unbasket.recommender import Progress, Recommender
 from unbasket.results import Forgotten, Learned
 from unbasket.store.batches import Batches
 from unbasket.store.catalog import Catalog, read_products
-from unbasket.store.database import PATIENCE, Database
+from unbasket.store.database import PATIENCE, Database, log_of
 from unbasket.store.faults import explanation
 from unbasket.store.loading import orders_of
 from unbasket.store.lock import WriterLock
@@ -260,4 +260,6 @@ def _close(database: Database, lock: WriterLock) -> None:
     try:
         database.close(lock.unsign)
     finally:
+        if not log_of(database.path).exists():  # SQLite removes a log when all of it is in the database
+            lock.unsign()
         lock.release()

@@ -5,7 +5,7 @@ from itertools import chain
 
 import numpy as np
 
-from unbasket.ids import Id, sort_key
+from unbasket.ids import Id, in_order
 from unbasket.kernels.jit import Int64s
 from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
@@ -36,6 +36,6 @@ def orders_of(payloads: Mapping[int, bytes]) -> Orders:
 
 def _coded(ids: list[Id]) -> tuple[Int64s, list[Id]]:
     """Each id as a position among the distinct ones, which are in their order."""
-    names = sorted(set(ids), key=sort_key)
+    names = in_order(list(set(ids)))
     codes = {name: code for code, name in enumerate(names)}
     return np.fromiter(map(codes.__getitem__, ids), np.int64, len(ids)), names

@@ -1,0 +1,108 @@
+"""What the service is told when it starts: by flags, by the environment, by a file."""
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import msgspec
+
+from unbasket.errors import UnbasketError
+
+PREFIX = "UNBASKET_"
+
+
+class SettingsError(UnbasketError, ValueError):
+    """A setting is unknown, missing, or has no such value."""
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of the service, with the names that flags, environment and file share."""
+
+    db: Path
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
+    access: Path | None = None
+    threads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 16
+    max_body: Annotated[int, msgspec.Meta(ge=1024)] = 8 * 1024 * 1024
+    rate: Annotated[float, msgspec.Meta(ge=0)] = 0
+    timeout: Annotated[float, msgspec.Meta(gt=0)] = 30
+    grace: Annotated[float, msgspec.Meta(ge=0)] = 10
+
+    @property
+    def access_file(self) -> Path:
+        """The file with the keys of callers."""
+        return self.access or access_of(self.db)
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether only programs on this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @classmethod
+    def gathered(
+        cls, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ, file: Path | None = None
+    ) -> Self:
+        """A flag counts before the environment, that before the file, and that before the default.
+
+        A flag that is None was not given.
+        """
+        values = {name: _converted(cls, name, value, str(file)) for name, value in _read(file).items()}
+        for name in cls.__struct_fields__:
+            variable = PREFIX + name.upper()
+            if variable in environment:
+                values[name] = _converted(cls, name, environment[variable], variable)
+            if flags.get(name) is not None:
+                values[name] = _converted(cls, name, flags[name], "--" + name.replace("_", "-"))
+        if "db" not in values:
+            raise SettingsError(f"which database? Give --db shop.db, {PREFIX}DB, or db in the file of settings")
+        return cls(**values)
+
+
+def access_of(db: Path) -> Path:
+    """The file with the keys of callers that belongs to a database."""
+    return db.with_name(db.name + "-access.toml")
+
+
+def _read(file: Path | None) -> dict[str, Any]:
+    """What a file says; paths in it are relative to it."""
+    if file is None:
+        return {}
+    try:
+        values = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:  # no TOML, or no UTF-8
+        raise SettingsError(f"{file} is no TOML: {error}") from error
+    unknown = sorted(set(values) - set(Settings.__struct_fields__))
+    if unknown:
+        known = ", ".join(Settings.__struct_fields__)
+        raise SettingsError(f"{file} has the unknown setting {unknown[0]!r}. There are {known}")
+    return {
+        name: str(file.parent / value) if name in ("db", "access") and isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def _converted(settings: type[Settings], name: str, value: Any, source: str) -> Any:
+    """A value as its setting has it. Only the environment must spell numbers as text."""
+    kind = next(field.type for field in msgspec.structs.fields(settings) if field.name == name)
+    if kind in (Path, Path | None):
+        kind = Path
+    try:
+        return msgspec.convert(value, kind, strict=not source.startswith(PREFIX), dec_hook=_path)
+    except msgspec.ValidationError as error:
+        raise SettingsError(f"{source}: {name} cannot be {value!r} ({str(error).lower()})") from error
+
+
+def _path(kind: type, value: Any) -> Any:
+    if kind is Path and isinstance(value, str) and value:
+        return Path(value)
+    raise ValueError("expected a path")

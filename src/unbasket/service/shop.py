@@ -1,0 +1,110 @@
+"""The engine that the service answers from: opened in the background, closed at the end."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from unbasket import store
+from unbasket.errors import UnbasketError
+from unbasket.params import Params
+from unbasket.recommender import Recommender
+from unbasket.store import DurableRecommender
+
+
+class NotReadyError(UnbasketError):
+    """The engine is being loaded, or was closed."""
+
+
+class Shop:
+    """A database that is opened while the service answers already that it is not ready yet."""
+
+    def __init__(self, db: Path) -> None:
+        self.db = db
+        self.stage = "waiting"
+        self.progress = (0, 0)
+        self.failure: BaseException | None = None
+        self._engine: DurableRecommender | None = None
+        self._closing = threading.Event()
+        self._loader: threading.Thread | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether questions can be answered."""
+        return self._engine is not None
+
+    @property
+    def engine(self) -> DurableRecommender:
+        """The engine; an error while there is none."""
+        if self._engine is None:
+            done, total = self.progress
+            raise NotReadyError(f"the service is not ready: {self.stage}, {done} of {total}. Try again in a moment")
+        return self._engine
+
+    def start(self) -> None:
+        """Load in a thread; `failure` tells afterwards what went wrong."""
+        self._loader = threading.Thread(target=self._load_or_fail, name="loader")
+        self._loader.start()
+
+    def load(self) -> None:
+        """Compile the kernels, open the database, and let the first answers be as quick as all others."""
+        self.stage = "compiling"
+        _warm_up(self._report)
+        self.stage = "opening"
+        engine = store.open(self.db, progress=self._report)
+        try:
+            self.stage = "preparing"
+            engine.digest()
+            self._check_closing()
+        except BaseException:
+            engine.close()
+            raise
+        self._engine, self.stage = engine, "ready"
+
+    def close(self) -> None:
+        """Stop loading, or close the engine: everything is in one file then."""
+        self._closing.set()
+        if self._loader is not None:
+            self._loader.join()
+        engine, self._engine, self.stage = self._engine, None, "closed"
+        if engine is not None:
+            engine.close()
+
+    def _load_or_fail(self) -> None:
+        try:
+            self.load()
+        except BaseException as error:  # noqa: BLE001 - whoever started the thread asks for it
+            self.stage, self.failure = "failed", error
+
+    def _report(self, done: int, total: int) -> None:
+        self.progress = done, total
+        self._check_closing()
+
+    def _check_closing(self) -> None:
+        if self._closing.is_set():
+            raise NotReadyError("the service was stopped while it was loading")
+
+
+def _warm_up(progress: Callable[[int, int], object]) -> None:
+    """Compile every kernel, or fetch it from the compiler's cache, with a shop of two."""
+    rec = Recommender(Params(group_size=2, neighbors=1))
+    steps: list[Callable[[], object]] = [
+        lambda: rec.learn("ann", ["milk", "tea"], basket=1),
+        lambda: rec.fit({"user": ["bob", "bob"], "basket": [1, 2], "item": ["milk", "milk"]}),
+        lambda: rec.recommend("ann", only_new=True),
+        lambda: rec.recommend_for([["milk"], ["soap"]], user="ann"),
+        lambda: rec.explain("ann", "milk"),
+        lambda: rec.similar_users("ann"),
+        lambda: rec.popular(),
+        lambda: rec.learn("ann", ["milk", "soap"], basket=1),
+        lambda: rec.verify(),
+        lambda: rec.digest(),
+        lambda: rec.forget("ann", basket=1, item="milk"),
+        lambda: rec.forget("bob", item="milk"),
+        lambda: rec.learn("bob", ["milk"], basket=3),
+        lambda: rec.forget("bob", basket=3),
+        lambda: rec.forget("ann"),
+    ]
+    for done, step in enumerate(steps):
+        progress(done, len(steps))
+        step()
+    progress(len(steps), len(steps))

@@ -1,0 +1,313 @@
+"""The durable engine as its users see it."""
+
+import gc
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from tests.laws import law_of_equality
+
+import unbasket as ub
+from unbasket.store.database import Database
+
+SHOP = pl.DataFrame(
+    {
+        "user": ["ann", "ann", "ann", "bob", "bob", "cleo"],
+        "basket": [1, 1, 2, 3, 3, 4],
+        "item": ["milk", "bread", "milk", "milk", "tea", "wine"],
+        "time": [100, 100, 200, 150, 150, 160],
+    }
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+def rows(path: Path) -> list[int]:
+    """The numbers of the rows that hold a basket."""
+    with closing(Database(path, read_only=True)) as database:
+        return [row for row, _ in database.payloads("baskets")]
+
+
+# Opening ------------------------------------------------------------------------------------------------------------
+
+
+def test_parameters_are_kept(path: Path) -> None:
+    params = ub.Params(group_size=3, basket_decay=0.8, group_decay=0.6, neighbors=5, alpha=0.25, grouping="varying")
+    ub.open(path, params).close()
+    with ub.open(path) as rec:
+        assert rec.params == params
+    ub.open(path, params).close()
+    with pytest.raises(ub.InvalidParamsError, match=r"alpha=0\.25.*not.*alpha=0\.5"):
+        ub.open(path, ub.Params(alpha=0.5))
+    with ub.open(path) as rec:  # the refusal left no lock behind
+        assert rec.params == params
+
+
+def test_an_empty_shop_can_be_opened_again(path: Path) -> None:
+    ub.open(path).close()
+    with ub.open(path) as rec:
+        assert (len(rec), rec.users(), rec.receipts()) == (0, [], [])
+        assert rec.digest() == ub.Recommender().digest()
+
+
+def test_one_writer_and_many_readers(path: Path) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        with pytest.raises(ub.StoreLockedError, match="open for writing in another place"):
+            ub.open(path)
+        first, second = (ub.open(path, read_only=True) for _ in range(2))
+        law_of_equality(rec, first)
+        rec.learn("ann", ["tea"], basket=9)
+        assert first.digest() == second.digest() != rec.digest() == ub.open(path, read_only=True).digest()
+        for write in (
+            lambda: first.learn("ann", ["tea"], basket=9),
+            lambda: first.forget("ann"),
+            lambda: first.fit(SHOP),
+            lambda: first.apply([]),
+        ):
+            with pytest.raises(ub.StoreError, match="read_only=True"):
+                write()
+
+
+def test_a_reader_needs_a_file(path: Path) -> None:
+    with pytest.raises(ub.StoreError, match="does not exist"):
+        ub.open(path, read_only=True)
+    assert not path.exists()
+
+
+def test_closing(path: Path) -> None:
+    rec = ub.open(path).fit(SHOP)
+    rec.close()
+    rec.close()
+    for question in (rec.users, rec.digest, lambda: rec.recommend("ann"), lambda: rec.learn("ann", ["x"], basket=1)):
+        with pytest.raises(ub.ClosedError, match=r"shop\.db was closed"):
+            question()
+    assert sorted(file.name for file in path.parent.iterdir()) == ["shop.db", "shop.db-keys", "shop.db-lock"]
+
+
+def test_an_engine_that_is_dropped_closes_its_file(path: Path) -> None:
+    rec = ub.open(path).fit(SHOP)
+    digest = rec.digest()
+    del rec
+    gc.collect()
+    with ub.open(path) as again:
+        assert again.digest() == digest
+
+
+# Events -------------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input_changes_nothing(path: Path) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        digest, before = rec.digest(), rows(path)
+        bad_ones: list[list[Any]] = [
+            [ub.Learn("dan", ["milk"], 1, None), ub.Learn("dan", [], 2, None)],
+            [ub.Forget("ann", None, None), ub.Forget("", None, None)],
+            [ub.Learn("dan", ["milk"], 1, None), "forget"],
+        ]
+        for bad in bad_ones:
+            with pytest.raises(ub.UnbasketError):
+                rec.apply(bad)
+        assert (rec.digest(), rows(path), rec.receipts()) == (digest, before, [])
+
+
+def test_many_events_at_once(path: Path) -> None:
+    events: list[ub.Event] = [
+        ub.Learn("dan", ["milk", "tea"], 1, None),
+        ub.Learn("dan", ["milk"], 1, None),
+        ub.Forget("bob", None, None),
+        ub.Learn("bob", ["gin"], 7, 9),
+        ub.Forget("nobody", None, None),
+    ]
+    fresh = ub.Recommender().fit(SHOP)
+    with ub.open(path).fit(SHOP) as rec:
+        results = rec.apply(events)
+        assert results == fresh.apply(events)
+        assert results == ["added", "replaced", (2, 1, 1), "added", (0, 0, 0)]
+        law_of_equality(rec, fresh)
+        assert len(rec.receipts()) == 2
+        law_of_equality(ub.open(path, read_only=True), fresh)
+
+
+def test_an_event_that_changes_nothing_writes_nothing(path: Path) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        before = rows(path)
+        assert rec.learn("ann", ["bread", "milk"], basket=1, time=100) == "unchanged"
+        assert rows(path) == before
+
+
+def test_further_baskets_of_known_users_in_a_frame(path: Path) -> None:
+    further = pl.DataFrame(
+        {"user": ["ann", "ann", "dan"], "basket": [1, 9, 1], "item": ["gin", "tea", "tea"], "time": [100, 50, 7]}
+    )
+    fresh = ub.Recommender().fit(SHOP).fit(further)
+    with ub.open(path).fit(SHOP) as rec:
+        rec.fit(further)
+        assert [basket.basket for basket in rec.history("ann")] == [9, 1, 2]
+        law_of_equality(rec, fresh)
+    with ub.open(path) as rec:
+        law_of_equality(rec, fresh)
+
+
+def test_untimed_baskets_stay_where_a_late_one_left_them(path: Path) -> None:
+    """What replaying rows in the order of arrival would get wrong."""
+    with ub.open(path) as rec:
+        rec.learn("ann", ["a"], basket="A", time=5)
+        rec.learn("ann", ["b"], basket="B")
+        rec.learn("ann", ["c"], basket="C", time=3)
+        rec.forget("ann", basket="A")
+        rec.learn("ann", ["b", "d"], basket="B")
+        assert [basket.basket for basket in rec.history("ann")] == ["C", "B"]
+    with ub.open(path) as rec:
+        assert [basket.basket for basket in rec.history("ann")] == ["C", "B"]
+
+
+def test_baskets_that_come_late_again_and_again(path: Path) -> None:
+    """Each goes between the same two, until there is no place left and all behind move."""
+    with ub.open(path) as rec:
+        rec.learn("ann", ["first"], basket="first", time=0)
+        rec.learn("ann", ["last"], basket="last", time=10**6)
+        for time in range(60, 0, -1):
+            rec.learn("ann", [f"item {time}"], basket=time, time=time)
+        for time in range(1000, 1060):
+            rec.learn("ann", [f"item {time}"], basket=time, time=time)
+        history = rec.history("ann")
+    with ub.open(path) as rec:
+        assert rec.history("ann") == history
+        assert [basket.time for basket in history] == [0, *range(1, 61), *range(1000, 1060), 10**6]
+
+
+def test_progress_is_told(path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    with ub.open(path) as rec:
+        rec.fit(SHOP, progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (4, 4)
+    seen.clear()
+    ub.open(path, progress=lambda done, total: seen.append((done, total))).close()
+    assert (4, 4) in seen
+
+
+# Threads ------------------------------------------------------------------------------------------------------------
+
+
+def events_of(caller: int) -> list[ub.Event]:
+    events: list[ub.Event] = []
+    for number in range(30):
+        user = f"user {caller}.{number % 3}"
+        events.append(ub.Learn(user, [f"i{number % 7}", f"i{caller}"], number, number * 37 % 11))
+        if number % 4 == 3:
+            events.append(ub.Forget(user, number - 3, None))
+        if number % 9 == 8:
+            events.append(ub.Forget(user, None, f"i{caller}"))
+    return events
+
+
+def test_callers_in_many_threads(path: Path) -> None:
+    """Each has users of his own; what is acknowledged is in the file, and the whole equals a fresh engine."""
+    fresh = ub.Recommender(ub.Params(neighbors=5))
+    for caller in range(8):
+        fresh.apply(events_of(caller))
+    with ub.open(path, fresh.params) as rec:
+        with ThreadPoolExecutor(8) as callers:
+            done = [callers.submit(lambda caller: [rec.apply([e]) for e in events_of(caller)], i) for i in range(8)]
+            while not all(future.done() for future in done):
+                rec.recommend_many(n=3)
+            for future in done:
+                future.result()
+        law_of_equality(rec, fresh)
+        assert ub.store.audit(rec.receipts()).ok
+    with ub.open(path) as rec:
+        law_of_equality(rec, fresh)
+
+
+# Products -----------------------------------------------------------------------------------------------------------
+
+
+def test_products_are_kept_and_go_with_the_last_purchase(path: Path) -> None:
+    products = pl.DataFrame(
+        {
+            "item": ["milk", "wine", "gin"],
+            "name": ["Fresh milk", "Red wine", "Gin"],
+            "category": ["dairy", "alcohol", None],
+        }
+    )
+    with ub.open(path).fit(SHOP) as rec:
+        rec.describe(products)
+        assert rec.catalog["milk"] == ub.Product("milk", "Fresh milk", "dairy")
+        assert rec.catalog["tea"] == ub.Product("tea", None, None)
+        assert (rec.catalog.name("wine"), rec.catalog.name("tea")) == ("Red wine", "tea")
+    with ub.open(path) as rec:
+        assert rec.catalog.categories() == {"dairy": ["milk"], "alcohol": ["wine"]}
+        rec.forget("cleo")
+        assert rec.catalog.name("wine") == "wine"
+        rec.forget("ann", item="milk")
+        assert rec.catalog.name("milk") == "Fresh milk"  # bob has it
+        rec.learn("bob", ["tea"], basket=3, time=150)
+        assert rec.catalog.name("milk") == "milk"
+        assert [product.item for product in rec.catalog] == ["gin"]  # nobody has forgotten what nobody has bought
+    with ub.open(path) as rec:
+        assert [product.item for product in rec.catalog] == ["gin"]
+
+
+def test_a_product_that_is_described_again(path: Path) -> None:
+    with ub.open(path) as rec:
+        rec.describe(pl.DataFrame({"item": [1, 1], "name": ["old", "new"]}), category=None)
+        rec.describe(pl.DataFrame({"item": [1], "name": ["newest"], "category": ["c"]}))
+        assert list(rec.catalog) == [ub.Product(1, "newest", "c")]
+    with ub.open(path) as rec:
+        assert list(rec.catalog) == [ub.Product(1, "newest", "c")]
+        for frame in (
+            pl.DataFrame({"item": [1.5], "name": ["x"], "category": ["y"]}),
+            pl.DataFrame({"item": [None], "name": ["x"], "category": ["y"]}, schema_overrides={"item": pl.Int64}),
+            pl.DataFrame({"item": [1], "title": ["x"]}),
+        ):
+            with pytest.raises(ub.InvalidFrameError):
+                rec.describe(frame)
+
+
+# Files --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_backup_is_a_database(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    with ub.open(path).fit(SHOP) as rec:
+        rec.forget("bob")
+        rec.backup(copy)
+        with pytest.raises(ub.StoreError, match="exists"):
+            rec.backup(copy)
+        with ub.open(copy) as other:
+            law_of_equality(rec, other)
+            assert other.receipts() == rec.receipts()
+            other.forget("ann")
+            assert "ann" in rec
+
+
+def test_a_file_that_is_mostly_blank_is_rebuilt(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 50)
+    with ub.open(path) as rec:
+        for number in range(200):
+            rec.learn(f"user {number}", [f"item {i}" for i in range(20)], basket=number)
+        rec.apply([ub.Forget(f"user {number}", None, None) for number in range(90)])
+        assert all_rows(path) == 200
+        rec.apply([ub.Forget(f"user {number}", None, None) for number in range(90, 150)])
+        assert all_rows(path) == 50
+        digest = rec.digest()
+        rec.learn("user 150", ["item 1"], basket="new")
+        rec.forget("user 150", basket="new")
+        assert rec.digest() == digest
+    with ub.open(path) as rec:
+        assert rec.digest() == digest
+        assert rec.verify().ok
+
+
+def all_rows(path: Path) -> int:
+    """How many rows there are, blank ones included."""
+    with closing(sqlite3.connect(path)) as connection:
+        count: int = connection.execute("SELECT count(*) FROM baskets").fetchone()[0]
+    return count
