@@ -57,7 +57,7 @@ def sort_key(value: Id) -> tuple[bool, Id]:
 def in_order(ids: list[Id]) -> list[Id]:
     """The ids in their order; without keys, which cost more than the sorting, if they are of one type."""
     try:
-        return sorted(ids)  # type: ignore[type-var]
+        return sorted(ids)
     except TypeError:
         return sorted(ids, key=sort_key)
 

@@ -235,7 +235,9 @@ class _Dissection:
             base = (trunk - 1) * self.size
             count = _int(self._content, base + 4)
             self.kinds[trunk] = "trunk of the freelist"
-            self._empty(trunk, "end of a freelist trunk", base + 8 + 4 * count, base + self.size)
+            rest = np.frombuffer(self._content, ">u4", self.size // 4 - 2 - count, base + 8 + 4 * count)
+            if rest.max(initial=0) > len(self._content) // self.size:  # numbers of pages that were free once may stay
+                self._empty(trunk, "end of a freelist trunk", base + 8 + 4 * count, base + self.size)
             for i in range(count):
                 page = _int(self._content, base + 8 + 4 * i)
                 self.kinds[page] = "freelist page"

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
+
 from unbasket import store
 from unbasket.errors import UnbasketError
 from unbasket.params import Params
@@ -89,7 +91,7 @@ def _warm_up(progress: Callable[[int, int], object]) -> None:
     rec = Recommender(Params(group_size=2, neighbors=1))
     steps: list[Callable[[], object]] = [
         lambda: rec.learn("ann", ["milk", "tea"], basket=1),
-        lambda: rec.fit({"user": ["bob", "bob"], "basket": [1, 2], "item": ["milk", "milk"]}),
+        lambda: rec.fit(pl.DataFrame({"user": ["bob", "bob"], "basket": [1, 2], "item": ["milk", "milk"]})),
         lambda: rec.recommend("ann", only_new=True),
         lambda: rec.recommend_for([["milk"], ["soap"]], user="ann"),
         lambda: rec.explain("ann", "milk"),

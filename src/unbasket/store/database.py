@@ -21,6 +21,7 @@ Progress = Callable[[int, int], object]
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
 _VERSION = 1
+_COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
 _COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
 _INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 _LEDGER = struct.Struct(">QQQQ")
@@ -64,6 +65,8 @@ class Database:
         [[verdict]] = execute("PRAGMA quick_check(1)").fetchall()
         if verdict != "ok":
             raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
+        if any(execute(f"PRAGMA table_info({table})").fetchall() != _COLUMNS for table in (*TABLES, "ledger")):
+            raise StoreCorruptError(f"{self.path} is damaged: its tables have other columns. Restore a backup")
         self._find_last()
 
     def _check_writable(self, version: int) -> None:
@@ -155,7 +158,7 @@ class Database:
     def _ledger(self) -> tuple[int, int, int, int]:
         """The number of the newest basket when it was written; count and sum of seals of all rows; and of receipts."""
         row = self._connection.execute("SELECT body FROM ledger").fetchone()
-        if row is None or len(row[0]) != _LEDGER.size:
+        if row is None or not isinstance(row[0], bytes) or len(row[0]) != _LEDGER.size:
             raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
         upto, count, total, receipts = _LEDGER.unpack(row[0])
         return upto, count, total, receipts

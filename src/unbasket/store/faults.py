@@ -39,6 +39,8 @@ def explained(path: Path) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise explanation(path, error) from error
+    except UnicodeDecodeError as error:
+        raise StoreCorruptError(f"{path}: it is damaged. Restore a backup ({error})") from error
 
 
 def synchronise(path: Path) -> None:

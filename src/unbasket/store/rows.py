@@ -75,12 +75,15 @@ def seal_of(body: bytes) -> int:
 
 def unsealed(table: str, row: int, body: bytes) -> bytes:
     """The payload of a body, which is empty if the row was erased; an error if it is not what was written."""
-    payload = body[_SEAL:]
-    if payload[:1] == b"\0":  # no payload starts so
-        payload = b""
-        damaged = any(body)
-    else:
-        damaged = _checksum(table, row, payload) != seal_of(body)
+    try:
+        payload = body[_SEAL:]
+        if payload[:1] == b"\0":  # no payload starts so
+            payload = b""
+            damaged = any(body)
+        else:
+            damaged = _checksum(table, row, payload) != seal_of(body)
+    except TypeError:  # damage can turn bytes into something else
+        damaged = True
     if damaged:
         raise StoreCorruptError(f"row {row} of {table} is damaged: its checksum is wrong. Restore a backup")
     return payload

@@ -1,0 +1,87 @@
+// The calls of the service. Every answer is JSON; every fault is an ApiError with the service's own message.
+
+import {parse, segment, stringify} from './ids.js';
+import {token} from './session.js';
+
+export class ApiError extends Error {
+  constructor(status, code, message) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+async function call(method, path, {query = {}, body} = {}) {
+  const headers = {Accept: 'application/json'};
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const options = {method, headers, body: body === undefined ? undefined : stringify(body), cache: 'no-store'};
+  let response;
+  try {
+    response = await fetch(path + encode(query), options);
+  } catch {
+    throw new ApiError(0, 'unreachable', 'The service does not answer. Is it running?');
+  }
+  return answer(response);
+}
+
+async function answer(response) {
+  const text = await response.text();
+  let value = null;
+  try {
+    value = text ? parse(text) : null;
+  } catch {
+    throw new ApiError(response.status, 'no_json', `The service answered ${response.status} without JSON.`);
+  }
+  if (response.ok) return value;
+  const {code = 'unknown', message = `The service answered ${response.status}.`} = value?.error ?? {};
+  if (response.status === 401) document.dispatchEvent(new CustomEvent('signin-needed', {detail: message}));
+  throw new ApiError(response.status, code, message);
+}
+
+function encode(query) {
+  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
+  return pairs.length ? `?${new URLSearchParams(pairs)}` : '';
+}
+
+const get = (path, query) => call('GET', path, {query});
+const post = (path, body) => call('POST', path, {body});
+const person = (user) => `/v1/users/${segment(user)}`;
+
+export const recommendations = (user, query = {}) => get(`${person(user)}/recommendations`, query);
+export const explanation = (user, item) => get(`${person(user)}/explanations/${segment(item)}`);
+export const preview = (user, change) => post(`${person(user)}/preview`, change);
+export const held = (user) => get(person(user));
+export const verify = (user) => post(`${person(user)}/verify`);
+export const similar = (user, n) => get(`${person(user)}/similar`, {n});
+export const addBasket = (user, items, time) => post(`${person(user)}/baskets`, time === undefined ? {items} : {items, time});
+export const users = (query) => get('/v1/users', query);
+export const items = (query) => get('/v1/items', query);
+export const popular = (n) => get('/v1/popular', {n});
+export const events = (list) => post('/v1/events', list);
+export const receipts = (query) => get('/v1/receipts', query);
+export const verifyReceipts = () => post('/v1/receipts/verify');
+export const retention = (rules, run) => post('/v1/retention', {rules, run});
+export const stats = () => get('/v1/stats');
+export const shopperToken = (user, seconds) => post('/v1/tokens', {user, seconds});
+
+/** Forget what a scope names: nothing means the user, else a basket, an item, an item of a basket, or a category. */
+export function forget(user, {basket, item, category} = {}) {
+  const parts = [person(user)];
+  if (category !== undefined) parts.push('categories', encodeURIComponent(category));
+  if (basket !== undefined) parts.push('baskets', segment(basket));
+  if (item !== undefined) parts.push('items', segment(item));
+  return call('DELETE', parts.join('/'));
+}
+
+/** All pages of a list, up to a limit: `page(after)` answers with {[name]: [...], next}. */
+export async function pages(page, name, most) {
+  const found = [];
+  let next;
+  do {
+    const part = await page(next);
+    found.push(...part[name]);
+    next = part.next;
+  } while (next !== null && next !== undefined && found.length < most);
+  return found;
+}

@@ -1,0 +1,67 @@
+// Ids are numbers or texts, and 17 and "17" are two ids. In addresses everything is text, so a text that looks like
+// a number is written in JSON's quotes. Whole numbers go up to 2^63, which JavaScript's numbers can't hold: those are
+// kept as BigInt.
+
+/** The id as a part of an address. */
+export function segment(id) {
+  return encodeURIComponent(spell(id));
+}
+
+/** The id as a person would type it. */
+export function spell(id) {
+  if (typeof id !== 'string') return String(id);
+  const ambiguous = wholeNumber(id) !== null || isQuoted(id) || id === '.' || id === '..';
+  return ambiguous ? JSON.stringify(id) : id;
+}
+
+/** What a typed text means among known ids, by the service's rule. */
+export function read(text, known) {
+  if (isQuoted(text)) return JSON.parse(text);
+  const number = wholeNumber(text);
+  if (number === null) return text;
+  const held = known.some((id) => typeof id !== 'string' && String(id) === text);
+  return held || !known.some((id) => typeof id === 'string') ? number : text;
+}
+
+/** Whether two ids are the same one. */
+export function same(a, b) {
+  return key(a) === key(b);
+}
+
+/** A text that is different for different ids: for maps. */
+export function key(id) {
+  return typeof id === 'string' ? `"${id}` : String(id);
+}
+
+function wholeNumber(text) {
+  if (!/^(0|-?[1-9][0-9]{0,18})$/.test(text)) return null;
+  const big = BigInt(text);
+  if (BigInt.asIntN(64, big) !== big) return null;
+  return Number.isSafeInteger(Number(big)) ? Number(big) : big;
+}
+
+function isQuoted(text) {
+  try {
+    return typeof JSON.parse(text) === 'string';
+  } catch {
+    return false;
+  }
+}
+
+/** JSON to a value; whole numbers that a JavaScript number would change become BigInt. */
+export function parse(text) {
+  return JSON.parse(text, (_, value, context) => {
+    const source = context?.source;
+    const unsafe = typeof value === 'number' && !Number.isSafeInteger(value) && /^-?[0-9]+$/.test(source ?? '');
+    return unsafe ? BigInt(source) : value;
+  });
+}
+
+/** A value to JSON. */
+export function stringify(value, indent) {
+  return JSON.stringify(value, (_, part) => (typeof part === 'bigint' ? raw(part) : part), indent);
+}
+
+function raw(big) {
+  return JSON.rawJSON ? JSON.rawJSON(String(big)) : Number(big);
+}
