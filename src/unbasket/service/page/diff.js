@@ -1,0 +1,74 @@
+// Two lists of recommendations side by side: what moved up or down, what is new, what is gone. Each is said by a sign
+// and a word, not by colour alone.
+
+import {h} from './dom.js';
+import {plural, score} from './format.js';
+import {CROSS, DOWN, EQUAL, PLUS, UP, drawing} from './icons.js';
+import {key} from './ids.js';
+import {product} from './products.js';
+
+const SIGNS = {up: UP, down: DOWN, new: PLUS, gone: CROSS, same: EQUAL};
+
+/** For each item of a list its change against the other list: {kind, by}. */
+export function compare(before, after) {
+  const was = places(before);
+  const is = places(after);
+  return {
+    before: before.map((entry) => (is.has(key(entry.item)) ? {kind: 'same', by: 0} : {kind: 'gone', by: 0})),
+    after: after.map((entry, place) => change(was.get(key(entry.item)), place)),
+  };
+}
+
+function places(entries) {
+  return new Map(entries.map((entry, place) => [key(entry.item), place]));
+}
+
+function change(was, is) {
+  if (was === undefined) return {kind: 'new', by: 0};
+  if (was === is) return {kind: 'same', by: 0};
+  return was > is ? {kind: 'up', by: was - is} : {kind: 'down', by: is - was};
+}
+
+/** Whether two lists say the same, to the last bit of every score. */
+export function identical(one, other) {
+  return one.length === other.length
+    && one.every((entry, place) => key(entry.item) === key(other[place].item) && entry.score === other[place].score);
+}
+
+/** The change in a sentence. */
+export function inWords(before, after) {
+  const kinds = compare(before, after);
+  const count = (list, kind) => list.filter((entry) => entry.kind === kind).length;
+  const parts = [
+    [count(kinds.before, 'gone'), 'gone'], [count(kinds.after, 'new'), 'new'],
+    [count(kinds.after, 'up'), 'moved up'], [count(kinds.after, 'down'), 'moved down'],
+  ].filter(([number]) => number).map(([number, word]) => `${number} ${word}`);
+  if (parts.length) return `${parts.join(', ')}.`;
+  return identical(before, after) ? 'Nothing changes.' : 'The order stays; only scores change.';
+}
+
+/** The two lists as DOM. */
+export function sideBySide(before, after, titles = ['Before', 'After']) {
+  const kinds = compare(before, after);
+  return h('div', {class: 'sides'}, side(titles[0], before, kinds.before), side(titles[1], after, kinds.after));
+}
+
+function side(title, entries, kinds) {
+  const list = h('ol', {class: 'ranks'}, entries.map((entry, place) => rank(entry, kinds[place])));
+  return h('section', {'aria-label': title}, h('h4', {}, title),
+    entries.length ? list : h('p', {class: 'muted'}, 'Nothing to recommend.'));
+}
+
+function rank(entry, {kind, by}) {
+  return h('li', {class: `change-${kind}`}, product(entry), h('span', {class: 'score'}, score(entry.score)), mark(kind, by));
+}
+
+function mark(kind, by) {
+  const words = {up: `up ${by}`, down: `down ${by}`, new: 'new', gone: 'gone', same: ''}[kind];
+  return h('span', {class: 'mark', title: words || 'same place'}, words && drawing(SIGNS[kind]), words);
+}
+
+/** How many recommendations a list has, in words. */
+export function size(entries) {
+  return plural(entries.length, 'recommendation');
+}

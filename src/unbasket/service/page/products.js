@@ -1,0 +1,20 @@
+// How a product is written: a tile for its category, its name, and the category in words.
+
+import {h} from './dom.js';
+import {tile} from './icons.js';
+
+/** The name of an item, or its id if the shop has not named it. */
+export function nameOf(entry) {
+  return entry.name ?? String(entry.item);
+}
+
+/** A category as people read it: the part that says most comes first. */
+export function categoryName(category) {
+  return category.split(' / ').reverse().join(', ');
+}
+
+export function product(entry) {
+  return h('span', {class: 'product'}, tile(entry.category),
+    h('span', {class: 'names'}, h('span', {class: 'name'}, nameOf(entry)),
+      entry.category && h('span', {class: 'category'}, categoryName(entry.category))));
+}
