@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test demo bench reproduce clean
+.PHONY: setup test test-slow demo bench reproduce clean
 
 setup: $(VENV)/installed
 
@@ -18,6 +18,9 @@ test: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest
+
+test-slow: setup
+	$(BIN)/pytest -m slow
 
 demo: setup
 	$(BIN)/unbasket demo

@@ -115,15 +115,13 @@ def held_ids(engine: ub.Recommender) -> set[Id]:
 def found_in(folder: Path, ids: Iterable[Id], scratch: Path) -> set[Id]:
     """Which of these ids are in a file of a folder, whole or as their first or last twelve characters.
 
-    Another process reads: if this one closed a file that SQLite has open here, SQLite would lose its locks. The index
-    of the log is left out: when SQLite recovers a log without a valid frame, it copies memory that it did not
-    initialise there, and this process has all ids in its memory.
+    Another process reads: if this one closed a file that SQLite has open here, SQLite would lose its locks.
     """
     parts = {part: name for name in ids for part in (str(name)[:12], str(name)[-12:])}
     if not parts:
         return set()
     scratch.write_text("\n".join(parts))
-    files = [path for path in folder.iterdir() if path.is_file() and not path.name.endswith("-shm")]
+    files = [path for path in folder.iterdir() if path.is_file()]
     command: Sequence[str | Path] = ["grep", "-a", "-o", "-h", "-F", "-f", scratch, "--", *files]
     done = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C"}, check=False)
     assert done.returncode in (0, 1), done.stderr

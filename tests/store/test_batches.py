@@ -69,7 +69,7 @@ def test_every_request_is_served_exactly_once_and_one_caller_is_at_work_at_a_tim
 def test_an_interrupt_at_work_does_not_stop_the_others() -> None:
     batches: Batches[int] = Batches()
 
-    def interrupted(requests: list[int]) -> None:
+    def interrupted(_: list[int]) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

@@ -29,6 +29,9 @@ from unbasket.errors import (
 )
 from unbasket.events import Learn
 from unbasket.store import audit, database
+from unbasket.store.keys import Keys
+from unbasket.store.lock import WriterLock
+from unbasket.store.log import log_of
 
 NOBODY = 65534
 PAGE = 4096
@@ -65,12 +68,13 @@ def crashed(path: Path, folder: Path) -> Path:
 class FullDisk:
     """A folder whose files can't grow for as long as `full`."""
 
-    def __init__(self, folder: Path, full: Callable[[], object], roomy: Callable[[], object]) -> None:
+    def __init__(self, folder: Path, full: Callable[[int], object], roomy: Callable[[], object]) -> None:
         self.folder, self._full, self._roomy = folder, full, roomy
 
     @contextmanager
-    def full(self) -> Iterator[None]:
-        self._full()
+    def full(self, spare: int = 0) -> Iterator[None]:
+        """But for so many pages."""
+        self._full(spare * PAGE)
         try:
             yield
         finally:
@@ -89,12 +93,12 @@ def _small_disk(folder: Path) -> Iterator[FullDisk]:
     try:
         if sudo:
             subprocess.run([*sudo, "chown", str(os.getuid()), str(folder)], check=True)
-        yield FullDisk(folder, lambda: _fill_up(folder / "ballast"), (folder / "ballast").unlink)
+        yield FullDisk(folder, lambda spare: _fill_up(folder / "ballast", spare), (folder / "ballast").unlink)
     finally:
         subprocess.run([*sudo, "umount", str(folder)], check=True)
 
 
-def _fill_up(ballast: Path) -> None:
+def _fill_up(ballast: Path, spare: int) -> None:
     with ballast.open("wb", buffering=0) as file:
         try:
             while True:
@@ -102,6 +106,7 @@ def _fill_up(ballast: Path) -> None:
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise
+        file.truncate(file.tell() - spare)
 
 
 @contextmanager
@@ -109,9 +114,9 @@ def _limited_files(folder: Path) -> Iterator[FullDisk]:
     """Files of this process may not grow beyond what the longest of them has."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def limit() -> None:
+    def limit(spare: int) -> None:
         longest = max(path.stat().st_size for path in folder.iterdir())
-        resource.setrlimit(resource.RLIMIT_FSIZE, (longest, hard))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (longest + spare, hard))
 
     yield FullDisk(folder, limit, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard)))
 
@@ -172,9 +177,9 @@ def test_forgetting_on_a_full_disk(disk: FullDisk) -> None:
     with ub.open(path) as engine:
         for number in range(12):
             for basket in range(40):
-                engine.learn(number, [f"private {number} {basket}", "milk"], basket=basket)
+                engine.learn(number, [f"private {number} {basket} {400 * 'x'}", "milk"], basket=basket)
             before = engine.digest()
-            with disk.full():
+            with disk.full(spare=2 * number):
                 try:
                     engine.forget(number)
                     outcomes.add("forgotten")
@@ -188,7 +193,8 @@ def test_forgetting_on_a_full_disk(disk: FullDisk) -> None:
             engine.forget(number)
             assert number not in engine
             assert _grep(f"private {number} ", path.parent) == []
-    assert outcomes & {"blocked", "refused"}
+    assert outcomes >= {"forgotten", "refused"}
+    assert "blocked" in outcomes or not disk.folder.is_mount()  # there is room for the log, but not for the file
 
 
 def _grep(text: str, folder: Path) -> list[str]:
@@ -232,6 +238,21 @@ def test_a_disk_without_room_for_a_new_database(path: Path) -> None:
         for beside in path.parent.iterdir():
             beside.unlink()
     assert failed >= 5
+
+
+def test_the_sign_of_a_writer_goes_before_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it is killed in between, the log is there, or nobody misses it."""
+    logs: list[bool] = []
+    unsign = WriterLock.unsign
+
+    def watched(lock: WriterLock) -> None:
+        logs.append(log_of(path).exists())
+        unsign(lock)
+
+    monkeypatch.setattr(WriterLock, "unsign", watched)
+    filled(path)
+    assert logs[0] is True
+    assert not log_of(path).exists()
 
 
 # Rights ---------------------------------------------------------------------------------------------------------
@@ -371,7 +392,7 @@ def test_flipped_bytes(sound: tuple[bytes, str, Path], path: Path) -> None:
                 error.add_note(f"seed {seed}: {region}, offset {offset}, byte ^ {flip}")
                 raise
     assert total >= 300
-    assert detected > total // 3
+    assert detected > total // 4
 
 
 def _use(path: Path, digest: str, writing: bool) -> None:
@@ -384,6 +405,15 @@ def _use(path: Path, digest: str, writing: bool) -> None:
             engine.forget("somebody else")
     if writing:
         assert digest_of(path) == digest
+
+
+@pytest.mark.parametrize("column", [b"INTEGES PRIMARY", b"INTEGER FRIMARY"])
+def test_other_columns(sound: tuple[bytes, str, Path], path: Path, column: bytes) -> None:
+    data, digest, _ = sound
+    path.write_bytes(data.replace(b"INTEGER PRIMARY", column, 1))
+    for writing in (False, True):
+        with pytest.raises(StoreError):
+            _use(path, digest, writing)
 
 
 def test_truncated(sound: tuple[bytes, str, Path], path: Path) -> None:
@@ -648,6 +678,19 @@ def test_damaged_keys(path: Path, text: bytes) -> None:
     path.with_name("shop.db-keys").unlink()
     with ub.open(path) as engine:
         assert engine.digest() == digest
+
+
+def test_no_room_for_keys(path: Path) -> None:
+    """There are whole keys or none."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+    try:
+        with pytest.raises(StoreError):
+            Keys.of(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not path.exists()
+    assert Keys.of(path).public == Keys.of(path).public
 
 
 # Two writers ----------------------------------------------------------------------------------------------------

@@ -275,11 +275,13 @@ def test_the_search_finds_what_sqlite_leaves_behind(folder: Path, detective: Det
     """An engine that deletes rows without care would be caught: in gaps, overflow pages and free pages."""
     marks = Marks(2)
     texts = [marks.text(length) for length in [30] * 300 + [9000] * 20]
-    with closing(sqlite3.connect(folder / "a.db")) as connection, connection:
+    with closing(sqlite3.connect(folder / "a.db")) as connection:
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
         connection.executemany("INSERT INTO t (body) VALUES (?)", [(text.encode(),) for text in texts])
+        connection.commit()
         connection.execute("DELETE FROM t WHERE id > 1")
+        connection.commit()
     assert len(detective.search(folder, texts)) > 100
     anatomy = detective.dissect(folder / "a.db")
     assert anatomy.rows == {"t": {1: texts[0].encode()}}
@@ -392,6 +394,8 @@ def forget_at_random(shop: Shop, count: int) -> None:
     """Forget, and learn now and then; look after each."""
     chance = shop.marks.random.random
     for number in range(count):
+        if len(shop.baskets) < 10:
+            shop.fill(10)
         kind = chance()
         if kind < 0.15:
             shop.happen(*(shop.any_forget() for _ in range(3)), *shop.learns(2), shop.any_forget())
@@ -421,13 +425,13 @@ def random_forgets(folder: Path, detective: Detective, seed: int, users: int, co
 
 
 def test_random_forgets(folder: Path, detective: Detective) -> None:
-    random_forgets(folder, detective, seed=0, users=1000, count=120)
+    random_forgets(folder, detective, seed=0, users=700, count=100)
 
 
 def test_random_forgets_while_others_read(folder: Path, detective: Detective) -> None:
-    shop = Shop(folder, detective, Marks(1)).fill(users=300)
+    shop = Shop(folder, detective, Marks(1)).fill(users=200)
     with closing(shop.engine), child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"):
-        for _ in range(60):
+        for _ in range(30):
             shop.happen(shop.any_forget(), Forget("nobody at all", None, None))  # an edit alone would not wait
             shop.clean()
             shop.happen(*shop.learns(2))

@@ -47,7 +47,7 @@ class Session:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "_connect", self.disk.connect)
             patch.setattr(database, "synchronise", self.disk.sync)
-            patch.setattr(opening, "_check_size", lambda path, keys: None)  # the files themselves stay empty
+            patch.setattr(opening, "_check_size", lambda *_: None)  # the files themselves stay empty
             while self.done < requests:
                 with ub.open(self.path, self.params) as engine:
                     for _ in range(self.random.choice([5, 60])):

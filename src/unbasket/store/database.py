@@ -15,6 +15,7 @@ from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
 from unbasket.store.faults import explained, explanation, synchronise
+from unbasket.store.log import log_of
 from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
@@ -25,7 +26,6 @@ _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
 _COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
 _INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 _LEDGER = struct.Struct(">QQQQ")
-_LOG, _LOG_HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
 PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
@@ -325,35 +325,6 @@ class Database:
     def abandon(self) -> None:
         """Close a file that could not be understood, and write nothing to it."""
         self._connection.close()
-
-
-def log_of(path: Path) -> Path:
-    """The write-ahead log of a database."""
-    return path.with_name(path.name + "-wal")
-
-
-def check_log(path: Path) -> None:
-    """See whether a log, which may be empty, begins as SQLite does it; what SQLite takes for none, it overwrites."""
-    try:
-        with log_of(path).open("rb") as file:
-            head = file.read(_LOG_HEADER.size)
-    except FileNotFoundError:  # its writer has closed the database just now
-        return
-    if any(head) and (len(head) < _LOG_HEADER.size or not _is_log_header(head)):
-        raise StoreCorruptError(
-            f"{log_of(path)} is damaged, and with it what was learned last. Restore it or a backup; or, to go on "
-            "without, remove it"
-        )
-
-
-def _is_log_header(head: bytes) -> bool:
-    magic, *_, first, second = _LOG_HEADER.unpack(head)
-    words = struct.unpack("<6I" if magic == _LOG else ">6I", head[:24])
-    a = b = 0
-    for i in range(0, 6, 2):
-        a = (a + words[i] + b) % 2**32
-        b = (b + words[i + 1] + a) % 2**32
-    return magic in (_LOG, _LOG + 1) and (a, b) == (first, second)
 
 
 _MIGRATIONS = (

@@ -24,10 +24,11 @@ from unbasket.recommender import Progress, Recommender
 from unbasket.results import Forgotten, Learned
 from unbasket.store.batches import Batches
 from unbasket.store.catalog import Catalog, read_products
-from unbasket.store.database import PATIENCE, Database, log_of
+from unbasket.store.database import PATIENCE, Database
 from unbasket.store.faults import explanation
 from unbasket.store.loading import orders_of
 from unbasket.store.lock import WriterLock
+from unbasket.store.log import log_of
 from unbasket.store.receipts import Notary, Receipt
 from unbasket.store.rows import decode_basket
 from unbasket.store.saving import append_basket, save, save_orders

@@ -1,5 +1,6 @@
 """The secrets of a shop: one signs receipts, one hides who they are about."""
 
+import errno
 import json
 import os
 from hashlib import blake2b
@@ -78,7 +79,8 @@ def _write(path: Path, signing: bytes, subjects: bytes) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            os.pwrite(file, text.encode(), 0)
+            if os.pwrite(file, text.encode(), 0) < len(text):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file)
         finally:
             os.close(file)

@@ -10,11 +10,12 @@ import msgspec
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.params import Params
 from unbasket.store.catalog import Catalog
-from unbasket.store.database import PATIENCE, Database, Progress, check_log, log_of
+from unbasket.store.database import PATIENCE, Database, Progress
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.keys import Keys
 from unbasket.store.loading import orders_of
-from unbasket.store.lock import WriterLock, is_signed
+from unbasket.store.lock import WriterLock
+from unbasket.store.log import check_log, is_empty, log_of
 from unbasket.store.receipts import Notary
 
 
@@ -34,11 +35,11 @@ def open(  # noqa: A001 - the name that the package offers
     """
     path = Path(path)
     if read_only:
-        _check_log(path)
+        check_log(path)
         return _reader(path, params, progress)
     keys, lock = Path(keys or path.with_name(path.name + "-keys")), WriterLock(path)
     try:
-        _check_log(path)
+        check_log(path)
         _check_size(path, keys)
     except BaseException:
         lock.release()
@@ -50,17 +51,6 @@ def open(  # noqa: A001 - the name that the package offers
             lock.unsign()
         lock.release()
         raise
-
-
-def _check_log(path: Path) -> None:
-    """What a crash left in the log must be there: without it, SQLite would open an older state."""
-    if log_of(path).exists():
-        check_log(path)
-    elif is_signed(path) and not log_of(path).exists() and is_signed(path):  # or else it was closed just now
-        raise StoreCorruptError(
-            f"{log_of(path)} is missing, though the last writer of {path.name} did not close it: what it learned last "
-            f"may be lost. Put {log_of(path).name} back; or, to go on without, remove {path.name}-lock"
-        )
 
 
 def _check_size(path: Path, keys: Path) -> None:
@@ -84,9 +74,11 @@ def _reader(path: Path, params: Params | None, progress: Progress | None) -> Dur
 def _writer(
     path: Path, params: Params | None, lock: WriterLock, keys: Path, progress: Progress | None
 ) -> DurableRecommender:
+    if not is_empty(path):
+        _recover(path, lock)
     database = Database(path, read_only=False)
     try:
-        database.erase(PATIENCE)  # what a crash kept from being erased
+        database.erase(PATIENCE)
         if database.is_new:
             database.begin()
             database.append("settings", msgspec.json.encode(asdict(params or Params())))
@@ -99,6 +91,20 @@ def _writer(
         raise
     engine.allow_writing(lock, notary)
     return engine
+
+
+def _recover(path: Path, lock: WriterLock) -> None:
+    """Take over what a crash left in the log, and erase what it kept from being erased.
+
+    In a connection of its own: for a recovery, SQLite copies parts of this process's memory into `-shm`, which goes
+    when the connection is closed.
+    """
+    database = Database(path, read_only=False)
+    try:
+        if database.erase(PATIENCE):
+            lock.unsign()
+    finally:
+        database.abandon()
 
 
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DurableRecommender:

@@ -1,0 +1,54 @@
+"""The write-ahead log beside a database: what SQLite would pass over in silence is an error here."""
+
+import struct
+from pathlib import Path
+
+from unbasket.errors import StoreCorruptError
+from unbasket.store.lock import is_signed
+
+_MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
+
+
+def log_of(path: Path) -> Path:
+    """The write-ahead log of a database."""
+    return path.with_name(path.name + "-wal")
+
+
+def check_log(path: Path) -> None:
+    """What a crash left in the log must be there: without it, SQLite would open an older state."""
+    if log_of(path).exists():
+        _check_header(path)
+    elif is_signed(path) and not log_of(path).exists() and is_signed(path):  # or else it was closed just now
+        raise StoreCorruptError(
+            f"{log_of(path)} is missing, though the last writer of {path.name} did not close it: what it learned last "
+            f"may be lost. Put {log_of(path).name} back; or, to go on without, remove {path.name}-lock"
+        )
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a database has no log, or nothing in it."""
+    return not log_of(path).exists() or log_of(path).stat().st_size == 0
+
+
+def _check_header(path: Path) -> None:
+    """See whether a log, which may be empty, begins as SQLite does it; what SQLite takes for none, it overwrites."""
+    try:
+        with log_of(path).open("rb") as file:
+            head = file.read(_HEADER.size)
+    except FileNotFoundError:  # its writer has closed the database just now
+        return
+    if any(head) and (len(head) < _HEADER.size or not _is_header(head)):
+        raise StoreCorruptError(
+            f"{log_of(path)} is damaged, and with it what was learned last. Restore it or a backup; or, to go on "
+            "without, remove it"
+        )
+
+
+def _is_header(head: bytes) -> bool:
+    magic, *_, first, second = _HEADER.unpack(head)
+    words = struct.unpack("<6I" if magic == _MAGIC else ">6I", head[:24])
+    a = b = 0
+    for i in range(0, 6, 2):
+        a = (a + words[i] + b) % 2**32
+        b = (b + words[i + 1] + a) % 2**32
+    return magic in (_MAGIC, _MAGIC + 1) and (a, b) == (first, second)
