@@ -1,4 +1,5 @@
-# Everything that a fresh machine needs: Python 3.11 or newer, and this file.
+# Everything that a fresh machine needs: Python 3.11 or newer, and this file. Tests of the page need Chromium, and the
+# service's benchmark needs wrk: on Debian they are installed here, by root or with sudo.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -12,7 +13,15 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+# One of Debian's packages by the name of its command
+define install
+	@command -v $(1) >/dev/null || { \
+		[ "$$(id -u)" = 0 ] && as= || as=sudo; \
+		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends $(1) >/dev/null; }
+endef
+
 test: setup
+	$(call install,chromium)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,9 +35,11 @@ demo: setup
 	$(BIN)/unbasket demo
 
 bench: setup
+	$(call install,wrk)
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/service.py
 
 reproduce: setup
 	$(BIN)/unbasket reproduce

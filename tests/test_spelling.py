@@ -3,7 +3,7 @@
 import pytest
 
 import unbasket as ub
-from unbasket.cli.ids import IdReader
+from unbasket.spelling import IdReader
 
 
 def engine(*ids: str | int) -> ub.Recommender:

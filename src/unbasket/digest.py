@@ -60,25 +60,31 @@ class Digest:
             hashes[: len(self._hashes)] = self._hashes
             self._hashes[:] = 0
             self._hashes = hashes
-        encoded: dict[int, bytes] = {}
+        encodings = _Encodings(self._memory.items.names)
         for owner in self._stale:
             if names[owner] != FREE:
-                new = self._user_hash(names[owner], encoded)
+                new = self._user_hash(names[owner], encodings)
                 self._sum = (self._sum + _number(new)) % _MODULUS
                 self._hashes[owner] = np.frombuffer(new, np.uint8)
         self._stale.clear()
         return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
 
-    def _user_hash(self, user: Id, encoded: dict[int, bytes]) -> bytes:
-        """The hash of all that is held of a user; `encoded` collects the encodings of items."""
+    def _user_hash(self, user: Id, encodings: "_Encodings") -> bytes:
+        """The hash of all that is held of a user."""
         parts = [_encoded(user)]
-        for record in self._memory.records(user):
-            items = []
-            for code in record.items:
-                if code not in encoded:
-                    encoded[code] = _encoded(self._memory.items.names[code])
-                items.append(encoded[code])
-            items.sort()
-            parts += (b"g;" if record.opens else b"b;", _encoded(record.basket), _encoded(record.time))
-            parts += items
+        for basket, time, items, opens, _ in self._memory.records(user):
+            parts += (b"g;" if opens else b"b;", _encoded(basket), _encoded(time))
+            parts += sorted(map(encodings.__getitem__, items))
         return blake2b(b"".join(parts), digest_size=_SIZE, person=b"unbasket user").digest()
+
+
+class _Encodings(dict[int, bytes]):
+    """The encodings of items by their codes, made when they are first needed."""
+
+    def __init__(self, names: list[Id]) -> None:
+        super().__init__()
+        self._names = names
+
+    def __missing__(self, code: int) -> bytes:
+        encoding = self[code] = _encoded(self._names[code])
+        return encoding

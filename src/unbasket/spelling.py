@@ -1,10 +1,12 @@
-"""Ids on the command line and in CSV files, where everything is text."""
+"""Ids where everything is text: on the command line, in CSV files, in addresses."""
 
 import json
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from unbasket.ids import Id
+from unbasket.errors import UnknownUserError
+from unbasket.ids import Id, sort_key
 from unbasket.recommender import Recommender
 
 RULE = (
@@ -47,6 +49,86 @@ class IdReader:
         return _Held(basket.basket for user in self._rec.users() for basket in self._rec.history(user))
 
 
+class LiveIdReader:
+    """Reads texts as the ids that an engine holds now, for a service: the engine changes, and a shop may be large.
+
+    The rule is that of `IdReader` but in one point: of a user who has no baskets, 17 is the number only if no basket
+    of anybody has a text as its id, for to look through all baskets would take too long.
+    """
+
+    def __init__(self, rec: Recommender) -> None:
+        self._rec = rec
+
+    def user(self, text: str) -> Id:
+        """The user that a text means."""
+        return _read(text, lambda number: number in self._rec or not _ends_in_text(self._rec.users()))
+
+    def item(self, text: str) -> Id:
+        """The item that a text means."""
+
+        def is_number(number: int) -> bool:
+            items = self._rec.items()
+            place = bisect_left(items, sort_key(number), key=sort_key)
+            return (place < len(items) and items[place] == number) or not _ends_in_text(items)
+
+        return _read(text, is_number)
+
+    def basket(self, user: Id, text: str) -> Id:
+        """The basket of a user that a text means."""
+
+        def is_number(number: int) -> bool:
+            try:
+                baskets = [basket.basket for basket in self._rec.history(user)]
+            except UnknownUserError:
+                return not self._rec._memory.texts.codes
+            return number in baskets or not any(isinstance(basket, str) for basket in baskets)
+
+        return _read(text, is_number)
+
+
+def spell(name: Id) -> str:
+    """A text that always means this id, whatever an engine holds; a number is written as it is.
+
+    >>> spell("ann"), spell("17"), spell(17)
+    ('ann', '"17"', '17')
+    """
+    if isinstance(name, int):
+        return str(name)
+    doubtful = _whole_number(name) is not None or _quoted(name) is not None
+    return json.dumps(name, ensure_ascii=False) if doubtful else name
+
+
+def read_spelled(text: str) -> Id:
+    """The id that `spell` wrote so.
+
+    >>> [read_spelled(spell(name)) for name in ("ann", "17", 17)]
+    ['ann', '17', 17]
+    """
+    return _read(text, lambda _: True)
+
+
+def spells(text: str, name: Id) -> bool:
+    """Whether a text may stand for this id: as it is, or a text in JSON's quotes.
+
+    >>> spells("17", 17), spells("17", "17"), spells('"17"', "17"), spells('"17"', 17)
+    (True, True, True, False)
+    """
+    return text == str(name) or (isinstance(name, str) and _quoted(text) == name)
+
+
+def _ends_in_text(ids: list[Id]) -> bool:
+    """Whether there is a text among ids in their order, in which numbers come first."""
+    return bool(ids) and isinstance(ids[-1], str)
+
+
+def _read(text: str, is_number: Callable[[int], bool]) -> Id:
+    quoted = _quoted(text)
+    if quoted is not None:
+        return quoted
+    number = _whole_number(text)
+    return number if number is not None and is_number(number) else text
+
+
 class _Held:
     """The ids of one kind, and the rule by which a text is one of them.
 
@@ -59,17 +141,13 @@ class _Held:
         self._has_text = any(isinstance(name, str) for name in self._ids)
 
     def read(self, text: str) -> Id:
-        quoted = _quoted(text)
-        if quoted is not None:
-            return quoted
-        number = _whole_number(text)
-        if number is not None and (number in self._ids or not self._has_text):
-            return number
-        return text
+        return _read(text, lambda number: number in self._ids or not self._has_text)
 
 
 def _quoted(text: str) -> str | None:
     """The text in a JSON string; None if it is none."""
+    if not text.startswith(('"', " ", "\t", "\n", "\r")):  # the parser's error would take longer
+        return None
     try:
         value = json.loads(text)
     except ValueError:
@@ -79,6 +157,8 @@ def _quoted(text: str) -> str | None:
 
 def _whole_number(text: str) -> int | None:
     """The number that a text writes as one would print it: 007 is text, as it is when a CSV file is imported."""
+    if len(text) > 20 or not text.removeprefix("-").isdecimal():
+        return None
     try:
         number = int(text)
     except ValueError:

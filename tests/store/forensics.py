@@ -171,7 +171,7 @@ class _Dissection:
                 self.kinds[page] = "lost page"
                 self._empty(page, "lost page", (page - 1) * self.size, page * self.size)
 
-    def _cells(self, page: int, table: str) -> Iterator[tuple[int, bytes]]:
+    def _cells(self, page: int, table: str, depth: int = 0) -> Iterator[tuple[int, bytes]]:
         """The rows below a page of a table."""
         base = (page - 1) * self.size
         head = base + (100 if page == 1 else 0)
@@ -196,8 +196,9 @@ class _Dissection:
         if not leaf:
             below.append(_int(self._content, head + 8))
         for child in below:
-            yield from self._cells(child, table)
-        if page != 1 and (leaf or all("leaf" in self.kinds[child] for child in below)):  # others hold row numbers
+            yield from self._cells(child, table, depth + 1)
+        split = depth > 0 or not all("leaf" in self.kinds[child] for child in below)
+        if page != 1 and (leaf or not split):  # inner pages that were split keep numbers of rows and pages, no more
             self._gaps(page, extents)
 
     def _cell(self, start: int, table: str) -> tuple[int, bytes, int]:

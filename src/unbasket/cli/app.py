@@ -11,17 +11,19 @@ from unbasket.cli.explain import explain
 from unbasket.cli.export import export
 from unbasket.cli.forget import forget
 from unbasket.cli.history import history
-from unbasket.cli.ids import RULE
 from unbasket.cli.importing import import_purchases
 from unbasket.cli.items import items
+from unbasket.cli.keys import keys
 from unbasket.cli.learn import learn
 from unbasket.cli.receipts import receipts
 from unbasket.cli.recommend import recommend
 from unbasket.cli.reproduce import reproduce
 from unbasket.cli.retain import retain
+from unbasket.cli.serve import serve
 from unbasket.cli.terminal import command
 from unbasket.cli.tune import tune
 from unbasket.cli.verify import verify
+from unbasket.spelling import RULE
 
 app = typer.Typer(
     help="Next-basket recommendations that learn a basket in microseconds and forget it completely.",
@@ -42,5 +44,7 @@ def _add(panel: str, *functions: Callable[..., None], epilog: str | None = None)
 app.command("import", rich_help_panel=_SHOP)(command(import_purchases))
 _add(_SHOP, items, retain, backup)
 app.add_typer(receipts, name="receipts", rich_help_panel=_SHOP)
+_add(_SHOP, serve)
+app.add_typer(keys, name="keys", rich_help_panel=_SHOP)
 _add(_USERS, recommend, explain, learn, forget, history, export, verify, epilog=RULE)
 _add(_LAB, demo, evaluate, tune, reproduce)

@@ -1,67 +1,113 @@
-"""`unbasket demo`: a shop in memory, a shopper who takes a sensitive item out, and the proof that it is gone."""
+"""`unbasket demo`: the service on a real shop's data."""
 
-from rich.table import Table
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
 
-from unbasket.cli.terminal import console
-from unbasket.datasets import SENSITIVE_CATEGORIES, generate
-from unbasket.errors import InvalidRequestError
+import polars as pl
+import typer
+
+from unbasket import store
+from unbasket.cli.progress import progress_bar
+from unbasket.cli.terminal import counted, say
+from unbasket.datasets import SENSITIVE_CATEGORIES, Dataset, DatasetError, generate, read_complete_journey
 from unbasket.ids import Id
-from unbasket.params import Params
-from unbasket.recommender import Recommender
-from unbasket.results import Recommendation
+from unbasket.store import DurableRecommender
+
+_SENSITIVE = {*SENSITIVE_CATEGORIES, "GROCERY / BEERS/ALES", "DRUG GM / CIGARETTES", "SPIRITS / LIQUOR"}
 
 
-def demo(users: int = 2000, seed: int = 0) -> None:
-    """Load a generated shop, recommend, forget a sensitive item, and show that it is gone."""
-    console.print("[bold]1. A shop[/] (the first run compiles the kernels once, for about half a minute)")
-    with console.status("loading"):
-        shop = generate(users=users, seed=seed)
-        rec = Recommender(Params(neighbors=100)).fit(shop.history)
-    assert shop.items is not None
-    names = dict(shop.items.select("item", "name").iter_rows())
-    categories = dict(shop.items.select("item", "category").iter_rows())
-    console.print(f"   {len(rec):,} shoppers, {len(rec.items()):,} items, digest {rec.digest()[:16]}...\n")
+def demo(
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use a generated shop: no package with real purchases is needed.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="The port to listen on; 0 for a free one.")] = 8000,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep the database here, and go on with one that is there already."),
+    ] = None,
+) -> None:
+    """Serve a shop to play with, on this machine only: households of The Complete Journey and what they bought.
 
-    user, item = _shopper_with_sensitive_item(rec, categories)
-    console.print(f"[bold]2. Shopper {user}[/] bought {names[item]!r} ({categories[item]}), and is shown it again:")
-    before = rec.recommend(user)
-    why = rec.explain(user, item)
-    own = sum(share.share for share in why.baskets)
-    console.print(
-        f"   its score {why.score:.3f} = {own:.3f} from {len(why.baskets)} own baskets "
-        f"+ {why.neighbors_share:.3f} from {why.neighbors_with_item} of {why.neighbors} similar shoppers\n"
+    Without --folder, everything is gone when it ends.
+    """
+    from unbasket.service.server import run  # slow to import, and no other command needs it
+    from unbasket.service.settings import Settings
+
+    with _folder(folder) as place:
+        db = place / "demo.db"
+        _fill(db, offline=offline)
+        settings = Settings(db=db, port=port, access=place / "demo.db-access.toml")
+        with (place / "demo.log").open("ab") as log:
+            run(settings, bar=partial(progress_bar, "starting"), ready=_welcome, log=log)
+
+
+@contextmanager
+def _folder(given: Path | None) -> Iterator[Path]:
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        yield given
+        return
+    with tempfile.TemporaryDirectory(prefix="unbasket-demo-") as folder:
+        yield Path(folder)
+
+
+def _fill(db: Path, *, offline: bool) -> None:
+    """Let a database have a shop in it, if there is none yet. Names come first: with purchases, it is complete."""
+    with _compiler() as compiler:  # on another core, while the purchases are read
+        shop = None if db.exists() else _shop(offline)
+        with progress_bar("compiling, the first time only"):
+            compiler.wait()
+    with store.open(db) as rec, progress_bar("learning") as report:
+        if len(rec):
+            return
+        shop = shop or _shop(offline)  # whoever made it was interrupted
+        purchases = shop.history if shop.future is None else pl.concat([shop.history, shop.future])
+        rec.describe(shop.items).fit(purchases, progress=report)
+
+
+def _compiler() -> "subprocess.Popen[bytes]":
+    """A process that fills the cache of compiled kernels."""
+    return subprocess.Popen(
+        [sys.executable, "-c", "from unbasket.service.shop import warm_up; warm_up(lambda done, total: None)"],
+        stderr=subprocess.DEVNULL,  # what it fails at, the service will fail at too, and say so
     )
 
-    console.print(f"[bold]3. 'Forget {names[item]} in all my baskets'[/]")
-    gone = rec.forget(user, item=item)
-    console.print(f"   removed {gone.purchases} purchases; {gone.baskets} baskets vanished with them\n")
-    console.print(_side_by_side(before, rec.recommend(user), names))
 
-    console.print("[bold]4. The proof[/]")
-    with console.status("retraining from what remains"):
-        report = rec.verify()
-    console.print(f"   compared with a model that never saw it, {report.users:,} users, bit by bit: ", end="")
-    console.print("[green]identical[/]" if report.ok else f"[red]different: {report.mismatches}[/]")
+def _shop(offline: bool) -> Dataset:
+    if not offline:
+        try:
+            with progress_bar("reading The Complete Journey") as report:
+                return read_complete_journey(progress=report)
+        except DatasetError as error:
+            say(f"{error}. Without it, here is a generated shop.")
+    with progress_bar("making up a shop") as report:
+        return generate(2000, progress=report)
 
 
-def _shopper_with_sensitive_item(rec: Recommender, categories: dict[Id, str]) -> tuple[Id, Id]:
-    """The first shopper among whose recommendations is a sensitive item of his own."""
-    for user in rec.users():
+def _welcome(address: str, rec: DurableRecommender) -> None:
+    user, item = _example(rec)
+    name, page = rec.catalog.name(item), f"{address}/#/shopper/{quote(str(user))}"
+    size = f"{counted(len(rec), 'household')} and {counted(len(rec.items()), 'product')}"
+    say(f"\n{size} are at {address}. Three things to try:")
+    say(f"1. {page}: ask why household {user} is offered {name!r}, and take it out of all baskets.")
+    say(f"2. {address}/#/officer: find a household, see all that is held of it, forget it, verify the receipts.")
+    say(f"3. curl -X DELETE {address}/v1/users/{quote(str(user))}/items/{quote(str(item))}")
+    say("Ctrl-C ends it.")
+
+
+def _example(rec: DurableRecommender) -> tuple[Id, Id]:
+    """A household and what it would rather not be reminded of: something sensitive if anybody is offered such."""
+    users = rec.users()
+    for user in users[:200]:
         own = {item for basket in rec.history(user) for item in basket.items}
         for item, _ in rec.recommend(user):
-            if item in own and categories[item] in SENSITIVE_CATEGORIES:
+            if item in own and rec.catalog[item].category in _SENSITIVE:
                 return user, item
-    raise InvalidRequestError("no shopper of this shop bought a sensitive item; try another seed")
-
-
-def _side_by_side(before: list[Recommendation], after: list[Recommendation], names: dict[Id, str]) -> Table:
-    table = Table("before", "score", "after", "score")
-    for old, new in zip(before, after, strict=True):
-        style = "" if old.item in {item for item, _ in after} else "red"
-        table.add_row(
-            f"[{style}]{names[old.item]}[/]" if style else names[old.item],
-            f"{old.score:.3f}",
-            names[new.item],
-            f"{new.score:.3f}",
-        )
-    return table
+    return users[0], rec.recommend(users[0])[0].item

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.ids import IdReader
 from unbasket.cli.shop import Db, User, item_facts, known_user, label, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json, say_table
+from unbasket.spelling import IdReader
 
 
 def explain(

@@ -8,7 +8,6 @@ from typing import Annotated, Any, NamedTuple, cast
 import polars as pl
 import typer
 
-from unbasket.cli.ids import IdReader
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, keys_of, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
@@ -16,6 +15,7 @@ from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.errors import InvalidRequestError, UnbasketError
 from unbasket.events import Forget
+from unbasket.spelling import IdReader
 from unbasket.store import Erased
 
 

@@ -6,13 +6,13 @@ from typing import Annotated
 import polars as pl
 import typer
 
-from unbasket.cli.ids import IdReader
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.ids import Id
+from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 

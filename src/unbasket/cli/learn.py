@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.ids import IdReader
 from unbasket.cli.shop import Db, User, label, open_to_write
 from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.errors import InvalidRequestError
 from unbasket.results import Learned
+from unbasket.spelling import IdReader
 
 _DONE = {
     Learned.ADDED: "Added basket {} of user {}: {}",

@@ -5,11 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from unbasket.cli.ids import IdReader
 from unbasket.cli.shop import Db, User, item_facts, label, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json, say_table
 from unbasket.ids import Id
 from unbasket.results import Explanation, ItemCount
+from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from unbasket import store
-from unbasket.cli.ids import IdReader
 from unbasket.cli.progress import progress_bar
 from unbasket.errors import StoreError, UnknownUserError
 from unbasket.ids import Id
 from unbasket.params import Params
 from unbasket.results import Basket
+from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 Db = Annotated[

@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.ids import IdReader
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_to_read
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
+from unbasket.spelling import IdReader
 
 
 def verify(

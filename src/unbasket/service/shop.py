@@ -24,6 +24,7 @@ class Shop:
         self.db = db
         self.stage = "waiting"
         self.progress = (0, 0)
+        self.baskets = 0
         self.failure: BaseException | None = None
         self._engine: DurableRecommender | None = None
         self._closing = threading.Event()
@@ -33,6 +34,11 @@ class Shop:
     def ready(self) -> bool:
         """Whether questions can be answered."""
         return self._engine is not None
+
+    @property
+    def loading(self) -> bool:
+        """Whether it may become ready by itself."""
+        return self._loader is not None and self._loader.is_alive()
 
     @property
     def engine(self) -> DurableRecommender:
@@ -50,13 +56,13 @@ class Shop:
     def load(self) -> None:
         """Compile the kernels, open the database, and let the first answers be as quick as all others."""
         self.stage = "compiling"
-        _warm_up(self._report)
+        warm_up(self._report)
         self.stage = "opening"
         engine = store.open(self.db, progress=self._report)
         try:
             self.stage = "preparing"
             engine.digest()
-            self._check_closing()
+            self.baskets = self._count_baskets(engine)
         except BaseException:
             engine.close()
             raise
@@ -71,6 +77,14 @@ class Shop:
         if engine is not None:
             engine.close()
 
+    def _count_baskets(self, engine: DurableRecommender) -> int:
+        """How many there are; from then on, who lets events happen counts them."""
+        users, count = engine.users(), 0
+        for done, user in enumerate(users, 1):
+            count += len(engine.history(user))
+            self._report(done, len(users))
+        return count
+
     def _load_or_fail(self) -> None:
         try:
             self.load()
@@ -79,14 +93,11 @@ class Shop:
 
     def _report(self, done: int, total: int) -> None:
         self.progress = done, total
-        self._check_closing()
-
-    def _check_closing(self) -> None:
         if self._closing.is_set():
             raise NotReadyError("the service was stopped while it was loading")
 
 
-def _warm_up(progress: Callable[[int, int], object]) -> None:
+def warm_up(progress: Callable[[int, int], object]) -> None:
     """Compile every kernel, or fetch it from the compiler's cache, with a shop of two."""
     rec = Recommender(Params(group_size=2, neighbors=1))
     steps: list[Callable[[], object]] = [

@@ -51,10 +51,10 @@ const person = (user) => `/v1/users/${segment(user)}`;
 export const recommendations = (user, query = {}) => get(`${person(user)}/recommendations`, query);
 export const explanation = (user, item) => get(`${person(user)}/explanations/${segment(item)}`);
 export const preview = (user, change) => post(`${person(user)}/preview`, change);
-export const held = (user) => get(person(user));
 export const verify = (user) => post(`${person(user)}/verify`);
 export const similar = (user, n) => get(`${person(user)}/similar`, {n});
-export const addBasket = (user, items, time) => post(`${person(user)}/baskets`, time === undefined ? {items} : {items, time});
+export const addBasket = (user, items, time) =>
+  post(`${person(user)}/baskets`, time === undefined ? {items} : {items, time});
 export const users = (query) => get('/v1/users', query);
 export const items = (query) => get('/v1/items', query);
 export const popular = (n) => get('/v1/popular', {n});
@@ -64,6 +64,12 @@ export const verifyReceipts = () => post('/v1/receipts/verify');
 export const retention = (rules, run) => post('/v1/retention', {rules, run});
 export const stats = () => get('/v1/stats');
 export const shopperToken = (user, seconds) => post('/v1/tokens', {user, seconds});
+
+/** All that is held of a user, or null. Asked in two steps, since nothing is no fault, which a 404 would be. */
+export async function held(user) {
+  const {popular} = await recommendations(user, {n: 0});
+  return popular ? null : get(person(user));
+}
 
 /** Forget what a scope names: nothing means the user, else a basket, an item, an item of a basket, or a category. */
 export function forget(user, {basket, item, category} = {}) {

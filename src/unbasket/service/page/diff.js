@@ -2,7 +2,7 @@
 // and a word, not by colour alone.
 
 import {h} from './dom.js';
-import {plural, score} from './format.js';
+import {score} from './format.js';
 import {CROSS, DOWN, EQUAL, PLUS, UP, drawing} from './icons.js';
 import {key} from './ids.js';
 import {product} from './products.js';
@@ -31,8 +31,10 @@ function change(was, is) {
 
 /** Whether two lists say the same, to the last bit of every score. */
 export function identical(one, other) {
-  return one.length === other.length
-    && one.every((entry, place) => key(entry.item) === key(other[place].item) && entry.score === other[place].score);
+  return (
+    one.length === other.length &&
+    one.every((entry, place) => key(entry.item) === key(other[place].item) && entry.score === other[place].score)
+  );
 }
 
 /** The change in a sentence. */
@@ -40,35 +42,55 @@ export function inWords(before, after) {
   const kinds = compare(before, after);
   const count = (list, kind) => list.filter((entry) => entry.kind === kind).length;
   const parts = [
-    [count(kinds.before, 'gone'), 'gone'], [count(kinds.after, 'new'), 'new'],
-    [count(kinds.after, 'up'), 'moved up'], [count(kinds.after, 'down'), 'moved down'],
-  ].filter(([number]) => number).map(([number, word]) => `${number} ${word}`);
+    [count(kinds.before, 'gone'), 'gone'],
+    [count(kinds.after, 'new'), 'new'],
+    [count(kinds.after, 'up'), 'moved up'],
+    [count(kinds.after, 'down'), 'moved down'],
+  ]
+    .filter(([number]) => number)
+    .map(([number, word]) => `${number} ${word}`);
   if (parts.length) return `${parts.join(', ')}.`;
   return identical(before, after) ? 'Nothing changes.' : 'The order stays; only scores change.';
 }
 
 /** The two lists as DOM. */
-export function sideBySide(before, after, titles = ['Before', 'After']) {
+export function sideBySide(before, after, titles = ['Before', 'After'], popular = false) {
   const kinds = compare(before, after);
-  return h('div', {class: 'sides'}, side(titles[0], before, kinds.before), side(titles[1], after, kinds.after));
+  return h(
+    'div',
+    {class: 'sides'},
+    side(titles[0], before, kinds.before),
+    side(titles[1], after, kinds.after, popular),
+  );
 }
 
-function side(title, entries, kinds) {
-  const list = h('ol', {class: 'ranks'}, entries.map((entry, place) => rank(entry, kinds[place])));
-  return h('section', {'aria-label': title}, h('h4', {}, title),
-    entries.length ? list : h('p', {class: 'muted'}, 'Nothing to recommend.'));
+/** One list. Popular items are not marked: what they score is not a person's score. */
+function side(title, entries, kinds, popular = false) {
+  const list = h(
+    'ol',
+    {class: 'ranks'},
+    entries.map((entry, place) => rank(entry, popular ? null : kinds[place])),
+  );
+  return h(
+    'section',
+    {'aria-label': title},
+    h('h4', {}, title),
+    entries.length ? list : h('p', {class: 'muted'}, 'Nothing to recommend.'),
+  );
 }
 
-function rank(entry, {kind, by}) {
-  return h('li', {class: `change-${kind}`}, product(entry), h('span', {class: 'score'}, score(entry.score)), mark(kind, by));
+function rank(entry, change) {
+  if (!change) return h('li', {}, product(entry));
+  return h(
+    'li',
+    {class: `change-${change.kind}`},
+    product(entry),
+    h('span', {class: 'score'}, score(entry.score)),
+    mark(change),
+  );
 }
 
-function mark(kind, by) {
+function mark({kind, by}) {
   const words = {up: `up ${by}`, down: `down ${by}`, new: 'new', gone: 'gone', same: ''}[kind];
   return h('span', {class: 'mark', title: words || 'same place'}, words && drawing(SIGNS[kind]), words);
-}
-
-/** How many recommendations a list has, in words. */
-export function size(entries) {
-  return plural(entries.length, 'recommendation');
 }

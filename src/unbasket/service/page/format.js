@@ -18,7 +18,7 @@ export function plural(value, noun) {
 export function removed({purchases, baskets, users}) {
   const parts = [plural(purchases, 'purchase')];
   if (baskets) parts.push(plural(baskets, 'whole basket'));
-  if (users) parts.push(users === 1 ? 'the shopper himself' : plural(users, 'shopper'));
+  if (users) parts.push(users === 1 ? 'the person as such' : `${number(users)} whole people`);
   return parts.join(', ');
 }
 
@@ -49,7 +49,11 @@ export function score(value) {
 export function date(time) {
   if (time === null || time === undefined) return 'no date';
   const value = Number(time);
-  const unit = [[1e14, 1e-3], [1e11, 1], [3e8, 1000]].find(([least]) => value >= least);
+  const unit = [
+    [1e14, 1e-3],
+    [1e11, 1],
+    [3e8, 1000],
+  ].find(([least]) => value >= least);
   return unit && value * unit[1] < 8e15 ? day.format(value * unit[1]) : `time ${time}`;
 }
 

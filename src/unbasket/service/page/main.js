@@ -29,14 +29,12 @@ function decode(part) {
 }
 
 async function render() {
-  if (location.hash === '#main') return document.getElementById('main').focus();
   const {view, rest} = route();
   leave();
   leave = () => {};
   document.title = `${TITLES[view]} · Unbasket`;
   for (const link of document.querySelectorAll('nav [data-view]')) {
-    link.toggleAttribute('aria-current', link.dataset.view === view);
-    if (link.dataset.view === view) link.setAttribute('aria-current', 'page');
+    link.setAttribute('aria-current', link.dataset.view === view ? 'page' : 'false');
     link.hidden = tokenOwner() !== undefined && link.dataset.view !== 'shopper';
   }
   const place = h('div', {class: `view ${view}`});
@@ -48,7 +46,17 @@ async function render() {
   }
 }
 
-window.addEventListener('hashchange', render);
+async function navigate() {
+  const main = document.getElementById('main');
+  await render();
+  if (!main.contains(document.activeElement)) main.focus({preventScroll: true});
+}
+
+document.querySelector('.skip').addEventListener('click', (event) => {
+  event.preventDefault();
+  document.getElementById('main').focus();
+});
+window.addEventListener('hashchange', navigate);
 document.addEventListener('signed-in', render);
 document.addEventListener('signed-out', render);
 signin.install(document.getElementById('who'));

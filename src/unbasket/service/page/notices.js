@@ -7,9 +7,19 @@ import {WARNING, drawing} from './icons.js';
 export function fault(error) {
   if (!error.code) throw error;
   announce(error.message);
-  const title = {401: 'Sign in first', 403: 'Not allowed', 404: 'Not found', 429: 'Too many requests', 503: 'Not ready'};
-  return h('div', {class: 'notice bad', role: 'alert'}, drawing(WARNING),
-    h('div', {}, h('strong', {}, title[error.status] ?? 'This did not work'), h('p', {}, error.message)));
+  const title = {
+    401: 'Sign in first',
+    403: 'Not allowed',
+    404: 'Not found',
+    429: 'Too many requests',
+    503: 'Not ready',
+  };
+  return h(
+    'div',
+    {class: 'notice bad', role: 'alert'},
+    drawing(WARNING),
+    h('div', {}, h('strong', {}, title[error.status] ?? 'This did not work'), h('p', {}, error.message)),
+  );
 }
 
 /** A place where there is nothing yet, and what to do about it. */

@@ -5,16 +5,30 @@ import {tile} from './icons.js';
 
 /** The name of an item, or its id if the shop has not named it. */
 export function nameOf(entry) {
-  return entry.name ?? String(entry.item);
+  return entry.name === undefined ? String(entry.item) : calm(entry.name);
 }
 
 /** A category as people read it: the part that says most comes first. */
 export function categoryName(category) {
-  return category.split(' / ').reverse().join(', ');
+  return calm(category.split(' / ').reverse().join(', '));
+}
+
+/** Tills write in capitals; people read better without. */
+function calm(text) {
+  const shouted = text === text.toUpperCase() && text !== text.toLowerCase();
+  return shouted ? text[0] + text.slice(1).toLowerCase() : text;
 }
 
 export function product(entry) {
-  return h('span', {class: 'product'}, tile(entry.category),
-    h('span', {class: 'names'}, h('span', {class: 'name'}, nameOf(entry)),
-      entry.category && h('span', {class: 'category'}, categoryName(entry.category))));
+  return h(
+    'span',
+    {class: 'product'},
+    tile(entry.category),
+    h(
+      'span',
+      {class: 'names'},
+      h('span', {class: 'name'}, nameOf(entry)),
+      entry.category && h('span', {class: 'category'}, categoryName(entry.category)),
+    ),
+  );
 }

@@ -25,10 +25,15 @@ async function ask() {
   }
 }
 
-function screen({progress}) {
+function screen({progress, stage}) {
   const [done, all] = progress ?? [0, 0];
   const bar = h('progress', all ? {max: all, value: done, 'aria-label': 'Loading'} : {'aria-label': 'Loading'});
   if (all) bar.value = done;
-  return h('div', {class: 'empty'}, h('h3', {}, 'The shop is being loaded'), bar,
-    h('p', {}, all ? `${number(done)} of ${number(all)}` : 'This page goes on by itself.'));
+  return h(
+    'div',
+    {class: 'empty'},
+    h('h3', {}, 'The shop is being loaded'),
+    bar,
+    h('p', {}, all ? `${stage}: ${number(done)} of ${number(all)}` : 'This page goes on by itself.'),
+  );
 }

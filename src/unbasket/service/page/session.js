@@ -17,7 +17,7 @@ export function signOut() {
   sessionStorage.removeItem(NAME);
 }
 
-/** The shopper whose token this is, or undefined if it is a key. The service checks the token, the page only reads it. */
+/** The shopper whose token this is, or undefined if it is a key. The page only reads it; the service checks it. */
 export function shopper() {
   const parts = token()?.split('.') ?? [];
   if (parts.length !== 3 || parts[0] !== 'v1') return undefined;

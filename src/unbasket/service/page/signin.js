@@ -14,8 +14,10 @@ export function install(place) {
 
 function signedIn() {
   const owner = shopper();
-  return [h('span', {class: 'muted'}, owner === undefined ? 'Signed in' : `Shopper ${spell(owner)}`),
-    button('Sign out', leave, {class: 'plain'})];
+  return [
+    h('span', {class: 'muted'}, owner === undefined ? 'Signed in' : `Shopper ${spell(owner)}`),
+    button('Sign out', leave, {class: 'plain'}),
+  ];
 }
 
 function openButton() {
@@ -32,12 +34,24 @@ let dialog = null;
 function ask(message) {
   if (dialog?.open) return;
   const input = h('input', {type: 'password', autocomplete: 'off', required: true, spellcheck: 'false'});
-  const form = h('form', {method: 'dialog', onsubmit: () => enter(input.value)},
+  const form = h(
+    'form',
+    {method: 'dialog', onsubmit: () => enter(input.value)},
     h('h2', {id: 'signin-title'}, 'Sign in'),
     h('p', {}, message ?? 'The service asks for keys unless it is bound to this machine only.'),
     field('Key or token', input, 'Kept in this tab only, and gone when you close it.'),
-    h('div', {class: 'actions'}, button('Cancel', () => dialog.close()), h('button', {class: 'main'}, 'Sign in')));
-  dialog = h('dialog', {class: 'small', 'aria-labelledby': 'signin-title', onclose: (event) => event.target.remove()}, form);
+    h(
+      'div',
+      {class: 'actions'},
+      button('Cancel', () => dialog.close()),
+      h('button', {class: 'main'}, 'Sign in'),
+    ),
+  );
+  dialog = h(
+    'dialog',
+    {class: 'small', 'aria-labelledby': 'signin-title', onclose: (event) => event.target.remove()},
+    form,
+  );
   document.body.append(dialog);
   dialog.showModal();
   input.focus();

@@ -1,0 +1,236 @@
+"""The service on Ta-Feng beside the same server answering a constant, in one run with wrk: `make bench`.
+
+Both run under the same uvicorn, with the same settings, in one process each, and take turns in short rounds, so that
+the machine's moods hit both. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) is held for a minute, while
+another connection asks for recommendations only: its latency is compared with that beside a load that only reads.
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+import unbasket as ub
+from unbasket.datasets import load
+from unbasket.service.server import configuration
+from unbasket.service.settings import Settings
+
+ROUNDS, SECONDS = 3, 5
+MIXED_SECONDS = 60
+CONNECTIONS = (1, 32)
+SERVE = [sys.executable, "-c", "from unbasket.cli import app; app()", "serve", "--port", "0"]
+
+REPORT = """
+done = function(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format('{"requests":%d,"seconds":%f,"errors":%d,"p50":%f,"p99":%f}\\n', summary.requests,
+    summary.duration / 1e6, e.connect + e.read + e.write + e.status + e.timeout,
+    latency:percentile(50) / 1e6, latency:percentile(99) / 1e6))
+end
+"""
+READ = """
+request = function() return wrk.format("GET", "/v1/users/" .. users[math.random(#users)] .. "/recommendations") end
+"""
+MIXED = """
+local json, waiting, number = {["Content-Type"] = "application/json"}, {}, 0
+local read = request
+request = function()
+  local die = math.random(100)
+  if die > 10 then return read() end
+  if die == 1 and #waiting > 200 then return wrk.format("DELETE", table.remove(waiting, 1)) end
+  number = number + 1
+  local path = "/v1/users/" .. users[math.random(#users)] .. "/baskets/" .. 1e9 + number
+  waiting[#waiting + 1] = path
+  return wrk.format("PUT", path, json, items[math.random(#items)])
+end
+"""
+
+
+class Load(NamedTuple):
+    """What wrk has measured; seconds."""
+
+    rate: float
+    p50: float
+    p99: float
+    errors: int
+
+
+def wrk(address: str, script: Path, connections: int, seconds: int) -> "subprocess.Popen[str]":
+    """Start a load."""
+    command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), address]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def measured(process: "subprocess.Popen[str]") -> Load:
+    """Wait for its end."""
+    output, _ = process.communicate()
+    line = next((line for line in output.splitlines() if line.startswith("{")), None)
+    if line is None:
+        raise SystemExit(f"wrk failed: {output}")
+    facts = json.loads(line)
+    return Load(facts["requests"] / facts["seconds"], facts["p50"], facts["p99"], facts["errors"])
+
+
+@contextmanager
+def started(command: list[str], log: Path) -> Iterator[tuple[str, int]]:
+    """A server's address and process id, when it is ready; stopped afterwards."""
+    with log.open("wb") as stream:
+        process = subprocess.Popen(command, stdout=stream, stderr=stream)
+    try:
+        while '"ready"' not in (text := log.read_text()):
+            if process.poll() is not None:
+                raise SystemExit(f"{command} has ended: {text}")
+            time.sleep(0.1)
+        lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+        yield next(line["address"] for line in lines if "address" in line), process.pid
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def scripts(folder: Path, rec: ub.DurableRecommender) -> tuple[Path, Path]:
+    """What wrk sends: reads, and the mixture."""
+    users = ",".join(map(str, rec.users()))
+    baskets = [rec.history(user)[-1].items for user in rec.users()[:500]]
+    items = ",".join(f"'{json.dumps({'items': basket})}'" for basket in baskets)
+    read, mixed = folder / "read.lua", folder / "mixed.lua"
+    read.write_text(f"local users = {{{users}}}\n{READ}{REPORT}")
+    mixed.write_text(f"local users = {{{users}}}\nlocal items = {{{items}}}\n{READ}{MIXED}{REPORT}")
+    return read, mixed
+
+
+def constant(size: int) -> None:
+    """Serve an answer of so many bytes."""
+    answer = b"x" * size
+
+    async def recommendations(_: Request) -> Response:
+        return Response(answer, media_type="application/json")
+
+    app = Starlette(routes=[Route("/v1/users/{user}/recommendations", recommendations)])
+    config = configuration(app, Settings(db=Path("none")))
+    listener = uvicorn.Config(app, port=0).bind_socket()
+    address = "http://{}:{}".format(*listener.getsockname())
+    print(json.dumps({"event": "ready", "address": address}), flush=True)  # noqa: T201
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+def reading(table: Table, ours: str, other: str, script: Path, progress: Progress) -> None:
+    """Both in turns."""
+    task = progress.add_task("reading", total=len(CONNECTIONS) * ROUNDS)
+    for connections in CONNECTIONS:
+        rounds = []
+        for _ in range(ROUNDS):
+            rounds.append([measured(wrk(address, script, connections, SECONDS)) for address in (ours, other)])
+            progress.advance(task)
+        share = statistics.median(mine.rate / constant.rate for mine, constant in rounds)
+        mine, bare = ([pair[side] for pair in rounds] for side in (0, 1))
+        rated = [f"{statistics.median(load.rate for load in loads):,.0f}" for loads in (mine, bare)]
+        table.add_row(
+            f"recommendations per second, {connections} connections",
+            *rated,
+            f"{share:.0%}",
+            _verdict(share >= 0.3, "30 %"),
+        )
+        for name in ("p50", "p99"):
+            times = [statistics.median(getattr(load, name) for load in loads) for loads in (mine, bare)]
+            table.add_row(f"  {name}, ms", *(f"{1000 * value:.2f}" for value in times), "", "")
+        if any(load.errors for pair in rounds for load in pair):
+            raise SystemExit(f"errors while reading: {rounds}")
+
+
+def mixing(table: Table, address: str, process: int, read: Path, mixed: Path, progress: Progress) -> None:
+    """The mixed load beside the one that only reads."""
+    task = progress.add_task("mixed load", total=None)
+    before = _under(address, read, read, 15)
+    memory = [_memory(process)]
+    running = _Running(address, mixed, read, MIXED_SECONDS)
+    for _ in range(MIXED_SECONDS // 10):
+        time.sleep(10)
+        memory.append(_memory(process))
+    load, probe = running.ended()
+    progress.remove_task(task)
+    ratio, growth = probe.p99 / before[1].p99, memory[-1] / memory[1] - 1
+    table.add_row(
+        f"mixed load for {MIXED_SECONDS} s, requests per second",
+        f"{load.rate:,.0f}",
+        "",
+        "",
+        _verdict(not load.errors, "no error"),
+    )
+    table.add_row(
+        "  p99 of recommend in it, and of reads only, ms",
+        f"{1000 * probe.p99:.2f}",
+        f"{1000 * before[1].p99:.2f}",
+        f"{ratio:.1f} x",
+        _verdict(ratio <= 3, "3 x"),
+    )
+    sizes = ", ".join(f"{size / 2**20:.0f}" for size in memory)
+    table.add_row("  resident memory every 10 s, MiB", sizes, "", f"{growth:+.0%}", _verdict(growth < 0.1, "10 %"))
+
+
+class _Running:
+    """A load of 32 connections, and one connection that only reads and is measured."""
+
+    def __init__(self, address: str, script: Path, probe: Path, seconds: int) -> None:
+        self._processes = wrk(address, script, CONNECTIONS[-1], seconds), wrk(address, probe, 1, seconds)
+
+    def ended(self) -> tuple[Load, Load]:
+        load, probe = map(measured, self._processes)
+        return load, probe
+
+
+def _under(address: str, script: Path, probe: Path, seconds: int) -> tuple[Load, Load]:
+    return _Running(address, script, probe, seconds).ended()
+
+
+def _memory(process: int) -> int:
+    return 4096 * int(Path(f"/proc/{process}/statm").read_text().split()[1])
+
+
+def _verdict(reached: bool, goal: str) -> str:
+    return f"[green]yes[/] ({goal})" if reached else f"[red]no[/] ({goal})"
+
+
+def main() -> None:
+    """Run everything and print the table."""
+    if shutil.which("wrk") is None:
+        raise SystemExit("this needs wrk, which makes the load: apt install wrk")
+    table = Table("work", "ours", "constant", "share", "reached", title="Unbasket: the service")
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+    ):
+        folder = Path(name)
+        data = load("tafeng")
+        with ub.open(folder / "shop.db", data.params) as rec:
+            rec.fit(data.history)
+            read, mixed = scripts(folder, rec)
+            user = rec.users()[0]
+        with started([*SERVE, "--db", str(folder / "shop.db")], folder / "ours.log") as (ours, process):
+            answer = urllib.request.urlopen(f"{ours}/v1/users/{user}/recommendations").read()
+            command = [sys.executable, __file__, "--constant", str(len(answer))]
+            with started(command, folder / "constant.log") as (other, _):
+                reading(table, ours, other, read, progress)
+            mixing(table, ours, process, read, mixed, progress)
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    constant(int(sys.argv[2])) if sys.argv[1:2] == ["--constant"] else main()

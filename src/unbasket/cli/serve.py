@@ -1,0 +1,68 @@
+"""`unbasket serve`: the HTTP API and the page."""
+
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from unbasket.cli.progress import progress_bar
+from unbasket.cli.terminal import counted, errors, say
+from unbasket.store import DurableRecommender
+
+
+def serve(
+    db: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The shop's database, which is created if it does not exist.")
+    ] = None,
+    host: Annotated[
+        str | None, typer.Option(help="The address to listen on: 127.0.0.1 unless told. Others need keys.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(help="The port: 8000 unless told; 0 for a free one.")] = None,
+    access: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The keys of callers (`unbasket keys`): FILE-access.toml beside the database."
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Requests that are worked on at a time: 16.")] = None,
+    max_body: Annotated[int | None, typer.Option(metavar="BYTES", help="The largest request: 8 MiB.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests per second that one caller may make: 0, no limit.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="A request may take: 30.")] = None,
+    grace: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Running requests get to finish at the end: 10.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(envvar="UNBASKET_CONFIG", metavar="FILE", help="A TOML file with settings of the same names."),
+    ] = None,
+) -> None:
+    """Serve the HTTP API and the page from a database, until SIGTERM or Ctrl-C.
+
+    A flag counts before an environment variable (UNBASKET_PORT), that before the file of --config.
+    """
+    from unbasket.service.server import run  # slow to import, and no other command needs it
+    from unbasket.service.settings import Settings
+
+    flags = {
+        "db": db and str(db),
+        "host": host,
+        "port": port,
+        "access": access and str(access),
+        "threads": threads,
+        "max_body": max_body,
+        "rate": rate,
+        "timeout": timeout,
+        "grace": grace,
+    }
+    settings = Settings.gathered(flags, file=config)
+    run(settings, bar=partial(progress_bar, "loading"), ready=partial(_welcome, settings.db), log=sys.stderr.buffer)
+
+
+def _welcome(db: Path, address: str, rec: DurableRecommender) -> None:
+    """For a person at a terminal; programs read the log."""
+    if errors.is_terminal:
+        say(f"{db}, {counted(len(rec), 'user')}, is served at {address}. Ctrl-C ends it.")

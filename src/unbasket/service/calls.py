@@ -1,0 +1,282 @@
+"""The table of calls: what is routed, who may call it and what OpenAPI says are all read from here."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from unbasket.service import lists, operations, privacy, shapes, shoppers
+from unbasket.service.metrics import CONTENT_TYPE
+from unbasket.service.request import Request
+from unbasket.service.security import Role
+from unbasket.store import Receipt
+
+JSON, NDJSON = "application/json", "application/x-ndjson"
+
+Handler = Callable[[Request], Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call. Without roles it is open to everybody; `own` opens it to the shopper in its path as well.
+
+    Handlers run in threads, but for those that are quick (when `quick` says so): they run on the event loop.
+    """
+
+    method: str
+    path: str
+    summary: str
+    roles: frozenset[Role]
+    own: bool
+    handler: Handler
+    answer: Any
+    status: int
+    query: type[msgspec.Struct]
+    body: Any
+    body_is_optional: bool
+    takes_lines: bool
+    waits_for_disk: bool
+    quick: Callable[[Request], bool]
+    media_type: str
+
+    @cached_property
+    def places(self) -> list[str]:
+        """The names of the ids in the path."""
+        return re.findall(r"{(\w+)}", self.path)
+
+    @property
+    def name(self) -> str:
+        """The call in words that need no escaping, for OpenAPI."""
+        return self.handler.__name__
+
+
+def _call(
+    line: str,
+    who: str,
+    summary: str,
+    handler: Handler,
+    answer: Any,
+    *,
+    status: int = 200,
+    query: type[msgspec.Struct] = shapes.NoQuery,
+    body: Any = None,
+    body_is_optional: bool = False,
+    takes_lines: bool = False,
+    waits_for_disk: bool = False,
+    quick: Callable[[Request], bool] = lambda _: False,
+    media_type: str = JSON,
+) -> Call:
+    method, path = line.split()
+    words = who.split()
+    own = "own" in words
+    return Call(
+        method=method,
+        path=path,
+        summary=summary,
+        roles=frozenset(word for word in words if word != "own"),  # type: ignore[misc]  # a test knows all roles
+        own=own,
+        handler=handler,
+        answer=answer,
+        status=status,
+        query=query,
+        body=body,
+        body_is_optional=body_is_optional,
+        takes_lines=takes_lines,
+        waits_for_disk=waits_for_disk,
+        quick=quick,
+        media_type=media_type,
+    )
+
+
+def _always(_: Request) -> bool:
+    return True
+
+
+CALLS = (
+    _call(
+        "PUT /v1/users/{user}/baskets/{basket}",
+        "write",
+        "Learn a basket, or edit the one of this id",
+        shoppers.learn,
+        shapes.LearnedAnswer,
+        body=shapes.NewBasket,
+        waits_for_disk=True,
+    ),
+    _call(
+        "POST /v1/users/{user}/baskets",
+        "write",
+        "Learn a basket under an id that the service gives",
+        shoppers.learn_new,
+        shapes.LearnedAnswer,
+        status=201,
+        body=shapes.NewBasket,
+        waits_for_disk=True,
+    ),
+    _call(
+        "POST /v1/events",
+        "write privacy",
+        "Learn and forget in bulk, all or nothing: learns need the role write, forgets the role privacy",
+        shoppers.events,
+        shapes.EventsAnswer,
+        body=shapes.Events,
+        takes_lines=True,
+        waits_for_disk=True,
+    ),
+    _call(
+        "DELETE /v1/users/{user}",
+        "privacy own",
+        "Forget the user",
+        shoppers.forget_user,
+        shapes.ForgottenAnswer,
+        waits_for_disk=True,
+    ),
+    _call(
+        "DELETE /v1/users/{user}/baskets/{basket}",
+        "privacy own",
+        "Forget a basket",
+        shoppers.forget_basket,
+        shapes.ForgottenAnswer,
+        waits_for_disk=True,
+    ),
+    _call(
+        "DELETE /v1/users/{user}/baskets/{basket}/items/{item}",
+        "privacy own",
+        "Forget an item of a basket",
+        shoppers.forget_basket_item,
+        shapes.ForgottenAnswer,
+        waits_for_disk=True,
+    ),
+    _call(
+        "DELETE /v1/users/{user}/items/{item}",
+        "privacy own",
+        "Forget an item of all of the user's baskets",
+        shoppers.forget_item,
+        shapes.ForgottenAnswer,
+        waits_for_disk=True,
+    ),
+    _call(
+        "DELETE /v1/users/{user}/categories/{category}",
+        "privacy own",
+        "Forget all items of a category, in one batch",
+        shoppers.forget_category,
+        shapes.ForgottenManyAnswer,
+        waits_for_disk=True,
+    ),
+    _call(
+        "GET /v1/users/{user}/recommendations",
+        "read own",
+        "Recommend items for the next basket; popular ones if nothing is held of the user",
+        shoppers.recommend,
+        shapes.RecommendationsAnswer,
+        query=shapes.RecommendationsQuery,
+        quick=shoppers.is_quick,
+    ),
+    _call(
+        "POST /v1/users/{user}/preview",
+        "read own",
+        "How the recommendations would change, before anything is forgotten or learned",
+        shoppers.preview,
+        shapes.PreviewAnswer,
+        query=shapes.HowManyQuery,
+        body=shapes.PreviewBody,
+    ),
+    _call(
+        "GET /v1/users/{user}/explanations/{item}",
+        "read own",
+        "Why an item scores what it does",
+        shoppers.explain,
+        shapes.ExplanationAnswer,
+    ),
+    _call("GET /v1/users/{user}", "privacy own", "All that is held of the user", shoppers.show, shapes.UserAnswer),
+    _call(
+        "GET /v1/users/{user}/similar",
+        "admin",
+        "The nearest other users",
+        shoppers.similar,
+        shapes.SimilarAnswer,
+        query=shapes.HowManyQuery,
+    ),
+    _call(
+        "POST /v1/users/{user}/verify",
+        "privacy own",
+        "Compare the model of the user with a retrain, bit by bit",
+        shoppers.verify,
+        shapes.VerificationAnswer,
+    ),
+    _call(
+        "GET /v1/users",
+        "privacy",
+        "Users, a page at a time",
+        lists.users,
+        shapes.UsersAnswer,
+        query=shapes.UsersQuery,
+    ),
+    _call(
+        "GET /v1/items",
+        "read",
+        "Items with names and categories, a page at a time",
+        lists.items,
+        shapes.ItemsAnswer,
+        query=shapes.ItemsQuery,
+    ),
+    _call("GET /v1/categories", "read", "Categories of items", lists.categories, shapes.CategoriesAnswer),
+    _call(
+        "GET /v1/popular",
+        "read",
+        "The items in most baskets",
+        lists.popular,
+        shapes.PopularAnswer,
+        query=shapes.HowManyQuery,
+    ),
+    _call(
+        "GET /v1/receipts",
+        "privacy",
+        "Receipts of what was forgotten, a page at a time",
+        privacy.receipts,
+        shapes.ReceiptsAnswer,
+        query=shapes.ReceiptsQuery,
+    ),
+    _call("GET /v1/receipts/{number}", "privacy", "One receipt", privacy.receipt, Receipt),
+    _call(
+        "POST /v1/receipts/verify",
+        "privacy",
+        "Check all receipts, and that given ones are among them",
+        privacy.verify_receipts,
+        shapes.AuditAnswer,
+        body=shapes.GivenReceipts,
+        body_is_optional=True,
+    ),
+    _call(
+        "POST /v1/retention",
+        "privacy",
+        "Count what rules of retention forget, or forget it",
+        privacy.retention,
+        shapes.RetentionAnswer,
+        body=shapes.RetentionRequest,
+        waits_for_disk=True,
+    ),
+    _call("GET /v1/stats", "admin", "Live figures and parameters", lists.stats, shapes.StatsAnswer),
+    _call(
+        "POST /v1/tokens",
+        "privacy",
+        "A short-lived token for one shopper",
+        privacy.token,
+        shapes.TokenAnswer,
+        status=201,
+        body=shapes.TokenRequest,
+        quick=_always,
+    ),
+    _call("GET /healthz", "", "Whether the process answers", operations.health, shapes.HealthAnswer, quick=_always),
+    _call(
+        "GET /readyz",
+        "",
+        "Whether the shop is loaded; 503 with the progress while it is not",
+        operations.ready,
+        shapes.ReadyAnswer,
+        quick=_always,
+    ),
+    _call("GET /metrics", "admin", "Figures for Prometheus", operations.metrics, bytes, media_type=CONTENT_TYPE),
+)

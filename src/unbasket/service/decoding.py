@@ -1,0 +1,72 @@
+"""Queries and bodies as the shapes of their call, or an error that says what is wrong with them."""
+
+from functools import cache
+from typing import Any, get_origin
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from unbasket.service.calls import JSON, NDJSON, Call
+from unbasket.service.errors import ApiError
+from unbasket.service.shapes import ForgetEvent, LearnEvent
+
+_line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
+
+
+def read_query(text: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
+    """The query parameters."""
+    if not text:
+        return _default(kind)
+    try:
+        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+        return msgspec.convert(_gathered(pairs, kind), kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise ApiError("invalid_query", f"the query is not as it should be: {error}") from None
+    except ValueError as error:  # no UTF-8, or too many
+        raise ApiError("invalid_query", f"the query can't be read: {error}") from None
+
+
+def _gathered(pairs: list[tuple[str, str]], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    lists = _lists(kind)
+    values: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in lists:
+            values.setdefault(name, []).append(value)
+        elif name in values:
+            raise ApiError("invalid_query", f"the query has {name!r} more than once")
+        else:
+            values[name] = value
+    return values
+
+
+@cache
+def _lists(kind: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if get_origin(field.type) is list)
+
+
+@cache
+def _default(kind: type[msgspec.Struct]) -> msgspec.Struct:
+    return kind()
+
+
+def read_body(body: bytes, content_type: str, call: Call) -> Any:
+    """The body of a request."""
+    if call.body is None or (call.body_is_optional and not body):
+        return None
+    media = content_type.partition(";")[0].strip().lower()
+    if media != JSON and not (media == NDJSON and call.takes_lines):
+        wanted = f"{JSON} or {NDJSON}" if call.takes_lines else JSON
+        raise ApiError("unsupported_media_type", f"the Content-Type must be {wanted}, not {media or 'absent'!r}")
+    try:
+        if media == NDJSON:
+            return _line_decoder.decode_lines(body)
+        return _decoder(call).decode(body)
+    except msgspec.ValidationError as error:
+        raise ApiError("invalid_body", f"the body is not as it should be: {error}") from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ApiError("malformed_json", f"the body is no JSON in UTF-8: {error}") from None
+
+
+@cache
+def _decoder(call: Call) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(call.body)

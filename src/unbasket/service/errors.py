@@ -1,0 +1,99 @@
+"""Errors over HTTP: one shape, and a status and a code for each thing that can be wrong."""
+
+import msgspec
+
+from unbasket.errors import (
+    ClosedError,
+    ErasureBlockedError,
+    InvalidBasketError,
+    InvalidEventError,
+    InvalidIdError,
+    StoreError,
+    UnbasketError,
+    UnknownUserError,
+)
+from unbasket.service.shop import NotReadyError
+from unbasket.store.retention import RetentionError
+
+CODES = {
+    "malformed_json": (400, "the body is no JSON in UTF-8"),
+    "invalid_body": (400, "the body is JSON of another shape; the message says where"),
+    "invalid_query": (400, "a query parameter is unknown, repeated, or has no such value"),
+    "invalid_path": (400, "a part of the path is not in UTF-8"),
+    "invalid_id": (400, "an id is empty, or a number of more than 64 bits"),
+    "invalid_basket": (400, "a basket has no items or too many"),
+    "invalid_event": (400, "an event is none"),
+    "invalid_rules": (400, "the rules of retention are no TOML, or can't be meant"),
+    "invalid_request": (400, "something else can't be answered; the message says what"),
+    "unauthenticated": (401, "there is no key or token, or it is not valid (any more)"),
+    "forbidden": (403, "the key lacks the role, or the token is for another shopper"),
+    "wrong_host": (403, "without keys, the service answers to names of this machine only"),
+    "not_found": (404, "there is no such address"),
+    "unknown_user": (404, "nothing is held of this user"),
+    "unknown_receipt": (404, "there is no receipt of this number"),
+    "method_not_allowed": (405, "the address has other methods: see the header Allow"),
+    "slow_request": (408, "the body did not arrive in time"),
+    "too_large": (413, "the body is larger than the service accepts"),
+    "address_too_long": (414, "the address is longer than the service accepts"),
+    "unsupported_media_type": (415, "the body must be application/json, or for events application/x-ndjson"),
+    "too_many_requests": (429, "the key or the address asks too often: see the header Retry-After"),
+    "internal": (500, "a mistake of the service, which its log describes"),
+    "not_ready": (503, "the shop is being loaded, or closed"),
+    "store_failed": (503, "the database could not be read or written; nothing was changed"),
+    "erasure_blocked": (503, "it is forgotten, but a reader keeps its bytes in a file; the next forget removes them"),
+    "timed_out": (504, "it takes longer than the service waits; it may still happen, and may be asked for again"),
+    "disk_full": (507, "there is no room on the disk; nothing was changed"),
+}
+"""Every code, its status, and what it means."""
+
+_CODES_OF = (
+    (NotReadyError, "not_ready"),
+    (ClosedError, "not_ready"),
+    (UnknownUserError, "unknown_user"),
+    (InvalidIdError, "invalid_id"),
+    (InvalidBasketError, "invalid_basket"),
+    (InvalidEventError, "invalid_event"),
+    (RetentionError, "invalid_rules"),
+    (ErasureBlockedError, "erasure_blocked"),
+    (StoreError, "store_failed"),
+)
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """What is wrong: a code for programs, a message for people."""
+
+    code: str
+    message: str
+
+
+class ErrorAnswer(msgspec.Struct, frozen=True):
+    """The body of every answer that is an error."""
+
+    error: Fault
+
+
+class ApiError(UnbasketError):
+    """A request that gets an error for an answer."""
+
+    def __init__(self, code: str, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = CODES[code][0]
+        self.headers = headers or {}
+
+    def answer(self) -> ErrorAnswer:
+        """The body."""
+        return ErrorAnswer(Fault(self.code, str(self)))
+
+
+def translated(error: UnbasketError) -> ApiError:
+    """An error of the engine as one over HTTP. What the store says names files, which are nobody's business."""
+    if isinstance(error, ApiError):
+        return error
+    code = next((code for kind, code in _CODES_OF if isinstance(error, kind)), "invalid_request")
+    if isinstance(error, StoreError) and "no room left" in str(error):
+        code = "disk_full"
+    status, meaning = CODES[code]
+    if status == 400:
+        return ApiError(code, str(error))
+    return ApiError(code, meaning, {"retry-after": "1"} if status == 503 else None)

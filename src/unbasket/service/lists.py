@@ -1,0 +1,80 @@
+"""Calls about the whole shop: its users, items, categories, figures."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from itertools import islice
+
+import msgspec
+
+from unbasket.ids import Id, sort_key
+from unbasket.service.request import Request
+from unbasket.service.shapes import (
+    CategoriesAnswer,
+    Category,
+    HowManyQuery,
+    ItemsAnswer,
+    ItemsQuery,
+    ModelParams,
+    PopularAnswer,
+    PopularItem,
+    StatsAnswer,
+    UsersAnswer,
+    UsersQuery,
+)
+from unbasket.service.shoppers import described
+from unbasket.spelling import read_spelled, spell
+
+
+def users(request: Request) -> UsersAnswer:
+    """A page of users."""
+    query: UsersQuery = request.query
+    found, following = _page(
+        request.rec.users(), query.after, query.limit, lambda user: str(user).startswith(query.prefix)
+    )
+    return UsersAnswer(found, following)
+
+
+def items(request: Request) -> ItemsAnswer:
+    """A page of items by name or id."""
+    query: ItemsQuery = request.query
+    rec, wanted = request.rec, query.query.casefold()
+
+    def matches(item: Id) -> bool:
+        return not wanted or wanted in str(item).casefold() or wanted in (rec.catalog[item].name or "").casefold()
+
+    found, following = _page(rec.items(), query.after, query.limit, matches)
+    return ItemsAnswer([described(rec, item) for item in found], following)
+
+
+def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
+    """So many of the ids that match, behind one of them; and where to go on."""
+    start = bisect_right(ids, sort_key(read_spelled(after)), key=sort_key) if after else 0
+    rest: Iterable[Id] = islice(ids, start, None)
+    found = list(islice(filter(matches, rest), limit + 1))
+    following = spell(found[limit - 1]) if len(found) > limit else None
+    return found[:limit], following
+
+
+def categories(request: Request) -> CategoriesAnswer:
+    """All categories."""
+    found = sorted(request.rec.catalog.categories().items())
+    return CategoriesAnswer([Category(name, len(members)) for name, members in found])
+
+
+def popular(request: Request) -> PopularAnswer:
+    """The items in most baskets."""
+    query: HowManyQuery = request.query
+    catalog = request.rec.catalog
+    return PopularAnswer(
+        [
+            PopularItem(item, count, catalog[item].name, catalog[item].category)
+            for item, count in request.rec.popular(query.n)
+        ]
+    )
+
+
+def stats(request: Request) -> StatsAnswer:
+    """Live figures."""
+    figures = msgspec.structs.asdict(request.metrics.figures())
+    return StatsAnswer(**figures, params=ModelParams(**asdict(request.rec.params)))

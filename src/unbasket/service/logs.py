@@ -1,0 +1,69 @@
+"""Logs: one JSON object per line.
+
+They say what happened and how long it took, never about whom: no ids, no paths but their templates, no query strings,
+and of an error only its type and where it came from, since its message may quote what was asked.
+"""
+
+import asyncio
+import logging
+import threading
+import traceback
+from typing import Any, BinaryIO
+
+import msgspec
+import structlog
+
+_encode = msgspec.json.Encoder().encode
+
+
+def configure(stream: BinaryIO) -> None:
+    """Let everything that this process logs go there, in this form."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+            _render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.BytesLoggerFactory(stream),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(handlers=[_Forwarding()], level=logging.WARNING, force=True)
+    threading.excepthook = lambda failed: failure("a thread failed", failed.exc_value)
+
+
+def get() -> Any:
+    """The logger of the service."""
+    return structlog.get_logger()
+
+
+def answered(method: str, call: str, status: int, seconds: float, request: str) -> None:
+    """Log an answer. `call` is a route template, `request` the id that the answer carries too."""
+    get().info("answer", method=method, call=call, status=status, ms=round(seconds * 1000, 3), request=request)
+
+
+def failure(event: str, error: BaseException | None, **facts: object) -> None:
+    """Log an error that nobody expected: its type and where it came from."""
+    get().error(event, error=type(error).__name__, where=_where(error), **facts)
+
+
+def on_loop_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """The event loop's handler of what nobody caught."""
+    failure("a task failed", context.get("exception"))
+
+
+class _Forwarding(logging.Handler):
+    """Takes over what libraries log: the text as it stands in their code, without what they put into it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text, _, _ = str(record.msg).partition("\n")
+        failure(text, record.exc_info[1] if record.exc_info else None, logger=record.name)
+
+
+def _where(error: BaseException | None) -> list[str]:
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+
+
+def _render(_: Any, __: str, event: structlog.typing.EventDict) -> bytes:
+    return _encode(event)

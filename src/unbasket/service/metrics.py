@@ -1,0 +1,241 @@
+"""How the service is doing: for Prometheus since the start, for people during the last minute.
+
+Every answer is counted in a histogram with log-spaced bounds, which takes a microsecond and serves both. Labels are
+route templates, never ids. What is counted is counted on the event loop: one thread.
+"""
+
+import platform
+import time
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from resource import getpagesize
+
+import msgspec
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import generate_latest
+
+from unbasket.results import Forgotten, Learned
+from unbasket.service.shop import NotReadyError, Shop
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+WINDOW = 60
+"""Seconds that the figures for people look back."""
+
+_SHADES = 4  # bounds per doubling; Prometheus gets every fourth
+_BOUNDS = [50e-6 * 2 ** (i / _SHADES) for i in range(20 * _SHADES + 1)]  # 50 us to 52 s
+
+
+class CallFigures(msgspec.Struct, frozen=True):
+    """One call during the last minute; seconds, None without an answer in that time."""
+
+    count: int
+    rate: float
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """The service during the last minute, and its size now. Calls are named "GET /v1/items"."""
+
+    uptime: float
+    memory: int
+    users: int
+    baskets: int
+    items: int
+    learned: int
+    forgotten: int
+    events_per_second: float
+    recommendations_per_second: float
+    calls: dict[str, CallFigures]
+
+
+class _Second:
+    """What happened within one second."""
+
+    __slots__ = ("counts", "number")
+
+    def __init__(self, number: int, size: int) -> None:
+        self.number = number
+        self.counts = [0] * size
+
+
+class _Window:
+    """Counts of the last minute, a slot per second: old ones are overwritten when their turn comes."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._seconds = [_Second(-WINDOW, size) for _ in range(WINDOW)]
+
+    def add(self, place: int, amount: int = 1) -> None:
+        number = int(time.monotonic())
+        second = self._seconds[number % WINDOW]
+        if second.number != number:
+            second.number, second.counts = number, [0] * self._size
+        second.counts[place] += amount
+
+    def total(self) -> list[int]:
+        oldest = int(time.monotonic()) - WINDOW
+        recent = [second.counts for second in self._seconds if second.number > oldest]
+        return [sum(column) for column in zip(*recent, strict=True)] or [0] * self._size
+
+
+class _Call:
+    """The answers to one call."""
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(_BOUNDS) + 1)
+        self.seconds = 0.0
+        self.statuses: dict[int, int] = {}
+        self.window = _Window(len(_BOUNDS) + 1)
+
+    def add(self, status: int, seconds: float) -> None:
+        place = bisect_left(_BOUNDS, seconds)
+        self.counts[place] += 1
+        self.seconds += seconds
+        self.statuses[status] = self.statuses.get(status, 0) + 1
+        self.window.add(place)
+
+    def buckets(self) -> list[tuple[str, float]]:
+        """Cumulative counts, as Prometheus has them."""
+        counts, sums, total = list(self.counts), [], 0
+        for place, count in enumerate(counts):
+            total += count
+            if place == len(_BOUNDS):
+                sums.append(("+Inf", float(total)))
+            elif place % _SHADES == 0:
+                sums.append((f"{_BOUNDS[place]:.6g}", float(total)))
+        return sums
+
+    def figures(self, span: float) -> CallFigures:
+        counts = self.window.total()
+        total = sum(counts)
+        return CallFigures(total, total / span, *(_percentile(counts, total, part) for part in (0.5, 0.9, 0.99)))
+
+
+class Metrics:
+    """All that is counted. `baskets` is set when the shop is ready, and follows the events from then on."""
+
+    def __init__(self, shop: Shop) -> None:
+        self._shop = shop
+        self._calls: dict[tuple[str, str], _Call] = {}
+        self._events = {result.value: 0 for result in Learned} | {"forgotten": 0}
+        self._removed = 0
+        self._window = _Window(1)
+        self._started = time.monotonic()
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self)
+        ProcessCollector(registry=self._registry)
+
+    def observe(self, call: str, method: str, status: int, seconds: float) -> None:
+        """Count an answer. `call` is a route template."""
+        found = self._calls.get((call, method))
+        if found is None:
+            found = self._calls[call, method] = _Call()
+        found.add(status, seconds)
+
+    def happened(self, results: Iterable[Learned | Forgotten]) -> None:
+        """Count events, by what they did."""
+        for result in results:
+            if isinstance(result, Forgotten):
+                self._events["forgotten"] += 1
+                self._removed += result.purchases
+                self._shop.baskets -= result.baskets
+            else:
+                self._events[result.value] += 1
+                self._shop.baskets += result is Learned.ADDED
+            self._window.add(0)
+
+    def exposition(self) -> bytes:
+        """The text that Prometheus reads; see CONTENT_TYPE. Slow enough for a thread."""
+        return generate_latest(self._registry)
+
+    def figures(self) -> Figures:
+        """The last minute, for GET /v1/stats."""
+        uptime = time.monotonic() - self._started
+        span = min(max(uptime, 1), WINDOW)
+        calls = {f"{method} {call}": found.figures(span) for (call, method), found in list(self._calls.items())}
+        users, baskets, items = self._sizes()
+        return Figures(
+            uptime=uptime,
+            memory=resident_memory(),
+            users=users,
+            baskets=baskets,
+            items=items,
+            learned=sum(self._events[result.value] for result in Learned),
+            forgotten=self._events["forgotten"],
+            events_per_second=self._window.total()[0] / span,
+            recommendations_per_second=sum(
+                figures.rate for call, figures in calls.items() if call.endswith("/recommendations")
+            ),
+            calls=calls,
+        )
+
+    def collect(self) -> Iterator[Metric]:
+        """What the registry asks for."""
+        yield InfoMetricFamily(
+            "unbasket_build",
+            "The program",
+            value={"version": version("unbasket"), "python": platform.python_version()},
+        )
+        ready = GaugeMetricFamily("unbasket_ready", "1 if questions are answered, 0 while loading")
+        ready.add_metric([], float(self._shop.ready))
+        yield ready
+        for (name, text), value in zip(_SIZES, self._sizes(), strict=True):
+            yield GaugeMetricFamily(f"unbasket_{name}", text, value=value)
+        events = CounterMetricFamily("unbasket_events", "Learned and forgotten, by what it did", labels=["result"])
+        for result, count in self._events.items():
+            events.add_metric([result], count)
+        yield events
+        yield CounterMetricFamily("unbasket_removed_purchases", "Purchases forgotten", value=self._removed)
+        yield from self._answers()
+
+    def _answers(self) -> Iterator[Metric]:
+        labels = ["call", "method"]
+        seconds = HistogramMetricFamily("unbasket_answer_seconds", "Time from a request to its answer", labels=labels)
+        answers = CounterMetricFamily("unbasket_answers", "Answers by status", labels=[*labels, "status"])
+        for key, call in list(self._calls.items()):
+            seconds.add_metric(list(key), call.buckets(), call.seconds)
+            for status, count in list(call.statuses.items()):
+                answers.add_metric([*key, str(status)], count)
+        yield seconds
+        yield answers
+
+    def _sizes(self) -> tuple[int, int, int]:
+        try:
+            engine = self._shop.engine
+            return len(engine), self._shop.baskets, len(engine.items())
+        except NotReadyError:
+            return 0, 0, 0
+
+
+_SIZES = (("users", "Users held"), ("baskets", "Baskets held"), ("items", "Items that somebody has"))
+
+
+def resident_memory() -> int:
+    """Bytes of this process in memory; 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
+    except OSError:
+        return 0
+
+
+def _percentile(counts: list[int], total: int, part: float) -> float | None:
+    """The value below which this part of all lies, as if values were spread evenly between bounds."""
+    wanted, below = part * total, 0
+    for place, count in enumerate(counts):
+        if count and below + count >= wanted:
+            low = _BOUNDS[place - 1] if place else 0.0
+            high = _BOUNDS[min(place, len(_BOUNDS) - 1)]
+            return low + (high - low) * (wanted - below) / count
+        below += count
+    return None

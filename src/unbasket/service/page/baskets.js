@@ -1,0 +1,193 @@
+// All that is held of a person: baskets, newest first, a page at a time, and a way to remove each part.
+
+import {button, fresh, h, show} from './dom.js';
+import {date, number, plural} from './format.js';
+import {forgetting} from './forgetting.js';
+import {CROSS, drawing, tile} from './icons.js';
+import {key, spell} from './ids.js';
+import {categoryName, nameOf, product} from './products.js';
+
+const PAGE = 8;
+const CATEGORIES = 10;
+
+/** A person's record with ways to forget parts of it; `whose` is "your" or "the shopper's"; `done` follows a forget. */
+export class Record {
+  constructor(held, whose, done) {
+    this.user = held.user;
+    this.baskets = [...held.baskets].reverse();
+    this.whose = whose;
+    this.done = done;
+  }
+
+  purchases() {
+    return this.baskets.flatMap((basket) => basket.items);
+  }
+
+  /** How many baskets hold an item. */
+  holding(item) {
+    return this.baskets.filter((basket) => basket.items.some((entry) => key(entry.item) === key(item))).length;
+  }
+
+  /** Categories with their number of purchases, the largest first. */
+  categories() {
+    const counts = new Map();
+    for (const {category} of this.purchases()) if (category) counts.set(category, (counts.get(category) ?? 0) + 1);
+    return [...counts].sort(([one, a], [other, b]) => b - a || one.localeCompare(other));
+  }
+
+  removeItem(entry, basket) {
+    const times = this.holding(entry.item);
+    const name = nameOf(entry);
+    const choices = [];
+    if (basket)
+      choices.push({
+        label: `${name}, only from the basket of ${date(basket.time)}`,
+        scope: {basket: basket.basket, item: entry.item},
+      });
+    if (!basket || times > 1)
+      choices.push({label: `${name}, from every basket (${number(times)})`, scope: {item: entry.item}});
+    if (entry.category) choices.push(this.categoryChoice(entry.category));
+    forgetting(this.user, `Remove ${name}`, choices, this.done);
+  }
+
+  removeBasket(basket) {
+    const label = `The whole basket of ${date(basket.time)}, with ${plural(basket.items.length, 'item')}.`;
+    forgetting(this.user, 'Remove a basket', [{label, scope: {basket: basket.basket}}], this.done);
+  }
+
+  removeCategory(category) {
+    forgetting(this.user, `Remove ${categoryName(category)}`, [this.categoryChoice(category)], this.done);
+  }
+
+  removeAll() {
+    const baskets = plural(this.baskets.length, 'basket');
+    const label = `Everything: ${baskets} with ${plural(this.purchases().length, 'purchase')}, and the id itself.`;
+    forgetting(this.user, 'Remove everything', [{label, scope: {}}], this.done);
+  }
+
+  categoryChoice(category) {
+    const count = this.purchases().filter((entry) => entry.category === category).length;
+    return {label: `Everything in ${categoryName(category)} (${plural(count, 'purchase')})`, scope: {category}};
+  }
+}
+
+/** The record as a panel. */
+export function history(record, title) {
+  const heading = fresh('baskets');
+  const search = h('input', {
+    type: 'search',
+    placeholder: 'Find a product',
+    'aria-label': `Find a product in ${record.whose} baskets`,
+  });
+  const list = h('div', {class: 'baskets'});
+  search.addEventListener('input', () => pages(record, list, search.value));
+  pages(record, list, '');
+  return h(
+    'section',
+    {class: 'panel history', 'aria-labelledby': heading},
+    h('header', {}, h('h2', {id: heading}, title), record.baskets.length > 1 && search),
+    h(
+      'p',
+      {class: 'muted'},
+      `${plural(record.baskets.length, 'basket')}, ${plural(record.purchases().length, 'purchase')}, newest first.`,
+    ),
+    list,
+  );
+}
+
+function pages(record, list, wanted) {
+  const words = wanted.trim().toLowerCase();
+  const hit = (entry) => `${nameOf(entry)} ${entry.category ?? ''}`.toLowerCase().includes(words);
+  const found = words ? record.baskets.filter((basket) => basket.items.some(hit)) : record.baskets;
+  show(list, found.length ? null : h('p', {class: 'muted'}, 'No basket has such a product.'));
+  more(record, list, found, words ? hit : () => false, 0);
+}
+
+function more(record, list, found, marked, start) {
+  const added = found.slice(start, start + PAGE).map((basket) => card(record, basket, marked));
+  list.append(...added);
+  const left = found.length - start - added.length;
+  if (left > 0) {
+    const next = button(
+      `Show ${Math.min(PAGE, left)} older (${number(left)} left)`,
+      () => {
+        next.remove();
+        more(record, list, found, marked, start + PAGE);
+      },
+      {class: 'more'},
+    );
+    list.append(next);
+  }
+  if (start) added[0].querySelector('h3').focus();
+}
+
+function card(record, basket, marked) {
+  return h(
+    'article',
+    {class: 'basket'},
+    h(
+      'header',
+      {},
+      h('h3', {tabindex: '-1'}, date(basket.time)),
+      h('span', {class: 'muted'}, `basket ${spell(basket.basket)}`),
+      button('Remove …', () => record.removeBasket(basket), {
+        class: 'plain',
+        'aria-label': `Remove the basket of ${date(basket.time)}`,
+      }),
+    ),
+    h(
+      'ul',
+      {class: 'items'},
+      basket.items.map((entry) => line(record, basket, entry, marked(entry))),
+    ),
+  );
+}
+
+function line(record, basket, entry, marked) {
+  const label = `Remove ${nameOf(entry)}, basket of ${date(basket.time)}`;
+  return h(
+    'li',
+    {class: marked && 'found'},
+    product(entry),
+    button(drawing(CROSS), () => record.removeItem(entry, basket), {
+      class: 'cross',
+      'aria-label': label,
+      title: 'Remove …',
+    }),
+  );
+}
+
+/** What kinds of things are held, with ways to remove a kind or all. */
+export function summary(record) {
+  const categories = record.categories();
+  const chips = (part) =>
+    h(
+      'ul',
+      {class: 'chips'},
+      part.map(([category, count]) =>
+        h(
+          'li',
+          {},
+          button(
+            [tile(category), h('span', {}, categoryName(category)), h('span', {class: 'count'}, number(count))],
+            () => record.removeCategory(category),
+            {class: 'chip', 'aria-label': `Remove category ${categoryName(category)}, ${plural(count, 'purchase')}`},
+          ),
+        ),
+      ),
+    );
+  const rest = categories.slice(CATEGORIES);
+  return h(
+    'section',
+    {class: 'panel summary', 'aria-labelledby': 'kinds'},
+    h(
+      'header',
+      {},
+      h('h2', {id: 'kinds'}, 'By category'),
+      button('Remove everything …', () => record.removeAll(), {class: 'plain danger'}),
+    ),
+    categories.length > 0 && h('p', {class: 'muted'}, 'Choose a category to remove it; a preview comes first.'),
+    chips(categories.slice(0, CATEGORIES)),
+    rest.length > 0 && h('details', {}, h('summary', {}, `${number(rest.length)} more categories`), chips(rest)),
+  );
+}

@@ -1,0 +1,56 @@
+// The users most similar to one.
+
+import * as api from './api.js';
+import {field, h} from './dom.js';
+import {read, spell} from './ids.js';
+import {into} from './notices.js';
+import {table} from './tables.js';
+import {bar} from './why.js';
+
+const COUNT = 20;
+
+/** The form, and the answer if a user is named in the address. */
+export async function neighbours(text) {
+  const input = h('input', {
+    type: 'text',
+    required: true,
+    autocomplete: 'off',
+    spellcheck: 'false',
+    value: text ?? '',
+    size: 14,
+  });
+  const result = h('div', {class: 'result', role: 'status', 'aria-live': 'polite'});
+  const go = (event) => {
+    event.preventDefault();
+    location.hash = `#/engineer/similar/${encodeURIComponent(input.value.trim())}`;
+  };
+  if (text) into(result, () => nearest(read(text, [])), 'Searching');
+  return [
+    h(
+      'form',
+      {class: 'panel', onsubmit: go},
+      h('h2', {}, 'Similar users'),
+      h('p', {}, 'The nearest other users by Euclidean distance: exact, and as of now.'),
+      h('div', {class: 'row'}, field('Shopper', input), h('button', {class: 'main'}, 'Find')),
+    ),
+    result,
+  ];
+}
+
+async function nearest(user) {
+  const {similar: users} = await api.similar(user, COUNT);
+  if (!users.length) return h('p', {class: 'muted'}, 'There is nobody else.');
+  const farthest = Math.max(...users.map((entry) => entry.distance));
+  const rows = users.map((entry, place) => [
+    String(place + 1),
+    h('a', {href: `#/engineer/similar/${encodeURIComponent(spell(entry.user))}`}, spell(entry.user)),
+    entry.distance.toFixed(4),
+    bar(farthest ? entry.distance / farthest : 0),
+  ]);
+  return h(
+    'section',
+    {class: 'panel'},
+    h('h2', {}, `Nearest to ${spell(user)}`),
+    table(['#', 'User', '#Distance', ''], rows, 'Similar users'),
+  );
+}

@@ -1,0 +1,72 @@
+// A shopper's recommendations, each with its reasons.
+
+import * as api from './api.js';
+import {button, fresh, h, show} from './dom.js';
+import {score} from './format.js';
+import {empty, into} from './notices.js';
+import {nameOf, product} from './products.js';
+import {why} from './why.js';
+
+/** A panel with the recommendations for a user. `remove(entry)`, if given, offers to forget an item everywhere. */
+export function recommendations(user, remove) {
+  const list = h('div', {'aria-live': 'polite'});
+  const fresh = h('input', {type: 'checkbox'});
+  const load = () =>
+    into(list, async () => ranking(user, await api.recommendations(user, {only_new: fresh.checked}), remove));
+  fresh.addEventListener('change', load);
+  load();
+  return h(
+    'section',
+    {class: 'panel recommendations', 'aria-labelledby': 'next'},
+    h(
+      'header',
+      {},
+      h('h2', {id: 'next'}, 'For your next basket'),
+      h('label', {class: 'check'}, fresh, h('span', {}, 'only what is new to me')),
+    ),
+    list,
+  );
+}
+
+function ranking(user, answer, remove) {
+  const entries = answer.recommendations;
+  if (!entries.length) return empty('Nothing to recommend', 'There are no baskets to learn from.');
+  const note =
+    answer.popular && h('p', {class: 'notice'}, 'Nothing is held of this shopper. These are what most shoppers buy.');
+  return [
+    note,
+    h(
+      'ol',
+      {class: 'ranks'},
+      entries.map((entry) => rank(user, entry, answer.popular, remove)),
+    ),
+  ];
+}
+
+function rank(user, entry, popular, remove) {
+  if (popular) return h('li', {}, product(entry));
+  const reasons = h('div', {class: 'reasons', id: fresh('why'), hidden: true});
+  const toggle = button('Why?', () => explain(user, entry, toggle, reasons, remove), {
+    class: 'plain',
+    'aria-expanded': 'false',
+    'aria-controls': reasons.id,
+    'aria-label': `Why am I seeing ${nameOf(entry)}?`,
+  });
+  return h('li', {}, product(entry), h('span', {class: 'score', title: 'score'}, score(entry.score)), toggle, reasons);
+}
+
+async function explain(user, entry, toggle, reasons, remove) {
+  const opening = reasons.hidden;
+  reasons.hidden = !opening;
+  toggle.setAttribute('aria-expanded', String(opening));
+  if (!opening) return show(reasons);
+  reasons.setAttribute('role', 'status');
+  return into(
+    reasons,
+    async () => [
+      await why(user, entry.item),
+      remove && button('Remove it from my history …', () => remove(entry), {class: 'plain danger'}),
+    ],
+    'Asking why',
+  );
+}

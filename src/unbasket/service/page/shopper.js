@@ -1,0 +1,63 @@
+// The shopper's view: my recommendations, my baskets, and removing any of it.
+
+import * as api from './api.js';
+import {Record, history, summary} from './baskets.js';
+import {announce, h, show as fill} from './dom.js';
+import {chooser} from './people.js';
+import {read, spell} from './ids.js';
+import {waiting} from './notices.js';
+import {recommendations} from './recommendations.js';
+import {shopper as tokenOwner} from './session.js';
+
+export async function show(place, [text]) {
+  const owner = tokenOwner();
+  if (owner === undefined && !text) return void fill(place, await welcome());
+  await open(place, owner ?? read(text, []), owner === undefined);
+}
+
+async function welcome() {
+  return [
+    h('h1', {}, 'Your baskets, your recommendations, your decision'),
+    h(
+      'p',
+      {class: 'lead'},
+      'See what the shop remembers of you and why it recommends what it does. Remove a product, a basket, ' +
+        'a category or everything: first you see what will change, then it is gone for good, with a signed receipt.',
+    ),
+    await chooser('Who is shopping?', '#/shopper/'),
+  ];
+}
+
+async function open(place, user, mayChange) {
+  fill(place, waiting());
+  const held = await api.held(user);
+  const title = h('h1', {tabindex: '-1'}, `Shopper ${spell(held?.user ?? user)}`);
+  const top = h('header', {class: 'title'}, title, mayChange && h('a', {href: '#/shopper'}, 'Change shopper'));
+  if (!held) return fill(place, top, nothing(), recommendations(user));
+  const record = new Record(held, 'your', () => again(place, held.user, mayChange));
+  return fill(
+    place,
+    top,
+    h(
+      'div',
+      {class: 'columns'},
+      h(
+        'div',
+        {class: 'aside'},
+        recommendations(held.user, (entry) => record.removeItem(entry)),
+        summary(record),
+      ),
+      history(record, 'My baskets'),
+    ),
+  );
+}
+
+async function again(place, user, mayChange) {
+  await open(place, user, mayChange);
+  place.querySelector('h1').focus();
+  announce('Your baskets and recommendations are up to date.');
+}
+
+function nothing() {
+  return h('p', {class: 'notice'}, 'The shop holds nothing of this shopper: no basket, and not even the id.');
+}

@@ -1,0 +1,159 @@
+// A basket put together by hand: what it would change, and, once it is learned, what it did.
+
+import * as api from './api.js';
+import {identical, inWords, sideBySide} from './diff.js';
+import {announce, button, field, fresh, h, show} from './dom.js';
+import {CROSS, drawing} from './icons.js';
+import {key, read, spell} from './ids.js';
+import {fault} from './notices.js';
+import {nameOf, product} from './products.js';
+
+const SUGGESTED = 20;
+
+/** The form. */
+export async function trial(text) {
+  const state = {picked: []};
+  const user = h('input', {
+    type: 'text',
+    required: true,
+    autocomplete: 'off',
+    spellcheck: 'false',
+    value: text ?? '',
+    size: 14,
+  });
+  const offers = h('datalist', {id: fresh('items')});
+  const item = h('input', {type: 'text', autocomplete: 'off', list: offers.id, size: 28});
+  const basket = h('ul', {class: 'picked', 'aria-label': 'Items of the basket'});
+  const result = h('div', {class: 'result', role: 'status', 'aria-live': 'polite'});
+  const add = (event) => {
+    event.preventDefault();
+    if (item.value.trim()) pick(state, basket, item.value.trim());
+    item.value = '';
+    item.focus();
+  };
+  item.addEventListener('input', () => offer(offers, item.value.trim()));
+  await offer(offers, '');
+  const act = (action) => () => action(read(user.value.trim(), []), state, result, basket);
+  return [
+    h(
+      'section',
+      {class: 'panel'},
+      h('h2', {}, 'Add a basket by hand'),
+      h(
+        'form',
+        {onsubmit: add},
+        h(
+          'div',
+          {class: 'row'},
+          field('Shopper', user, 'A new id is a new shopper.'),
+          field('Item', item, 'Pick by name, or type an id.'),
+          offers,
+          h('button', {}, 'Put into the basket'),
+        ),
+      ),
+      basket,
+      h(
+        'div',
+        {class: 'actions start'},
+        button('Preview', act(preview)),
+        button('Learn it', act(learn), {class: 'main'}),
+      ),
+    ),
+    result,
+  ];
+}
+
+/** Offer items whose name or id fits. */
+async function offer(list, query) {
+  const {items} = await api.items({query, limit: SUGGESTED});
+  show(
+    list,
+    items.map((entry) => h('option', {value: nameOf(entry)}, spell(entry.item))),
+  );
+}
+
+/** The item that a typed text means: of a known name, of a known id, or else one that is new to the shop. */
+async function meant(text) {
+  const {items} = await api.items({query: text, limit: SUGGESTED});
+  const known =
+    items.find((entry) => nameOf(entry) === text || entry.name === text) ??
+    items.find((entry) => spell(entry.item) === text);
+  if (known) return known;
+  const ids = items.length ? items : (await api.items({limit: SUGGESTED})).items;
+  return {
+    item: read(
+      text,
+      ids.map((entry) => entry.item),
+    ),
+    category: 'new to the shop',
+  };
+}
+
+async function pick(state, list, text) {
+  const entry = await meant(text);
+  if (!state.picked.some((other) => key(other.item) === key(entry.item))) state.picked.push(entry);
+  draw(state, list);
+  announce(`${nameOf(entry)} is in the basket.`);
+}
+
+function draw(state, list) {
+  const drop = (entry) => {
+    state.picked = state.picked.filter((other) => other !== entry);
+    draw(state, list);
+  };
+  show(
+    list,
+    state.picked.map((entry) =>
+      h(
+        'li',
+        {},
+        product(entry),
+        button(drawing(CROSS), () => drop(entry), {class: 'cross', 'aria-label': `Take ${nameOf(entry)} out`}),
+      ),
+    ),
+  );
+}
+
+async function attempt(state, result, action) {
+  if (!state.picked.length) return show(result, h('p', {class: 'notice'}, 'Put an item into the basket first.'));
+  try {
+    return show(result, await action(state.picked.map((entry) => entry.item)));
+  } catch (error) {
+    return show(result, fault(error));
+  }
+}
+
+function preview(user, state, result) {
+  return attempt(state, result, async (items) => {
+    const seen = await api.preview(user, {learn: {items}});
+    return change('If it is learned', seen.popular_before ? [] : seen.before, seen.after);
+  });
+}
+
+function learn(user, state, result, list) {
+  return attempt(state, result, async (items) => {
+    const expected = await api.preview(user, {learn: {items}});
+    const before = await api.recommendations(user);
+    const learned = await api.addBasket(user, items);
+    const after = (await api.recommendations(user)).recommendations;
+    state.picked = [];
+    draw(state, list);
+    const kept = identical(expected.after, after) ? ' Exactly as foreseen.' : '';
+    return change(
+      `Learned as basket ${spell(learned.basket)}`,
+      before.popular ? [] : before.recommendations,
+      after,
+      kept,
+    );
+  });
+}
+
+function change(title, before, after, note = '') {
+  return h(
+    'section',
+    {class: 'panel'},
+    h('h2', {}, title),
+    h('p', {}, inWords(before, after), note),
+    sideBySide(before, after),
+  );
+}

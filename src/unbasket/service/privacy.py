@@ -1,0 +1,112 @@
+"""Calls of a privacy officer: receipts, retention, tokens for shoppers."""
+
+import time
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from unbasket.service.errors import ApiError
+from unbasket.service.request import Request
+from unbasket.service.shapes import (
+    Asked,
+    AuditAnswer,
+    GivenReceipts,
+    Id,
+    ReceiptsAnswer,
+    ReceiptsQuery,
+    Removed,
+    RetentionAnswer,
+    RetentionRequest,
+    RuleAnswer,
+    TokenAnswer,
+    TokenRequest,
+)
+from unbasket.store import Receipt, audit
+from unbasket.store.retention import RetentionError, Rule, Rules, plan, run
+
+
+def receipts(request: Request) -> ReceiptsAnswer:
+    """A page of receipts."""
+    query: ReceiptsQuery = request.query
+    held = [receipt for receipt in request.rec.receipts() if receipt.number > query.after]
+    page = held[: query.limit]
+    return ReceiptsAnswer(page, page[-1].number if len(held) > len(page) else None)
+
+
+def receipt(request: Request) -> Receipt:
+    """One receipt."""
+    wanted = request.path["number"]
+    for found in request.rec.receipts():
+        if str(found.number) == wanted:
+            return found
+    raise ApiError("unknown_receipt", "there is no receipt of this number")
+
+
+def verify_receipts(request: Request) -> AuditAnswer:
+    """Check the chain, and that receipts which somebody has are those that are held."""
+    given: GivenReceipts | None = request.body
+    held = request.rec.receipts()
+    checked = audit(held)
+    by_number = {receipt.number: receipt for receipt in held}
+    foreign = [
+        f"receipt {receipt.number}: it is not the one that is held under this number"
+        for receipt in (given.receipts if given else [])
+        if by_number.get(receipt.number) != receipt
+    ]
+    faults = [*checked.faults, *foreign]
+    return AuditAnswer(not faults, checked.receipts, list(checked.keys), faults)
+
+
+class _StatedRule(Asked, frozen=True):
+    """A rule as docs/retention.md has it, but users are listed here: the service reads no files for its callers."""
+
+    name: str | None = None
+    older_than_days: Annotated[int, Meta(ge=1, le=100_000)] | None = None
+    category: str | None = None
+    items: list[Id] | None = None
+    users: list[Id] | None = None
+
+
+class _StatedRules(Asked, frozen=True):
+    rule: Annotated[list[_StatedRule], Meta(min_length=1)]
+    time_unit: Literal["s", "ms", "us", "day"] = "s"
+
+
+def retention(request: Request) -> RetentionAnswer:
+    """Count what the rules forget, or forget it."""
+    body: RetentionRequest = request.body
+    start = time.perf_counter()
+    planned = plan(request.rec, _rules(body.rules), datetime.now(UTC))
+    outcome = run(request.rec, planned) if body.run else None
+    if outcome is not None:
+        request.results.append(outcome.forgotten)
+    return RetentionAnswer(
+        done=body.run,
+        rules=[
+            RuleAnswer(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings) for rule in planned.rules
+        ],
+        forgotten=Removed.of((outcome or planned).forgotten),
+        receipts=outcome.receipts if outcome else 0,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _rules(text: str) -> Rules:
+    try:
+        stated = msgspec.toml.decode(text, type=_StatedRules)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise RetentionError(f"these are no rules: {error}") from error
+    rules = [
+        Rule(rule.name or f"rule {number}", rule.older_than_days, rule.category, rule.items, rule.users)
+        for number, rule in enumerate(stated.rule, 1)
+    ]
+    return Rules(rules, stated.time_unit)
+
+
+def token(request: Request) -> TokenAnswer:
+    """A token for one shopper."""
+    body: TokenRequest = request.body
+    text, expires = request.security.issue(body.user, body.seconds)
+    return TokenAnswer(text, body.user, expires)

@@ -1,0 +1,49 @@
+"""A request that was checked, as the handlers see it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from unbasket.ids import Id, checked
+from unbasket.results import Forgotten, Learned
+from unbasket.service.metrics import Metrics
+from unbasket.service.security import Caller, Security
+from unbasket.service.shop import Shop
+from unbasket.spelling import LiveIdReader
+from unbasket.store import DurableRecommender
+
+
+@dataclass(slots=True)
+class Request:
+    """Who asks what: the ids in the path as texts, the query and the body in the shapes of their call."""
+
+    shop: Shop
+    security: Security
+    metrics: Metrics
+    caller: Caller
+    path: dict[str, str]
+    query: Any
+    body: Any
+    results: list[Learned | Forgotten] = field(default_factory=list)
+    """What events did, for the figures, which are counted in another thread."""
+
+    @property
+    def rec(self) -> DurableRecommender:
+        """The engine."""
+        return self.shop.engine
+
+    @property
+    def user(self) -> Id:
+        """The user in the path. Of a shopper it is himself, whatever else the text could mean."""
+        if self.caller.shopper is not None:
+            return self.caller.shopper
+        return checked(LiveIdReader(self.rec).user(self.path["user"]), "user")
+
+    @property
+    def basket(self) -> Id:
+        """The basket in the path."""
+        return checked(LiveIdReader(self.rec).basket(self.user, self.path["basket"]), "basket")
+
+    @property
+    def item(self) -> Id:
+        """The item in the path."""
+        return checked(LiveIdReader(self.rec).item(self.path["item"]), "item")

@@ -1,0 +1,243 @@
+"""Who may do what: keys with roles, and short-lived tokens for one shopper each.
+
+A key is `unbasket_<name of its record>_<secret>`, of which the file holds a salted hash. A token is
+`v1.<payload>.<mac>`; the payload names the shopper and the moment it ends.
+"""
+
+import hmac
+import os
+import re
+import secrets
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection, Iterable
+from hashlib import blake2b, sha256
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import msgspec
+
+from unbasket.errors import UnbasketError
+from unbasket.ids import Id
+from unbasket.service.errors import ApiError
+from unbasket.spelling import spells
+
+Role = Literal["read", "write", "privacy", "admin"]
+ROLES: tuple[Role, ...] = ("read", "write", "privacy", "admin")
+
+_GRANTS: dict[Role, frozenset[Role]] = {
+    "read": frozenset({"read"}),
+    "write": frozenset({"write"}),
+    "privacy": frozenset({"privacy", "read"}),
+    "admin": frozenset(ROLES),
+}
+_NAME = re.compile(r"[A-Za-z0-9.-]{1,64}")
+_LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed
+_HERE = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+
+
+class AccessError(UnbasketError, ValueError):
+    """The file of keys can't be read or written, or a key can't be made so."""
+
+
+class Caller(msgspec.Struct, frozen=True):
+    """Who asks: a key with what its roles grant, or one shopper."""
+
+    name: str
+    grants: frozenset[Role] = frozenset()
+    shopper: Id | None = None
+
+    def check(self, roles: Collection[Role], own: str | None) -> None:
+        """Refuse what needs other roles. `own` is the user in the path of a call that shoppers may use."""
+        if self.shopper is None:
+            if self.grants.isdisjoint(roles):
+                raise ApiError("forbidden", f"this needs a key with the role {' or '.join(sorted(roles))}")
+        elif own is None or not spells(own, self.shopper):  # the same answer to whatever he may not do
+            raise ApiError("forbidden", "this token is for the data of one shopper only")
+
+
+_Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2}){16,32}$")]
+
+
+class KeyRecord(msgspec.Struct, forbid_unknown_fields=True):
+    """A key as it is stored."""
+
+    name: str
+    roles: list[Role]
+    salt: _Hex
+    hash: _Hex
+
+
+class Access(msgspec.Struct, forbid_unknown_fields=True):
+    """The file: the secret that signs tokens, and the keys."""
+
+    secret: _Hex
+    key: list[KeyRecord] = []
+
+    @classmethod
+    def read(cls, path: Path) -> Self | None:
+        """What a file says; None if there is none."""
+        try:
+            return msgspec.toml.decode(path.read_bytes(), type=cls)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise AccessError(f"cannot read the keys in {path}: {error.strerror}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise AccessError(f"{path} holds no keys: {error}. Restore it, or remove it and make new ones") from error
+
+    @classmethod
+    def new(cls) -> Self:
+        """No keys yet."""
+        return cls(secrets.token_hex(32))
+
+    def add(self, name: str, roles: Iterable[Role]) -> str:
+        """Make a key; it is shown this once."""
+        wanted = list(dict.fromkeys(roles))
+        if not _NAME.fullmatch(name):
+            raise AccessError(f"a key's name has 1 to 64 letters, digits, dots and dashes, unlike {name!r}")
+        if not wanted or not set(wanted) <= set(ROLES):
+            raise AccessError(f"a key has roles among {', '.join(ROLES)}, not {wanted}")
+        if any(record.name == name for record in self.key):
+            raise AccessError(f"there is a key {name!r} already. Remove it first, or choose another name")
+        text, salt = f"unbasket_{name}_{secrets.token_urlsafe(32)}", os.urandom(16)
+        self.key.append(KeyRecord(name, wanted, salt.hex(), _hash(text, salt)))
+        return text
+
+    def remove(self, name: str) -> None:
+        """Take a key back."""
+        left = [record for record in self.key if record.name != name]
+        if len(left) == len(self.key):
+            raise AccessError(f"there is no key {name!r}")
+        self.key[:] = left
+
+    def write(self, path: Path) -> None:
+        """Replace the file, which only its owner can read: all of it or nothing."""
+        records = [
+            f'\n[[key]]\nname = "{key.name}"\nroles = {key.roles}\nsalt = "{key.salt}"\nhash = "{key.hash}"\n'
+            for key in self.key
+        ]
+        partial = path.with_name(path.name + "-partial")
+        try:
+            partial.unlink(missing_ok=True)
+            file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with os.fdopen(file, "w", encoding="utf-8") as stream:
+                stream.write(f'secret = "{self.secret}"\n' + "".join(records))
+                stream.flush()
+                os.fsync(file)
+            os.replace(partial, path)
+        except OSError as error:
+            raise AccessError(f"cannot write the keys to {path}: {error.strerror}") from error
+
+
+class Security:
+    """Tells who asks. Without keys everybody is an admin, and the service must be bound to loopback."""
+
+    def __init__(self, path: Path | None, access: Access | None) -> None:
+        self.enabled = False  # whether a key is needed
+        self._path = path
+        self._seen = self._state()
+        self._next_look = time.monotonic() + _LOOK_AGAIN
+        self._hold(access)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """With the keys in a file, which is read again when it changes; without any if there is no file."""
+        return cls(path, Access.read(path))
+
+    @classmethod
+    def off(cls) -> Self:
+        """Without keys."""
+        return cls(None, None)
+
+    def identify(self, authorization: str | None, host: str) -> Caller:
+        """Who sends a request with these headers; an error if nobody may."""
+        self._look_again()
+        if not self.enabled and not _HERE.fullmatch(host):  # a web page elsewhere may have given its name to us
+            raise ApiError("wrong_host", "without keys, the service answers to localhost, 127.0.0.1 and [::1] only")
+        if authorization is None:
+            if self.enabled:
+                raise _unauthenticated("this needs a key: Authorization: Bearer ...")
+            return _EVERYBODY
+        scheme, _, text = authorization.partition(" ")
+        caller = self._caller(text.strip()) if scheme.lower() == "bearer" else None
+        if caller is None:
+            raise _unauthenticated("this key or token is not valid, or not any more")
+        return caller
+
+    def issue(self, user: Id, seconds: int) -> tuple[str, int]:
+        """A token for a shopper, and the moment (of Unix) at which it ends."""
+        ends = int(time.time()) + seconds
+        payload = "v1." + _encoded(msgspec.json.encode(_Pass(user, ends)))
+        return f"{payload}.{self._mac(payload)}", ends
+
+    def _caller(self, text: str) -> Caller | None:
+        return self._shopper(text) if text.startswith("v1.") else self._owner(text)
+
+    def _owner(self, text: str) -> Caller | None:
+        _, _, rest = text.partition("_")
+        record = self._keys.get(rest.partition("_")[0])
+        salt, expected = (record.salt, record.hash) if record else (self._secret.hex()[:32], "")
+        if not hmac.compare_digest(_hash(text, bytes.fromhex(salt)), expected) or record is None:
+            return None
+        return Caller(record.name, frozenset().union(*(_GRANTS[role] for role in record.roles)))
+
+    def _shopper(self, text: str) -> Caller | None:
+        payload, _, mac = text.rpartition(".")
+        if not hmac.compare_digest(self._mac(payload).encode(), mac.encode()):
+            return None
+        claimed = _pass_decoder.decode(urlsafe_b64decode(payload.removeprefix("v1.") + "=="))
+        return Caller(f"shopper {claimed.user!r}", shopper=claimed.user) if claimed.expires > time.time() else None
+
+    def _mac(self, payload: str) -> str:
+        return _encoded(hmac.digest(self._secret, payload.encode(), sha256))
+
+    def _hold(self, access: Access | None) -> None:
+        self._keys = {record.name: record for record in access.key} if access else {}
+        self._secret = bytes.fromhex(access.secret) if access else os.urandom(32)
+        self.enabled = self.enabled or bool(self._keys)  # who removes all keys does not make everybody an admin
+
+    def _look_again(self) -> None:
+        """A key that was removed must not work until the next start; without a file that can be read, none does."""
+        now = time.monotonic()
+        if self._path is None or now < self._next_look:
+            return
+        self._next_look = now + _LOOK_AGAIN
+        seen = self._state()
+        if seen != self._seen:
+            self._seen = seen
+            try:
+                self._hold(Access.read(self._path))
+            except AccessError:
+                self._hold(None)
+
+    def _state(self) -> tuple[int, int] | None:
+        try:
+            stat = self._path.stat() if self._path else None
+        except OSError:
+            return None
+        return stat and (stat.st_mtime_ns, stat.st_ino)
+
+
+class _Pass(msgspec.Struct):
+    """The payload of a token."""
+
+    user: Id
+    expires: int
+
+
+_pass_decoder = msgspec.json.Decoder(_Pass)
+_EVERYBODY = Caller("everybody", frozenset(ROLES))
+
+
+def _unauthenticated(message: str) -> ApiError:
+    return ApiError("unauthenticated", message, {"www-authenticate": 'Bearer realm="unbasket"'})
+
+
+def _hash(text: str, salt: bytes) -> str:
+    """A key is random, 256 bits: nobody can try them all, so a fast hash is enough."""
+    return blake2b(text.encode(), salt=salt, digest_size=32, person=b"unbasket key").hexdigest()
+
+
+def _encoded(data: bytes) -> str:
+    return urlsafe_b64encode(data).decode().rstrip("=")

@@ -1,0 +1,144 @@
+"""The process: it listens at once, loads, answers, and on SIGTERM or SIGINT finishes what it has begun."""
+
+import asyncio
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import BinaryIO
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from unbasket.service import logs
+from unbasket.service.app import create_app
+from unbasket.service.metrics import Metrics
+from unbasket.service.security import Security
+from unbasket.service.settings import Settings, SettingsError
+from unbasket.service.shop import Shop
+from unbasket.store import DurableRecommender
+
+Report = Callable[[int, int], object]
+Bar = Callable[[], AbstractContextManager[Report]]
+Ready = Callable[[str, DurableRecommender], object]
+
+_CLOSING = 35  # seconds that closing may take after the grace: an erasure waits 30 for readers
+_EVERY = 5  # seconds between two lines about loading
+
+
+def run(settings: Settings, *, bar: Bar, ready: Ready, log: BinaryIO) -> None:
+    """Serve until a signal comes. `bar` shows how loading goes; `ready` is called with address and engine."""
+    logs.configure(log)
+    security = Security.load(settings.access_file)
+    check_exposure(settings, has_keys=security.enabled)
+    shop = Shop(settings.db)
+    server = _Server(configuration(create_app(shop, security, metrics=Metrics(shop), settings=settings), settings))
+    with _listening(settings) as listener, asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+        shop.start()
+        try:
+            runner.run(_serve(server, listener, shop, bar, ready))
+        finally:
+            shop.close()
+            logs.get().info("closed")
+    if shop.failure is not None and not server.told_to_stop:
+        raise shop.failure
+
+
+def check_exposure(settings: Settings, *, has_keys: bool) -> None:
+    """Without keys everybody may do everything: then only programs of this machine may be everybody."""
+    if not (settings.on_loopback or has_keys):
+        raise SettingsError(
+            f"without keys, anybody who reaches {settings.host} could read and change everything. Make a key with "
+            f"`unbasket keys add NAME --role admin --db {settings.db}`, or listen on 127.0.0.1"
+        )
+
+
+def configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves: one process, no log of its own, no headers that name it."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(settings.grace)),
+    )
+
+
+class _Server(uvicorn.Server):
+    """Ends with exit code 0 after a signal, where uvicorn would let the signal kill it in the end."""
+
+    told_to_stop = False
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Handle signals meanwhile."""
+        former = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def _stop(self, number: int, _: object) -> None:
+        if self.told_to_stop:
+            return
+        self.told_to_stop = self.should_exit = True
+        logs.get().info("stopping", signal=signal.Signals(number).name)
+        alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + _CLOSING, _give_up)
+        alarm.daemon = True
+        alarm.start()
+
+
+def _give_up() -> None:
+    logs.get().error("closing takes too long; what was acknowledged is on disk")
+    os._exit(1)
+
+
+async def _serve(server: _Server, listener: socket.socket, shop: Shop, bar: Bar, ready: Ready) -> None:
+    asyncio.get_running_loop().set_exception_handler(logs.on_loop_failure)
+    address = _address(listener)
+    logs.get().info("listening", address=address)
+    watching = asyncio.create_task(_watch(server, shop, bar, partial(ready, address)))
+    await server.serve(sockets=[listener])
+    watching.cancel()
+
+
+async def _watch(server: _Server, shop: Shop, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
+    """Say how loading goes, and stop the server if it fails."""
+    said, stage = 0.0, ""
+    with bar() as report:
+        while shop.loading:
+            report(*shop.progress)
+            if shop.stage != stage or time.monotonic() > said + _EVERY:
+                said, stage, (done, total) = time.monotonic(), shop.stage, shop.progress
+                logs.get().info("loading", stage=stage, done=done, total=total)
+            await asyncio.sleep(0.05)
+    if shop.ready:
+        logs.get().info("ready")
+        ready(shop.engine)
+    else:
+        server.should_exit = True
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    """A socket that connections queue up at from now on."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(place[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise SettingsError(f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}") from error
+    with listener:
+        yield listener
+
+
+def _address(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,420 @@
+"""What requests and answers look like; OpenAPI describes them from these."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from unbasket.events import Event, Forget, Learn
+from unbasket.ids import Id as AnyId
+from unbasket.results import Forgotten
+from unbasket.service.metrics import Figures
+from unbasket.store import Receipt
+
+Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Id = Annotated[str, Meta(min_length=1)] | Number
+Time = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
+Items = Annotated[list[Id], Meta(min_length=1, max_length=8192)]
+Count = Annotated[int, Meta(ge=0)]
+HowMany = Annotated[int, Meta(ge=0, le=1000)]
+PageSize = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of what a request may have: a mistyped name is an error, not a default."""
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Base of answers whose fields are left out when there is nothing to say."""
+
+
+# Queries --------------------------------------------------------------------------------------------------------
+
+
+class NoQuery(Asked, frozen=True):
+    """No query parameters."""
+
+
+class HowManyQuery(Asked, frozen=True):
+    """How many to list."""
+
+    n: HowMany = 10
+
+
+class RecommendationsQuery(Asked, frozen=True):
+    """How many items, which of them not, and whether to say why."""
+
+    n: HowMany = 10
+    only_new: bool = False
+    exclude: list[Annotated[str, Meta(min_length=1)]] = []
+    explain: bool = False
+
+
+class UsersQuery(Asked, frozen=True):
+    """A page of users whose ids start so."""
+
+    prefix: str = ""
+    after: str = ""
+    limit: PageSize = 100
+
+
+class ItemsQuery(Asked, frozen=True):
+    """A page of items whose names or ids contain this."""
+
+    query: str = ""
+    after: str = ""
+    limit: PageSize = 100
+
+
+class ReceiptsQuery(Asked, frozen=True):
+    """A page of receipts, after the one of a number."""
+
+    after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    limit: PageSize = 100
+
+
+# Bodies ---------------------------------------------------------------------------------------------------------
+
+
+class NewBasket(Asked, frozen=True):
+    """A basket to learn. Without a time it comes after all that are there."""
+
+    items: Items
+    time: Time | None = None
+
+
+class LearnEvent(Asked, frozen=True, tag_field="event", tag="learn"):
+    """A basket is learned or edited."""
+
+    user: Id
+    basket: Id
+    items: Items
+    time: Time | None = None
+
+    def event(self) -> Event:
+        """As the engine takes it."""
+        return Learn(self.user, self.items, self.basket, self.time)
+
+
+class ForgetEvent(Asked, frozen=True, tag_field="event", tag="forget"):
+    """A user, a basket, an item of a basket, or an item of all baskets is forgotten."""
+
+    user: Id
+    basket: Id | None = None
+    item: Id | None = None
+
+    def event(self) -> Event:
+        """As the engine takes it."""
+        return Forget(self.user, self.basket, self.item)
+
+
+Events = list[LearnEvent | ForgetEvent]
+
+
+class ForgetPart(Asked, frozen=True):
+    """What would be forgotten: purchases that meet all that is stated; everything if nothing is."""
+
+    basket: Id | None = None
+    item: Id | None = None
+    category: str | None = None
+
+
+class LearnPart(Asked, frozen=True):
+    """The basket that would be learned as the user's latest."""
+
+    items: Items
+
+
+class Preview(Asked, frozen=True):
+    """A change to try: one of the two."""
+
+    forget: ForgetPart | UnsetType = UNSET
+    learn: LearnPart | UnsetType = UNSET
+
+
+PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
+
+
+class GivenReceipts(Asked, frozen=True):
+    """Receipts to compare with those that are held."""
+
+    receipts: list[Receipt]
+
+
+class RetentionRequest(Asked, frozen=True):
+    """Rules in TOML. Without `run`, only what they would forget is counted."""
+
+    rules: str
+    run: bool = False
+
+
+class TokenRequest(Asked, frozen=True):
+    """For whom a token is wanted, and for how long."""
+
+    user: Id
+    seconds: Annotated[int, Meta(ge=1, le=86400)] = 600
+
+
+# Answers --------------------------------------------------------------------------------------------------------
+
+
+class LearnedAnswer(msgspec.Struct, frozen=True):
+    """What a learn did."""
+
+    result: Literal["added", "replaced", "unchanged"]
+    basket: AnyId
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """What a forget removed: purchases, and the baskets and users that vanished with them."""
+
+    purchases: Count
+    baskets: Count
+    users: Count
+
+    @classmethod
+    def of(cls, forgotten: Forgotten) -> "Removed":
+        """The same in JSON."""
+        return cls(*forgotten)
+
+
+class ForgottenAnswer(msgspec.Struct, frozen=True):
+    """A forget: its receipt, and the seconds until its bytes were gone."""
+
+    removed: Removed
+    receipt: Receipt
+    seconds: float
+
+
+class ForgottenManyAnswer(msgspec.Struct, frozen=True):
+    """Forgets in one batch."""
+
+    removed: Removed
+    receipts: list[Receipt]
+    seconds: float
+
+
+class EventResult(Told, frozen=True):
+    """What an event did: a learn has a result, a forget a receipt."""
+
+    result: Literal["added", "replaced", "unchanged"] | UnsetType = UNSET
+    receipt: Receipt | UnsetType = UNSET
+
+
+class EventsAnswer(msgspec.Struct, frozen=True):
+    """What each event did, and the seconds until all of it was on disk, or gone from it."""
+
+    results: list[EventResult]
+    seconds: float
+
+
+class Item(Told, frozen=True):
+    """An item, and what the shop calls it."""
+
+    item: AnyId
+    name: str | None = None
+    category: str | None = None
+
+
+class BasketPart(msgspec.Struct, frozen=True):
+    """The share of a score that comes from one of the user's own baskets."""
+
+    basket: AnyId
+    time: int | None
+    share: float
+
+
+class ExplanationAnswer(Told, frozen=True):
+    """Why an item scores what it does: the shares sum to the score. Similar users are counted, never named."""
+
+    item: AnyId
+    score: float
+    baskets: list[BasketPart]
+    neighbors_share: float
+    neighbors_with_item: Count
+    neighbors: Count
+    name: str | None = None
+    category: str | None = None
+
+
+class Recommended(Told, frozen=True):
+    """A recommended item. To an unknown user, the score is the number of all baskets that have it."""
+
+    item: AnyId
+    score: float
+    name: str | None = None
+    category: str | None = None
+    explanation: ExplanationAnswer | None = None
+
+
+class RecommendationsAnswer(msgspec.Struct, frozen=True):
+    """The items for the user's next basket, best first; `popular` ones if nothing is held of him."""
+
+    user: AnyId
+    popular: bool
+    recommendations: list[Recommended]
+
+
+class PreviewAnswer(msgspec.Struct, frozen=True):
+    """The recommendations as they are and as they would be. They are popular items where nothing is held (left)."""
+
+    before: list[Recommended]
+    after: list[Recommended]
+    popular_before: bool
+    popular_after: bool
+
+
+class HeldBasket(msgspec.Struct, frozen=True):
+    """A basket with all that is held of it."""
+
+    basket: AnyId
+    time: int | None
+    items: list[Item]
+
+
+class UserAnswer(msgspec.Struct, frozen=True):
+    """All that is held of a user, portable: the same as `unbasket export`."""
+
+    format: Literal["unbasket user"]
+    version: Literal[1]
+    user: AnyId
+    baskets: list[HeldBasket]
+
+
+class SimilarUser(msgspec.Struct, frozen=True):
+    """Another user, and the Euclidean distance between the vectors."""
+
+    user: AnyId
+    distance: float
+
+
+class SimilarAnswer(msgspec.Struct, frozen=True):
+    """The nearest users, nearest first."""
+
+    user: AnyId
+    similar: list[SimilarUser]
+
+
+class VerificationAnswer(msgspec.Struct, frozen=True):
+    """Whether the live model equals, bit by bit, one trained from what remains."""
+
+    ok: bool
+    users: Count
+    mismatches: list[str]
+
+
+class UsersAnswer(msgspec.Struct, frozen=True):
+    """A page of users; `next` is the `after` of the next page, null at the end."""
+
+    users: list[AnyId]
+    next: str | None
+
+
+class ItemsAnswer(msgspec.Struct, frozen=True):
+    """A page of items; `next` is the `after` of the next page, null at the end."""
+
+    items: list[Item]
+    next: str | None
+
+
+class Category(msgspec.Struct, frozen=True):
+    """A category, and how many items are in it."""
+
+    category: str
+    items: Count
+
+
+class CategoriesAnswer(msgspec.Struct, frozen=True):
+    """All categories, by name."""
+
+    categories: list[Category]
+
+
+class PopularItem(Told, frozen=True):
+    """An item, and the number of baskets that have it."""
+
+    item: AnyId
+    baskets: Count
+    name: str | None = None
+    category: str | None = None
+
+
+class PopularAnswer(msgspec.Struct, frozen=True):
+    """The items in most baskets."""
+
+    items: list[PopularItem]
+
+
+class ReceiptsAnswer(msgspec.Struct, frozen=True):
+    """A page of receipts, oldest first; `next` is the `after` of the next page, null at the end."""
+
+    receipts: list[Receipt]
+    next: int | None
+
+
+class AuditAnswer(msgspec.Struct, frozen=True):
+    """Whether the chain of receipts is whole and every signature valid, and the public keys that signed."""
+
+    ok: bool
+    receipts: Count
+    keys: list[str]
+    faults: list[str]
+
+
+class RuleAnswer(msgspec.Struct, frozen=True):
+    """What one rule forgets, and no rule above it."""
+
+    name: str
+    users: Count
+    baskets: Count
+    purchases: Count
+    warnings: list[str]
+
+
+class RetentionAnswer(msgspec.Struct, frozen=True):
+    """What the rules forget, or, when `done`, have forgotten with so many receipts."""
+
+    done: bool
+    rules: list[RuleAnswer]
+    forgotten: Removed
+    receipts: Count
+    seconds: float
+
+
+class ModelParams(msgspec.Struct, frozen=True):
+    """The parameters of the model."""
+
+    group_size: int
+    basket_decay: float
+    group_decay: float
+    neighbors: int
+    alpha: float
+    grouping: str
+
+
+class StatsAnswer(Figures, frozen=True):
+    """How the service is doing: the last minute, sizes, and the parameters of the model."""
+
+    params: ModelParams
+
+
+class TokenAnswer(msgspec.Struct, frozen=True):
+    """A token, and the moment (seconds since 1970) at which it ends."""
+
+    token: str
+    user: AnyId
+    expires: int
+
+
+class HealthAnswer(msgspec.Struct, frozen=True):
+    """The process answers."""
+
+    ok: Literal[True] = True
+
+
+class ReadyAnswer(msgspec.Struct, frozen=True):
+    """Whether the shop is loaded, and how far it is: done, and in all."""
+
+    ready: bool
+    stage: str
+    progress: Annotated[list[Count], Meta(min_length=2, max_length=2)]

@@ -1,0 +1,258 @@
+"""Calls about one user: learn, recommend, preview, explain, show, forget, verify."""
+
+import time
+import uuid
+from collections.abc import Sequence
+from typing import cast
+
+from unbasket.errors import UnknownUserError
+from unbasket.events import Event, Forget
+from unbasket.ids import Id
+from unbasket.results import Basket, Explanation, Forgotten, Learned
+from unbasket.service.errors import ApiError
+from unbasket.service.request import Request
+from unbasket.service.shapes import (
+    BasketPart,
+    EventResult,
+    EventsAnswer,
+    ExplanationAnswer,
+    ForgetEvent,
+    ForgetPart,
+    ForgottenAnswer,
+    ForgottenManyAnswer,
+    HeldBasket,
+    HowManyQuery,
+    Item,
+    LearnedAnswer,
+    LearnEvent,
+    NewBasket,
+    Preview,
+    PreviewAnswer,
+    RecommendationsAnswer,
+    RecommendationsQuery,
+    Recommended,
+    Removed,
+    SimilarAnswer,
+    SimilarUser,
+    UserAnswer,
+    VerificationAnswer,
+)
+from unbasket.spelling import LiveIdReader
+from unbasket.store import DurableRecommender, Erased
+
+# Learning -------------------------------------------------------------------------------------------------------
+
+
+def learn(request: Request) -> LearnedAnswer:
+    """Learn a basket, or edit the one of this id."""
+    return _learn(request, request.basket)
+
+
+def learn_new(request: Request) -> LearnedAnswer:
+    """Learn a basket under an id of ours."""
+    return _learn(request, str(uuid.uuid4()))
+
+
+def _learn(request: Request, basket: Id) -> LearnedAnswer:
+    body: NewBasket = request.body
+    result = request.rec.learn(request.user, body.items, basket=basket, time=body.time)
+    request.results.append(result)
+    return LearnedAnswer(result.value, basket)
+
+
+def events(request: Request) -> EventsAnswer:
+    """Let events happen, all or none."""
+    body: list[LearnEvent | ForgetEvent] = request.body
+    if any(isinstance(event, LearnEvent) for event in body):
+        request.caller.check({"write"}, None)
+    if any(isinstance(event, ForgetEvent) for event in body):
+        request.caller.check({"privacy"}, None)
+    results, seconds = _apply(request, [event.event() for event in body])
+    return EventsAnswer([_event_result(result) for result in results], seconds)
+
+
+def _event_result(result: Learned | Forgotten) -> EventResult:
+    if isinstance(result, Learned):
+        return EventResult(result=result.value)
+    return EventResult(receipt=cast(Erased, result).receipt)
+
+
+def _apply(request: Request, happening: Sequence[Event]) -> tuple[list[Learned | Forgotten], float]:
+    """What events did, and the seconds until it was on disk, or gone from it."""
+    start = time.perf_counter()
+    results = request.rec.apply(happening) if happening else []
+    request.results += results
+    return results, time.perf_counter() - start
+
+
+# Forgetting -----------------------------------------------------------------------------------------------------
+
+
+def forget_user(request: Request) -> ForgottenAnswer:
+    """Forget all of a user."""
+    return _forget(request, Forget(request.user, None, None))
+
+
+def forget_basket(request: Request) -> ForgottenAnswer:
+    """Forget a basket."""
+    return _forget(request, Forget(request.user, request.basket, None))
+
+
+def forget_basket_item(request: Request) -> ForgottenAnswer:
+    """Forget an item of a basket."""
+    return _forget(request, Forget(request.user, request.basket, request.item))
+
+
+def forget_item(request: Request) -> ForgottenAnswer:
+    """Forget an item of all baskets."""
+    return _forget(request, Forget(request.user, None, request.item))
+
+
+def _forget(request: Request, event: Forget) -> ForgottenAnswer:
+    [result], seconds = _apply(request, [event])
+    erased = cast(Erased, result)
+    return ForgottenAnswer(Removed.of(erased), erased.receipt, seconds)
+
+
+def forget_category(request: Request) -> ForgottenManyAnswer:
+    """Forget all items of a category, in one batch."""
+    user = request.user
+    wanted = _items_in(request.rec, request.path["category"])
+    held = dict.fromkeys(item for basket in _history(request.rec, user) for item in basket.items if item in wanted)
+    results, seconds = _apply(request, [Forget(user, None, item) for item in held])
+    erased = cast(list[Erased], results)
+    total = Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *erased, strict=True)))
+    return ForgottenManyAnswer(Removed.of(total), [each.receipt for each in erased], seconds)
+
+
+def _items_in(rec: DurableRecommender, category: str) -> set[Id]:
+    return set(rec.catalog.categories().get(category, []))
+
+
+def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
+    try:
+        return rec.history(user)
+    except UnknownUserError:
+        return []
+
+
+# Recommending ---------------------------------------------------------------------------------------------------
+
+
+def recommend(request: Request) -> RecommendationsAnswer:
+    """Recommend; to who is not known, what is popular."""
+    query: RecommendationsQuery = request.query
+    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
+    excluded = [ids.item(text) for text in query.exclude]
+    try:
+        found = rec.recommend(user, query.n, exclude=excluded, only_new=query.only_new)
+        reasons = [_explained(rec, rec.explain(user, item)) for item, _ in found] if query.explain else None
+    except UnknownUserError:
+        return RecommendationsAnswer(user, True, _popular(rec, query.n, excluded))
+    return RecommendationsAnswer(user, False, _recommended(rec, found, reasons))
+
+
+def is_quick(request: Request) -> bool:
+    """Whether `recommend` takes so little time that a thread would cost more."""
+    query: RecommendationsQuery = request.query
+    return query.n <= 50 and not query.explain and not query.exclude and request.user in request.rec
+
+
+def _recommended(
+    rec: DurableRecommender, found: Sequence[tuple[Id, float]], reasons: list[ExplanationAnswer] | None = None
+) -> list[Recommended]:
+    products = [rec.catalog[item] for item, _ in found]
+    why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
+    return [
+        Recommended(item, score, product.name, product.category, reason)
+        for (item, score), product, reason in zip(found, products, why, strict=True)
+    ]
+
+
+def _popular(rec: DurableRecommender, n: int, excluded: Sequence[Id] = ()) -> list[Recommended]:
+    banned = set(excluded)
+    best = [(item, float(count)) for item, count in rec.popular(n + len(banned)) if item not in banned]
+    return _recommended(rec, best[:n])
+
+
+def preview(request: Request) -> PreviewAnswer:
+    """The recommendations as they would be after a change. Nothing is stored."""
+    body: Preview = request.body
+    query: HowManyQuery = request.query
+    if bool(body.forget) == bool(body.learn):
+        raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
+    rec, user = request.rec, request.user
+    history = [set(basket.items) for basket in _history(rec, user)]
+    if body.learn:
+        changed = [*history, set(body.learn.items)]
+    else:
+        assert body.forget
+        changed = _left(rec, _history(rec, user), body.forget)
+    before, after = (_for_history(rec, user, baskets, query.n) for baskets in (history, changed))
+    return PreviewAnswer(before, after, popular_before=not history, popular_after=not changed)
+
+
+def _left(rec: DurableRecommender, history: list[Basket], part: ForgetPart) -> list[set[Id]]:
+    """What a forget would leave of a history."""
+    wanted = None if part.category is None else _items_in(rec, part.category)
+
+    def goes(basket: Basket, item: Id) -> bool:
+        return part.basket in (None, basket.basket) and part.item in (None, item) and (wanted is None or item in wanted)
+
+    left = [{item for item in basket.items if not goes(basket, item)} for basket in history]
+    return [basket for basket in left if basket]
+
+
+def _for_history(rec: DurableRecommender, user: Id, history: list[set[Id]], n: int) -> list[Recommended]:
+    return _recommended(rec, rec.recommend_for(history, n, user=user)) if history else _popular(rec, n)
+
+
+def explain(request: Request) -> ExplanationAnswer:
+    """Why an item scores what it does."""
+    return _explained(request.rec, request.rec.explain(request.user, request.item))
+
+
+def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationAnswer:
+    product = rec.catalog[reason.item]
+    return ExplanationAnswer(
+        reason.item,
+        reason.score,
+        [BasketPart(*share) for share in reason.baskets],
+        reason.neighbors_share,
+        reason.neighbors_with_item,
+        reason.neighbors,
+        product.name,
+        product.category,
+    )
+
+
+# Looking inside -------------------------------------------------------------------------------------------------
+
+
+def show(request: Request) -> UserAnswer:
+    """All that is held of a user."""
+    rec, user = request.rec, request.user
+    baskets = [
+        HeldBasket(basket.basket, basket.time, [described(rec, item) for item in basket.items])
+        for basket in rec.history(user)
+    ]
+    return UserAnswer("unbasket user", 1, user, baskets)
+
+
+def described(rec: DurableRecommender, item: Id) -> Item:
+    """An item with its name and category."""
+    product = rec.catalog[item]
+    return Item(item, product.name, product.category)
+
+
+def similar(request: Request) -> SimilarAnswer:
+    """The nearest users."""
+    query: HowManyQuery = request.query
+    user = request.user
+    return SimilarAnswer(user, [SimilarUser(*found) for found in request.rec.similar_users(user, query.n)])
+
+
+def verify(request: Request) -> VerificationAnswer:
+    """Compare with a retrain, bit by bit."""
+    ok, users, mismatches = request.rec.verify(request.user)
+    return VerificationAnswer(ok, users, list(mismatches))

@@ -1,0 +1,53 @@
+"""Debian's Chromium, driven by Playwright, with an eye on what must not happen."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request, ViewportSize, sync_playwright
+
+CHROMIUM = "/usr/bin/chromium"
+DESKTOP: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 390, "height": 844}
+
+_FLAGS = [
+    "--no-sandbox",
+    "--headless=new",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser that talks to nobody of its own accord."""
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=_FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Watch:
+    """Notes errors and warnings of the console (breaches of the CSP are among them) and requests to other hosts."""
+
+    def __init__(self, page: Page, host: str) -> None:
+        self.faults: list[str] = []
+        self.expected: list[str] = []
+        self._host = host
+        page.on("console", self._said)
+        page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
+        page.on("request", self._asked)
+
+    def _said(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning") and not any(text in message.text for text in self.expected):
+            self.faults.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Request) -> None:
+        address = urlsplit(request.url)
+        if address.netloc != self._host and address.scheme != "blob":
+            self.faults.append(f"a request to {request.url}")

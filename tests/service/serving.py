@@ -1,0 +1,104 @@
+"""The service on a real socket, over a small shop."""
+
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+import unbasket as ub
+from unbasket.service.app import create_app
+from unbasket.service.security import Security
+from unbasket.service.settings import Settings
+from unbasket.service.shop import Shop
+
+PRODUCTS = {
+    "item": ["milk", "bread", "tea", "wine", "gin"],
+    "name": ["Oat milk", "Rye bread", "Green tea", "Red wine", "Gin"],
+    "category": ["Dairy", "Bakery", "Drinks", "Alcohol", "Alcohol"],
+}
+
+
+def stock(db: Path) -> Path:
+    """A shop of four, with names and categories."""
+    for suffix, content in _files().items():
+        db.with_name(db.name + suffix).write_bytes(content)
+    return db
+
+
+@cache
+def _files() -> dict[str, bytes]:
+    """Its files, made once."""
+    with tempfile.TemporaryDirectory() as folder:
+        db = Path(folder, "shop.db")
+        with ub.open(db, ub.Params(neighbors=2)) as rec:
+            rec.learn("ann", ["milk", "bread"], basket=1, time=10)
+            rec.learn("ann", ["milk", "wine", "gin"], basket=2, time=20)
+            rec.learn("bob", ["milk", "tea"], basket="b/1")
+            rec.learn("cleo", ["bread", 17], basket=1)
+            rec.learn(7, ["milk", "wine"], basket=1)
+            rec.describe(PRODUCTS).describe({"item": [17], "name": ["Eggs"]}, category=None)
+        return {suffix: db.with_name(db.name + suffix).read_bytes() for suffix in ("", "-keys")}
+
+
+class Service:
+    """A running service: its address, its shop, and a client without a key."""
+
+    def __init__(self, port: int, shop: Shop, client: httpx.Client) -> None:
+        self.port = port
+        self.shop = shop
+        self.client = client
+
+    def __call__(self, method: str, path: str, status: int = 200, **kwargs: Any) -> Any:
+        """The answer to a request, which must have this status; checks the shape of errors."""
+        response = self.client.request(method, path, **kwargs)
+        assert response.status_code == status, response.text
+        assert response.headers["content-type"] == "application/json"
+        value = response.json()
+        if status >= 400:
+            assert set(value) == {"error"}
+            assert set(value["error"]) == {"code", "message"}
+        return value
+
+    def code(self, method: str, path: str, status: int, **kwargs: Any) -> str:
+        """The code of the error that a request gets."""
+        return str(self(method, path, status, **kwargs)["error"]["code"])
+
+    def sent(self, data: bytes, *, finish: bool = False, seconds: float = 10) -> bytes:
+        """What comes back for these very bytes."""
+        with socket.create_connection(("127.0.0.1", self.port), seconds) as connection:
+            connection.sendall(data)
+            if finish:
+                connection.shutdown(socket.SHUT_WR)
+            answer = b""
+            while part := connection.recv(65536):
+                answer += part
+        return answer
+
+
+@contextmanager
+def serving(db: Path, security: Security | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
+    """A service over a database."""
+    shop = Shop(db)
+    if loaded:
+        shop.load()
+    app = create_app(shop, security or Security.off(), settings=Settings(db=db, **settings))
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=5))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    try:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, verify=False) as client:
+            yield Service(port, shop, client)
+    finally:
+        server.should_exit = True
+        thread.join()
+        shop.close()
+        listener.close()

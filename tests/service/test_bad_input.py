@@ -1,0 +1,380 @@
+"""Whatever comes over the socket: a clear 4xx, and the service goes on."""
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.service.serving import Service, serving, stock
+
+from unbasket.store import DurableRecommender
+
+MOST = 64 * 1024
+PUT = "/v1/users/ann/baskets/9"
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(stock(tmp_path_factory.mktemp("bad") / "shop.db"), max_body=MOST, timeout=2) as service:
+        yield service
+
+
+@pytest.fixture
+def service(running: Service) -> Iterator[Service]:
+    """Whatever a test does, nothing changes and the service is up."""
+    before = running.shop.engine.digest()
+    yield running
+    assert running("GET", "/healthz") == {"ok": True}
+    assert running.shop.engine.digest() == before
+
+
+def head(answer: bytes) -> int:
+    """The status in the answer to raw bytes."""
+    return int(answer.split(b" ", 2)[1])
+
+
+def raw(line: str, *headers: str, body: bytes = b"") -> bytes:
+    lines = [f"{line} HTTP/1.1", "Host: 127.0.0.1", "Connection: close", *headers]
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+# Bodies ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"{]",
+        b'{"items": ["a"]',
+        b'{"items": ["a"]} x',
+        b"{'items': ['a']}",
+        b'{"items": ["\xff"]}',
+        b'{"items": ["\xed\xa0\x80"]}',
+        b'{"items": ["\\ud800"]}',
+        b'{"items": [NaN]}',
+        b"\x00",
+        b"\xff\xfe{\x00}\x00",
+        b'\xef\xbb\xbf{"items": ["a"]}',
+        b"[" * 60_000,
+        b'{"items":' * 6_000,
+        b'{"items": [01]}',
+    ],
+)
+@pytest.mark.parametrize(("method", "path"), [("PUT", PUT), ("POST", "/v1/events"), ("POST", "/v1/receipts/verify")])
+def test_malformed_json(service: Service, method: str, path: str, body: bytes) -> None:
+    if path.endswith("verify") and not body:
+        return  # it needs none
+    answer = service(method, path, 400, content=body, headers={"Content-Type": "application/json"})
+    assert answer["error"]["code"] in ("malformed_json", "invalid_body")
+
+
+@pytest.mark.parametrize("line", [b"{", b'{"event": "forget", "user": "\xff"}', b'{"event": "forget", "user": "a"} x'])
+def test_malformed_lines(service: Service, line: bytes) -> None:
+    headers = {"Content-Type": "application/x-ndjson"}
+    body = b'{"event": "forget", "user": "ann"}\n' + line
+    assert service.code("POST", "/v1/events", 400, content=body, headers=headers) == "malformed_json"
+
+
+@pytest.mark.parametrize("body", [b"{", b"", b'{"items": ["\xff"]}'])
+def test_malformed_is_not_invalid(service: Service, body: bytes) -> None:
+    """The decoder raises another error for it, which is no ValidationError."""
+    headers = {"Content-Type": "application/json"}
+    assert service.code("PUT", PUT, 400, content=body, headers=headers) == "malformed_json"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        1,
+        "x",
+        [],
+        {},
+        {"items": None},
+        {"items": []},
+        {"items": "milk"},
+        {"items": {"a": 1}},
+        {"items": [""]},
+        {"items": [None]},
+        {"items": [1.5]},
+        {"items": [True]},
+        {"items": [["a"]]},
+        {"items": [2**63]},
+        {"items": [-(2**63) - 1]},
+        {"items": ["a"], "time": "now"},
+        {"items": ["a"], "time": 1.5},
+        {"items": ["a"], "time": True},
+        {"items": ["a"], "time": -(2**63)},
+        {"items": ["a"], "time": 2**63},
+        {"items": ["a"], "basket": 1},
+        {"Items": ["a"]},
+        {"items": list(range(8193))},
+    ],
+)
+def test_wrong_types(service: Service, body: object) -> None:
+    content, headers = json.dumps(body), {"Content-Type": "application/json"}
+    assert service.code("PUT", PUT, 400, content=content, headers=headers) == "invalid_body"
+    assert service.code("POST", "/v1/users/ann/baskets", 400, content=content, headers=headers) == "invalid_body"
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "", "application/xml", "application/x-ndjson", "application/jsonx"])
+def test_other_media(service: Service, kind: str) -> None:
+    """A form or a text could come from any web page without asking first."""
+    body = json.dumps({"items": ["milk"]}).encode()
+    code = service.code("PUT", PUT, 415, content=body, headers={"Content-Type": kind})
+    assert code == "unsupported_media_type"
+
+
+def test_json_with_a_charset_is_json(service: Service) -> None:
+    body = json.dumps({"items": []}).encode()
+    headers = {"Content-Type": "Application/JSON; charset=utf-8"}
+    assert service.code("PUT", PUT, 400, content=body, headers=headers) == "invalid_body"
+
+
+# Size -----------------------------------------------------------------------------------------------------------
+
+
+def large(size: int) -> bytes:
+    return b'{"items": ["' + b"x" * size + b'"]}'
+
+
+def test_huge_bodies(service: Service) -> None:
+    headers = {"Content-Type": "application/json"}
+    assert service.code("PUT", PUT, 413, content=large(MOST), headers=headers) == "too_large"
+    assert service.code("PUT", PUT, 413, content=large(20_000_000), headers=headers) == "too_large"
+    parts = (b"x" * 10_000 for _ in range(100))
+    assert service.code("PUT", PUT, 413, content=parts, headers=headers) == "too_large"
+
+
+@pytest.mark.parametrize("length", ["99999999999999999999999", str(MOST + 1), str(2**62)])
+def test_announced_sizes(service: Service, length: str) -> None:
+    answer = service.sent(raw(f"PUT {PUT}", "Content-Type: application/json", f"Content-Length: {length}"))
+    assert head(answer) in (400, 413)
+
+
+@pytest.mark.parametrize("length", ["-1", "x", "1, 2", "0x10"])
+def test_sizes_that_are_none(service: Service, length: str) -> None:
+    answer = service.sent(raw(f"PUT {PUT}", "Content-Type: application/json", f"Content-Length: {length}"))
+    assert head(answer) == 400
+
+
+def test_a_refused_body_may_be_sent_to_its_end(service: Service) -> None:
+    """The client reads its answer only when all is sent; a connection closed at once would have lost it."""
+    request = raw(f"PUT {PUT}", "Content-Type: application/json", "Content-Length: 5000000", body=b"x" * 5_000_000)
+    assert head(service.sent(request)) == 413
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/users/" + "x" * 20_000,
+        "/v1/users/" + "%41" * 6_000,
+        "/v1/users?prefix=" + "x" * 20_000,
+        "/v1" + "/" * 17_000,
+    ],
+)
+def test_long_addresses(service: Service, path: str) -> None:
+    assert head(service.sent(raw(f"GET {path}"))) == 414
+
+
+def test_enormous_headers(service: Service) -> None:
+    assert head(service.sent(raw("GET /v1/popular", "X-A: " + "x" * 60_000))) in (200, 400, 431)
+
+
+# Addresses ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/v1/users/..%2F..%2Fetc%2Fpasswd", 404),
+        ("/v1/users/../../etc/passwd", 404),
+        ("/v1/users/..", 404),
+        ("/v1/../v1/users/ann", 404),
+        ("/static/../app.py", 404),
+        ("/static/..%2Fapp.py", 404),
+        ("/static/%2e%2e/app.py", 404),
+        ("//v1/users/ann", 404),
+        ("/v1//users/ann", 404),
+        ("/v1/users//baskets/1", 404),
+        ("/v1/users/", 404),
+        ("/v1/users/ann/", 404),
+        ("/v1/", 404),
+        ("/v1", 404),
+        ("/V1/users/ann", 404),
+        ("/v1/users/%00", 404),
+        ("/v1/users/a%00b", 404),
+        ("/v1/users/%FF", 400),
+        ("/v1/users/%C0%AF", 400),
+        ("/v1/users/%ED%A0%80", 400),
+        ("/v1/users/%", 404),
+        ("/v1/users/%zz", 404),
+        ("/v1/users/%2", 404),
+        ("/v1/users/ann%0d%0aX-Evil:%201", 404),
+        ("/v1/users/ann;x=1", 404),
+        ("/healthz/x", 404),
+        ("/healthzx", 404),
+        ("/%68ealthz%00", 404),
+        ("http://127.0.0.1/v1/users/zoe", 404),
+    ],
+)
+def test_path_tricks(service: Service, path: str, status: int) -> None:
+    answer = service.sent(raw(f"GET {path}"))
+    assert head(answer) == status
+    assert b"\r\nx-evil" not in answer.lower()
+    assert b'{"error":{"code":"' in answer
+    assert b"root:" not in answer
+
+
+def test_other_methods(service: Service) -> None:
+    for method in ("PATCH", "HEAD", "OPTIONS", "TRACE", "PUT"):
+        answer = service.sent(raw(f"{method} /v1/users/ann"))
+        assert head(answer) == 405
+        assert b"\r\nallow: DELETE, GET\r\n" in answer
+    assert service.code("POST", "/openapi.json", 405) == "method_not_allowed"
+    assert service.code("GET", "/nothing", 404) == "not_found"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "n=",
+        "n=x",
+        "n=-1",
+        "n=1001",
+        "n=1&n=2",
+        "n=1.5",
+        "m=1",
+        "only_new=maybe",
+        "n=%FF",
+        "%FF=1",
+        "exclude=",
+        "n=\u0663",
+        "explain=2",
+        "&".join(f"exclude={number}" for number in range(1001)),
+    ],
+)
+def test_bad_queries(service: Service, query: str) -> None:
+    assert service.code("GET", f"/v1/users/ann/recommendations?{query}", 400) == "invalid_query"
+
+
+def test_queries_that_are_not_ascii(service: Service) -> None:
+    assert head(service.sent(raw("GET /v1/users?prefix=\xff"))) == 400
+    assert service("GET", "/v1/users?prefix=\u00fc")["users"] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/users?limit=0",
+        "/v1/users?limit=1001",
+        "/v1/items?limit=x",
+        "/v1/receipts?after=-1",
+        "/v1/receipts?after=x",
+        "/v1/popular?n=9999999999999999999999",
+        "/v1/stats?x=1",
+    ],
+)
+def test_bad_pages(service: Service, path: str) -> None:
+    assert service.code("GET", path, 400) == "invalid_query"
+
+
+# Protocol -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00",
+        b"GET / HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n",
+        b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ],
+)
+def test_no_http(service: Service, data: bytes) -> None:
+    answer = service.sent(data, finish=True)
+    assert answer == b"" or 400 <= head(answer) < 500
+
+
+def test_a_client_that_leaves(service: Service) -> None:
+    for _ in range(20):
+        with socket.create_connection(("127.0.0.1", service.port)) as connection:
+            connection.sendall(raw(f"PUT {PUT}", "Content-Type: application/json", "Content-Length: 1000", body=b"{"))
+
+
+def test_slow_bodies(service: Service) -> None:
+    """Others are served meanwhile, and the slow one is told to go."""
+    slow = socket.create_connection(("127.0.0.1", service.port), 20)
+    with slow:
+        slow.sendall(raw(f"PUT {PUT}", "Content-Type: application/json", "Content-Length: 1000", body=b'{"items"'))
+        start = time.monotonic()
+        service("GET", "/v1/users/ann/recommendations")
+        assert time.monotonic() - start < 1.5
+        stop = threading.Event()
+        trickle = threading.Thread(target=_trickle, args=(slow, stop))
+        trickle.start()
+        answer = slow.recv(65536)
+        stop.set()
+        trickle.join()
+    assert head(answer) == 408
+    assert b'"slow_request"' in answer
+
+
+def _trickle(connection: socket.socket, stop: threading.Event) -> None:
+    while not stop.wait(0.1):
+        try:
+            connection.sendall(b" ")
+        except OSError:
+            return
+
+
+def test_many_slow_clients_keep_nobody_waiting(service: Service) -> None:
+    slow = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(100)]
+    try:
+        for connection in slow:
+            connection.sendall(b"PUT /v1/users/ann/baskets/1 HTTP/1.1\r\nHost: 127")
+        for _ in range(5):
+            service("GET", "/v1/users/ann/recommendations")
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+# Limits ---------------------------------------------------------------------------------------------------------
+
+
+def test_rates(tmp_path: Path) -> None:
+    with serving(stock(tmp_path / "shop.db"), rate=2) as service:
+        answers = [service.client.get("/v1/popular") for _ in range(10)]
+        refused = [answer for answer in answers if answer.status_code == 429]
+        assert 4 <= len(refused) <= 6
+        assert refused[0].json()["error"]["code"] == "too_many_requests"
+        assert refused[0].headers["retry-after"] == "1"
+        assert service("GET", "/healthz") == {"ok": True}
+        time.sleep(1.1)
+        service("GET", "/v1/popular")
+
+
+def test_an_answer_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(stock(tmp_path / "shop.db"), timeout=0.3) as service:
+        release = threading.Event()
+        popular = DurableRecommender.popular
+        monkeypatch.setattr(DurableRecommender, "popular", lambda *given: release.wait(10) and popular(*given))
+        assert service.code("GET", "/v1/popular", 504) == "timed_out"
+        assert service("GET", "/v1/users/ann/recommendations")["user"] == "ann"
+        release.set()
+
+
+def test_a_mistake_of_ours_is_a_500_without_details(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        monkeypatch.setattr(DurableRecommender, "popular", lambda *_: [][1])
+        answer = service("GET", "/v1/popular", 500)
+        assert answer["error"] == {"code": "internal", "message": "the service made a mistake, which its log describes"}
+        assert service("GET", "/v1/users/ann/recommendations")["user"] == "ann"

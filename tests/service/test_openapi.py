@@ -1,0 +1,95 @@
+"""The description and the service agree: schemathesis makes up requests from the one and checks the other."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.checks import CheckFunction
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from tests.service.serving import Service, serving, stock
+
+from unbasket.service.calls import CALLS
+from unbasket.service.openapi import document
+from unbasket.service.security import Access, Security
+
+ACCESS = Access.new()
+KEY = ACCESS.add("tester", ["admin"])
+ENOUGH = 2000
+
+schema = schemathesis.openapi.from_dict(document(CALLS))
+sent: dict[str, int] = {}
+
+
+@schemathesis.serializer("application/x-ndjson")
+def lines(_: schemathesis.SerializationContext, value: Any) -> bytes:
+    """A list with an element per line; what is no list, as it is."""
+    return "\n".join(map(json.dumps, value if isinstance(value, list) else [value])).encode()
+
+
+@schema.hook
+def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
+    """JSON Schema takes 17.0 for an integer; as an id it would be a third one beside 17 and "17"."""
+    return not _has_whole_float(body)
+
+
+def _has_whole_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_whole_float, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_whole_float, value))
+    return isinstance(value, float) and value.is_integer()
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(stock(tmp_path_factory.mktemp("openapi") / "shop.db"), Security(None, ACCESS)) as running:
+        running.shop.engine.forget("ann", basket=1)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as opened:
+        yield opened
+
+
+@schema.parametrize()
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+def test_requests(case: schemathesis.Case[Any], service: Service, session: requests.Session) -> None:
+    sent[case.operation.label] = sent.get(case.operation.label, 0) + 1
+    case.call_and_validate(
+        base_url=str(service.client.base_url),
+        headers={"Authorization": f"Bearer {KEY}"},
+        session=session,
+        excluded_checks=_beyond_schemas(case),
+    )
+
+
+def _beyond_schemas(case: schemathesis.Case[Any]) -> list[CheckFunction]:
+    """A schema can't say that a text is TOML, and hardly any text is."""
+    return [positive_data_acceptance] if case.path == "/v1/retention" else []
+
+
+def test_there_were_enough(service: Service) -> None:
+    if len(sent) < len(CALLS):
+        pytest.skip("not all calls were tried")
+    assert sum(sent.values()) >= ENOUGH
+    assert service.shop.engine.verify().ok
+
+
+def test_it_is_served(service: Service) -> None:
+    response = service.client.get("/openapi.json")
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == document(CALLS)
+
+
+def test_every_call_is_described() -> None:
+    described = document(CALLS)
+    operations = [operation for path in described["paths"].values() for operation in path.values()]
+    assert len(operations) == len(CALLS)
+    assert len({operation["operationId"] for operation in operations}) == len(CALLS)
+    assert all(operation["summary"] for operation in operations)

@@ -1,0 +1,331 @@
+"""The service as a process: it starts, tells how it goes, names nobody, and ends well."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.cli.running import PROGRAM, error, files_with, run
+from tests.service.process import Service, running, until
+
+import unbasket as ub
+from unbasket.datasets import generate
+from unbasket.service.settings import Settings, SettingsError
+
+PLACE = "/v1/users/{}/baskets/{}"
+USER, BASKET, ITEM = "markeduser7f3a", "markedbasket91c2", "markeditem44de"
+OTHERS = ("markedquery05ab", "markedtoken6e1d", "markedpath8c70", "markedbody2b9f")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database that takes a moment to load."""
+    path = tmp_path_factory.mktemp("large") / "shop.db"
+    with ub.open(path) as rec:
+        rec.fit(generate(1500).history)
+    return path
+
+
+# The start ------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_alive_and_not_ready_while_it_loads(large: Path) -> None:
+    service = Service(large)
+    try:
+        states = list(_states(service))
+    finally:
+        assert service.stop() == 0
+    assert [status for status, _ in states[:-1]] == [503] * (len(states) - 1)
+    assert states[-1][0] == 200
+    assert states[-1][1]["ready"]
+    assert any(0 < state["progress"][0] <= state["progress"][1] for _, state in states[:-1])
+    stages = [line["stage"] for line in service.lines() if line["event"] == "loading"]
+    assert {"compiling", "opening"} & set(stages)
+
+
+def _states(service: Service) -> Iterator[tuple[int, Any]]:
+    """What /readyz says until it is 200; meanwhile /healthz is fine and questions are refused."""
+    while True:
+        status, answer = service.ask("GET", "/readyz")
+        yield status, json.loads(answer)
+        if status == 200:
+            return
+        assert service.ask("GET", "/healthz")[0] == 200
+        refused, reason = service.ask("GET", "/v1/popular")
+        time.sleep(0.02)
+        assert refused == 200 or (refused, json.loads(reason)["error"]["code"]) == (503, "not_ready")
+
+
+def test_a_signal_while_it_loads(large: Path) -> None:
+    service = Service(large)
+    assert service.stop(signal.SIGINT) == 0
+    with ub.open(large) as rec:  # the lock is free
+        assert len(rec) == 1500
+
+
+def test_it_listens_beyond_this_machine_with_keys_only(db: Path) -> None:
+    refused = _failing("serve", "--db", db, "--host", "0.0.0.0", "--port", "0")
+    assert "without keys" in refused
+    assert "unbasket keys add" in refused
+    key = run("keys", "add", "till", "--role", "write", "--db", db).strip()
+    with running(db, "--host", "0.0.0.0") as service:
+        place = PLACE.format("ann", 1)
+        assert service.ask("PUT", place, {"items": ["tea"]})[0] == 401
+        assert service.ask("PUT", place, {"items": ["tea"]}, Authorization=f"Bearer {key}")[0] == 200
+        assert service.ask("GET", "/metrics", Authorization=f"Bearer {key}")[0] == 403
+        assert service.stop() == 0
+    assert key not in service.log.read_text()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("port = ", "is no TOML"),
+        ("prot = 80", "unknown setting 'prot'"),
+        ('port = "80"', "port cannot be '80'"),
+        ("port = 99999", "port cannot be 99999"),
+    ],
+)
+def test_a_bad_file_of_settings(tmp_path: Path, content: str, complaint: str) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text(content)
+    assert complaint in error("serve", "--db", tmp_path / "shop.db", "--config", file)
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    file = tmp_path / "shop.db"
+    file.write_bytes(b"no database " * 100)
+    assert "shop.db" in _failing("serve", "--db", file, "--port", "0")
+    assert file.read_bytes() == b"no database " * 100
+
+
+def test_a_port_that_is_taken(db: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"cannot listen on 127.0.0.1, port {port}" in _failing("serve", "--db", db, "--port", port)
+
+
+def _failing(*arguments: object) -> str:
+    """The last line of a process that must end with exit code 2."""
+    command = [*PROGRAM, *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=os.environ)
+    assert ended.returncode == 2, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr.splitlines()[-1]
+
+
+# Settings -------------------------------------------------------------------------------------------------------
+
+
+def test_a_flag_before_the_environment_before_the_file_before_the_default(tmp_path: Path) -> None:
+    file = tmp_path / "settings.toml"
+    file.write_text('db = "a.db"\nport = 1\nthreads = 2\ntimeout = 3\n')
+    environment = {"UNBASKET_PORT": "10", "UNBASKET_THREADS": "20", "UNBASKET_OTHER": "?"}
+    settings = Settings.gathered({"port": 100, "host": None}, environment, file)
+    assert (settings.port, settings.threads, settings.timeout, settings.grace) == (100, 20, 3, 10)
+    assert settings.db == tmp_path / "a.db"
+    assert settings.access_file == tmp_path / "a.db-access.toml"
+    assert settings.host == "127.0.0.1"
+
+
+def test_a_bad_variable_is_named() -> None:
+    with pytest.raises(SettingsError, match="UNBASKET_PORT: port cannot be 'http'"):
+        Settings.gathered({"db": "shop.db"}, {"UNBASKET_PORT": "http"})
+
+
+def test_a_database_is_needed() -> None:
+    with pytest.raises(SettingsError, match="which database"):
+        Settings.gathered({}, {})
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        *[(host, True) for host in ("127.0.0.1", "127.8.0.1", "::1", "localhost")],
+        *[(host, False) for host in ("0.0.0.0", "::", "", "192.168.1.4", "localhost.example")],
+    ],
+)
+def test_loopback(host: str, loopback: bool) -> None:
+    assert Settings(db=Path("shop.db"), host=host).on_loopback is loopback
+
+
+# Keys -----------------------------------------------------------------------------------------------------------
+
+
+def test_keys_are_hashed_in_a_file_of_their_owner(db: Path) -> None:
+    key = run("keys", "add", "till", "--role", "write", "--role", "read", "--db", db).strip()
+    file = db.with_name("shop.db-access.toml")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert key.rpartition("_")[2] not in file.read_text()
+    assert json.loads(run("keys", "list", "--db", db, "--json")) == [{"name": "till", "roles": ["write", "read"]}]
+    assert "already" in error("keys", "add", "till", "--role", "read", "--db", db)
+    run("keys", "remove", "till", "--access", file)
+    assert json.loads(run("keys", "list", "--db", db, "--json")) == []
+    assert "no key 'till'" in error("keys", "remove", "till", "--db", db)
+    assert [path.name for path in db.parent.iterdir()] == [file.name]
+
+
+# Figures and logs -----------------------------------------------------------------------------------------------
+
+
+def test_metrics_and_logs_name_nobody(db: Path) -> None:
+    with running(db) as service:
+        _talk(service)
+        status, answer = service.ask("GET", "/metrics")
+        stats = json.loads(service.ask("GET", "/v1/stats")[1])
+        assert service.stop() == 0
+    assert status == 200
+    _check_metrics(answer.decode())
+    assert (stats["users"], stats["baskets"], stats["learned"], stats["forgotten"]) == (1, 1, 3, 1)
+    called = stats["calls"]["PUT /v1/users/{user}/baskets/{basket}"]
+    assert called["count"] >= 3
+    assert 0 < called["p50"] <= called["p90"] <= called["p99"] < 60
+    for marker in (USER, BASKET, ITEM, *OTHERS):
+        assert marker not in answer.decode()
+        assert "./service.log" not in files_with(marker, db.parent)
+    assert files_with(USER, db.parent)  # grep finds what is there
+    logged = [line for line in service.lines() if line["event"] == "answer"]
+    assert {"method", "call", "status", "ms", "request", "time", "level"} <= logged[0].keys()
+    assert {line["call"] for line in logged} >= {"/v1/users/{user}/baskets/{basket}", "unknown"}
+
+
+def _talk(service: Service) -> None:
+    """Good and bad requests, full of markers."""
+    place = PLACE.format(USER, BASKET)
+    for items in (["tea", ITEM], ["tea", ITEM, "milk"], ["tea", ITEM, "milk"]):
+        assert service.ask("PUT", place, {"items": items})[0] == 200
+    assert service.ask("DELETE", f"{place}/items/milk")[0] == 200
+    assert service.ask("GET", f"/v1/users/{USER}/recommendations?n=3&exclude={ITEM}")[0] == 200
+    assert service.ask("GET", f"/v1/users/{USER}/explanations/{ITEM}")[0] == 200
+    assert service.ask("GET", f"/v1/users/{USER}/recommendations?{OTHERS[0]}=1")[0] == 400
+    assert service.ask("GET", f"/v1/users/{USER}", Authorization=f"Bearer {OTHERS[1]}")[0] == 401
+    assert service.ask("GET", f"/v1/{OTHERS[2]}/{USER}")[0] == 404
+    assert service.ask("PUT", place, {OTHERS[3]: 1})[0] == 400
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(f"{USER} {OTHERS[2]}\r\n\r\n".encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 400")
+
+
+def _check_metrics(text: str) -> None:
+    samples = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+    put = ("call", "/v1/users/{user}/baskets/{basket}"), ("method", "PUT")
+    assert samples["unbasket_answers_total", *put, ("status", "200")] == 3
+    assert samples["unbasket_answers_total", *put, ("status", "400")] == 1
+    assert samples["unbasket_answer_seconds_bucket", put[0], ("le", "+Inf"), put[1]] == 4
+    assert samples["unbasket_answer_seconds_bucket", put[0], ("le", "5e-05"), put[1]] <= 4
+    assert samples["unbasket_answer_seconds_sum", *put] > 0
+    for result in ("added", "replaced", "unchanged", "forgotten"):
+        assert samples["unbasket_events_total", ("result", result)] == 1
+    assert samples[("unbasket_removed_purchases_total",)] == 1
+    sizes = [samples[(f"unbasket_{name}",)] for name in ("users", "baskets", "items", "ready")]
+    assert sizes == [1, 1, 2, 1]
+    assert samples[("process_resident_memory_bytes",)] > 10_000_000
+    assert "unbasket_build_info" in {name for name, *_ in samples}
+
+
+# The end --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_running_request_is_finished_before_the_end(db: Path, number: signal.Signals) -> None:
+    body = json.dumps({"items": ["tea", "milk"]}).encode()
+    with running(db) as service:
+        connection = service.connect()
+        connection.putrequest("PUT", PLACE.format("ann", 1))
+        connection.putheader("Content-Type", "application/json")
+        connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body[:5])
+        until(lambda: _is_running(service))
+        service.process.send_signal(number)
+        service.wait_for("stopping")
+        until(lambda: _refuses(service.port))
+        assert service.process.poll() is None
+        connection.send(body[5:])
+        assert connection.getresponse().status == 200
+        connection.close()
+        assert service.process.wait(30) == 0
+    assert sorted(path.name for path in db.parent.iterdir()) == [
+        "service.log",
+        "shop.db",
+        "shop.db-keys",
+        "shop.db-lock",
+    ]
+    with ub.open(db, read_only=True) as rec:
+        assert rec.history("ann") == [(1, None, ("milk", "tea"))]
+
+
+def _is_running(service: Service) -> bool:
+    """Whether the service has taken up what was sent before: it answers what comes later."""
+    return service.ask("GET", "/healthz")[0] == 200
+
+
+def _refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return True
+    return False
+
+
+def test_the_end_does_not_wait_for_ever(db: Path) -> None:
+    with running(db, "--grace", "1") as service:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port)
+        connection.putrequest("PUT", PLACE.format("ann", 1))
+        connection.putheader("Content-Length", "5")
+        connection.endheaders(b"[")
+        until(lambda: _is_running(service))
+        assert service.stop() == 0
+        connection.close()
+    with ub.open(db) as rec:
+        assert len(rec) == 0
+
+
+def test_writers_under_way_are_answered_or_refused(db: Path) -> None:
+    """Whoever was told that his basket is learned finds it afterwards."""
+    learned: list[int] = []
+
+    def write(first: int) -> None:
+        connection = service.connect()
+        for basket in range(first, first + 100_000):
+            try:
+                connection.request("PUT", PLACE.format("ann", basket), json.dumps({"items": ["tea"]}), _JSON)
+                response = connection.getresponse()
+                response.read()
+            except (http.client.HTTPException, OSError):
+                break
+            if response.status == 200:
+                learned.append(basket)
+        connection.close()
+
+    with running(db) as service:
+        threads = [threading.Thread(target=write, args=(number * 1_000_000,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        until(lambda: len(learned) > 100)
+        assert service.stop() == 0
+        for thread in threads:
+            thread.join()
+    with ub.open(db, read_only=True) as rec:
+        assert {basket.basket for basket in rec.history("ann")} >= set(learned)
+
+
+_JSON = {"Content-Type": "application/json"}

@@ -1,0 +1,513 @@
+"""The web page in Debian's Chromium, against the real service: nothing on it is mocked."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+pytest.importorskip("playwright", reason="the page is tested with Playwright: pip install playwright")
+
+from playwright.sync_api import Browser, Download, Page, ViewportSize, expect
+from tests.cli.running import run
+from tests.service.browser import CHROMIUM, DESKTOP, PHONE, Watch, chromium
+from tests.service.process import Service, running
+
+import unbasket as ub
+from unbasket.datasets import generate
+from unbasket.store import Receipt, audit
+
+pytestmark = pytest.mark.skipif(not Path(CHROMIUM).exists(), reason="Debian's package chromium is not installed")
+
+HOSTILE = "<img src=x onerror=document.title='broken'>"
+NARROW: ViewportSize = {"width": 360, "height": 740}
+VIEWS = [
+    "/#/shopper",
+    "/#/shopper/7",
+    "/#/officer",
+    "/#/officer/people/7",
+    "/#/officer/batch",
+    "/#/officer/retention",
+    "/#/officer/receipts",
+    "/#/engineer",
+    "/#/engineer/try",
+    "/#/engineer/similar/7",
+    "/docs",
+]
+# what every view shows once it is there, and no view before
+SETTLED = ".chooser, .ranks li, .people, .basket, textarea, .empty, .chart, datalist, td, .call"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A shop with names and categories, and one shopper whose every id wants to be markup."""
+    path = tmp_path_factory.mktemp("page") / "shop.db"
+    made = generate(users=120, seed=3)
+    with ub.open(path, ub.Params(neighbors=20)) as rec:
+        rec.fit(made.history)
+        rec.describe(made.items)
+        rec.learn(HOSTILE, [HOSTILE, 1], basket=HOSTILE, time=1_700_000_000)
+        rec.learn("17", [1, 2, 3], basket=2**60 + 1)
+    with running(path) as service:
+        yield service
+
+
+@pytest.fixture
+def page(browser: Browser, shop: Service) -> Iterator[Page]:
+    yield from _watched(browser, shop, DESKTOP)
+
+
+@pytest.fixture
+def phone(browser: Browser, shop: Service) -> Iterator[Page]:
+    yield from _watched(browser, shop, NARROW)
+
+
+def _watched(browser: Browser, service: Service, size: ViewportSize) -> Iterator[Page]:
+    """A page of its own session, in which nothing may go wrong."""
+    host = f"127.0.0.1:{service.port}"
+    context = browser.new_context(viewport=size, base_url=f"http://{host}", accept_downloads=True)
+    context.set_default_timeout(15_000)
+    page = context.new_page()
+    watch = Watch(page, host)
+    yield page
+    context.close()
+    assert watch.faults == []
+
+
+def _open(page: Page, address: str) -> None:
+    page.goto(address)
+    page.locator(SETTLED).first.wait_for(state="attached")
+
+
+def _remove_first_item(page: Page) -> str:
+    """Open the window for the first item of the newest basket; returns the item's name."""
+    item = page.locator(".items li").first
+    name = item.locator(".name").inner_text()
+    item.get_by_role("button").click()
+    return name
+
+
+def _confirm(page: Page, *, remains: bool = True) -> Receipt:
+    """Wait for the preview, confirm, look at what came of it, and download the receipt.
+
+    Who `remains` gets exactly what was foreseen; who does not gets what is popular among the others.
+    """
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading", name="What this will change")).to_be_visible()
+    foreseen = dialog.get_by_role("region", name="Afterwards").locator(".name").all_inner_texts()
+    dialog.get_by_role("button", name="Forget for good").click()
+    expect(dialog.get_by_text("Verified: identical to a model that never saw it")).to_be_visible()
+    expect(dialog.locator(".erasure")).to_have_text(re.compile(r"^[\d.,]+ ms$"))
+    expect(dialog.get_by_role("region", name="Before").locator("li").first).to_be_visible()
+    if remains:
+        assert dialog.get_by_role("region", name="After", exact=True).locator(".name").all_inner_texts() == foreseen
+        expect(dialog.get_by_text("Exactly as foreseen.")).to_be_visible()
+    return _receipts(page)[0]
+
+
+def _receipts(page: Page) -> list[Receipt]:
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=re.compile("^Download .*receipt")).click()
+    return _read(waiting.value)
+
+
+def _read(download: Download) -> list[Receipt]:
+    text = Path(download.path()).read_text(encoding="utf-8")
+    if download.suggested_filename.endswith(".ndjson"):
+        return [Receipt.from_json(line) for line in text.splitlines()]
+    return [Receipt.from_json(text)]
+
+
+def _is_genuine(shop: Service, receipt: Receipt) -> bool:
+    """Whether a receipt is, with all of those before it, a valid chain: signatures and links."""
+    _, body = shop.ask("GET", "/v1/receipts?limit=1000")
+    before = [Receipt.from_json(json.dumps(held)) for held in json.loads(body)["receipts"]][: receipt.number - 1]
+    return audit([*before, receipt]).ok
+
+
+def _held(shop: Service, user: object) -> dict[str, list[dict[str, Any]]] | None:
+    status, body = shop.ask("GET", f"/v1/users/{user}")
+    return json.loads(body) if status == 200 else None
+
+
+# All views ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("address", VIEWS)
+def test_every_view_opens_and_fits_a_phone(phone: Page, address: str) -> None:
+    _open(phone, address)
+    expect(phone.locator("h1").first).to_be_visible()
+    room = phone.evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth]")
+    assert room[0] <= room[1]
+    unnamed = phone.evaluate(
+        "[...document.querySelectorAll('input, textarea, select')].filter((control) =>"
+        " !control.labels.length && !control.ariaLabel).length"
+    )
+    assert unnamed == 0
+
+
+def test_files_are_served_with_headers_and_kept_by_their_tag(shop: Service) -> None:
+    connection = shop.connect()
+    connection.request("GET", "/static/main.js")
+    first = connection.getresponse()
+    assert first.read()
+    assert first.status == 200
+    assert first.headers["Content-Type"].startswith("text/javascript")
+    assert first.headers["Content-Security-Policy"].startswith("default-src 'self'; frame-ancestors 'none'")
+    assert first.headers["X-Content-Type-Options"] == "nosniff"
+    assert first.headers["Referrer-Policy"] == "no-referrer"
+    connection.request("GET", "/static/main.js", headers={"If-None-Match": first.headers["ETag"]})
+    second = connection.getresponse()
+    assert (second.status, second.read()) == (304, b"")
+    connection.close()
+    for path in ("/static/../pages.py", "/static/%2e%2e/pages.py", "/static/", "/static/none.js"):
+        assert shop.ask("GET", path)[0] == 404
+
+
+def test_ids_never_become_markup(page: Page) -> None:
+    _open(page, f"/#/shopper/{HOSTILE.replace(' ', '%20').replace('=', '%3D')}")
+    expect(page.locator("h1")).to_have_text(f"Shopper {HOSTILE}")
+    expect(page.locator(".items .name").filter(has_text=HOSTILE)).to_be_visible()
+    expect(page.locator(".ranks .name").filter(has_text=HOSTILE)).to_be_visible()
+    page.get_by_role("button", name=f"Remove {HOSTILE}").click()
+    expect(page.get_by_role("dialog").locator("h2")).to_have_text(f"Remove {HOSTILE}")
+    expect(page.get_by_role("region", name="Now")).to_be_visible()
+    assert page.locator("img:not(.brand img)").count() == 0
+    assert "broken" not in page.title()
+
+
+def test_a_text_that_looks_like_a_number_and_a_number_that_javascript_rounds(page: Page, shop: Service) -> None:
+    _open(page, "/#/shopper/%2217%22")
+    expect(page.locator("h1")).to_have_text('Shopper "17"')
+    expect(page.locator(".basket header")).to_contain_text(f"basket {2**60 + 1}")
+    page.get_by_role("button", name="Remove the basket of").click()
+    assert _confirm(page, remains=False).scope == "basket"
+    assert _held(shop, "%2217%22") is None
+    assert _held(shop, "17") is not None
+
+
+# Shopper --------------------------------------------------------------------------------------------------------
+
+
+def test_choose_a_shopper_and_ask_why(page: Page) -> None:
+    _open(page, "/")
+    page.get_by_label("Who is shopping?").fill("5")
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("heading", name="Shopper 5")).to_be_visible()
+    expect(page.locator(".recommendations .ranks li")).to_have_count(10)
+    page.get_by_role("button", name="Why am I seeing").first.click()
+    reasons = page.locator(".reasons").first
+    expect(reasons).to_contain_text(re.compile(r"You bought it in \d+ baskets?, which makes \d+ % of its score"))
+    expect(reasons).to_contain_text("shoppers most like you")
+    expect(reasons.locator(".shares li").first).to_be_visible()
+    page.get_by_label("only what is new to me").check()
+    page.get_by_role("button", name="Why am I seeing").first.click()
+    expect(page.locator(".reasons").first).to_contain_text("You have not bought it.")
+
+
+def test_baskets_are_newest_first_and_paged(page: Page, shop: Service) -> None:
+    held = _held(shop, 7)
+    assert held is not None
+    _open(page, "/#/shopper/7")
+    newest = [str(basket["basket"]) for basket in reversed(held["baskets"])]
+    expect(page.locator(".basket")).to_have_count(8)
+    page.get_by_role("button", name=re.compile("^Show 8 older")).click()
+    expect(page.locator(".basket")).to_have_count(16)
+    shown = page.locator(".basket header .muted").all_inner_texts()
+    assert shown == [f"basket {basket}" for basket in newest[:16]]
+    name = page.locator(".items .name").last.inner_text()
+    page.get_by_placeholder("Find a product").fill(name)
+    assert all(name in text for text in page.locator(".basket").all_inner_texts())
+
+
+def test_forget_an_item_of_a_basket(page: Page, shop: Service) -> None:
+    before = _purchases(shop, 11)
+    _open(page, "/#/shopper/11")
+    expect(page.locator(".history")).to_contain_text(f"{before} purchases")
+    _remove_first_item(page)
+    receipt = _confirm(page)
+    assert (receipt.scope, receipt.purchases, receipt.verified) == ("item of a basket", 1, True)
+    assert _is_genuine(shop, receipt)
+    assert not _is_genuine(shop, msgspec.structs.replace(receipt, purchases=0))
+    page.get_by_role("button", name="Done").click()
+    expect(page.locator(".history")).to_contain_text(f"{before - 1} purchases")
+    expect(page.get_by_role("heading", name="Shopper 11")).to_be_focused()
+    assert _purchases(shop, 11) == before - 1
+
+
+def _purchases(shop: Service, user: int) -> int:
+    held = _held(shop, user)
+    assert held is not None
+    return sum(len(basket["items"]) for basket in held["baskets"])
+
+
+def test_forget_an_item_everywhere_marks_what_moved(page: Page, shop: Service) -> None:
+    _open(page, "/#/shopper/12")
+    name = page.locator(".recommendations .name").first.inner_text()
+    page.get_by_role("button", name="Why am I seeing").first.click()
+    page.get_by_role("button", name="Remove it from my history").click()
+    expect(page.get_by_role("radio")).to_have_count(2)
+    receipt = _confirm(page)
+    assert receipt.scope == "item"
+    before, after = (page.get_by_role("region", name=name, exact=True) for name in ("Before", "After"))
+    expect(before.locator("li").first).to_contain_text(name)
+    expect(after.get_by_text(re.compile(r"^(up|down) \d+$|^new$")).first).to_be_visible()
+    held = _held(shop, 12)
+    assert held is not None
+    assert name not in json.dumps(held)
+
+
+def test_nothing_is_forgotten_before_it_is_confirmed(page: Page, shop: Service) -> None:
+    held = _held(shop, 13)
+    _open(page, "/#/shopper/13")
+    _remove_first_item(page)
+    for choice in page.get_by_role("radio").all():
+        choice.check()
+        expect(page.get_by_role("region", name="Afterwards")).to_be_visible()
+    page.get_by_role("button", name="Keep it").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert _held(shop, 13) == held
+
+
+def test_forget_a_basket_a_category_and_everything(page: Page, shop: Service) -> None:
+    _open(page, "/#/shopper/14")
+    page.get_by_role("button", name="Remove the basket of").first.click()
+    assert _confirm(page).scope == "basket"
+    page.get_by_role("button", name="Done").click()
+    category = page.locator(".chip").first
+    name = category.locator("span").nth(1).inner_text()
+    category.click()
+    assert _is_genuine(shop, _confirm(page))
+    page.get_by_role("button", name="Done").click()
+    expect(page.locator(".chip").first).not_to_contain_text(name)
+    page.get_by_role("button", name="Remove everything").click()
+    receipt = _confirm(page, remains=False)
+    assert (receipt.scope, receipt.users) == ("user", 1)
+    page.get_by_role("button", name="Done").click()
+    expect(page.get_by_text("The shop holds nothing of this shopper")).to_be_visible()
+    assert _held(shop, 14) is None
+
+
+def test_forget_an_item_with_the_keyboard_alone(page: Page, shop: Service) -> None:
+    before = _purchases(shop, 15)
+    _open(page, "/#/shopper/15")
+    _tab_to(page, r"^Remove .*, basket of")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Afterwards")).to_be_visible()
+    _tab_to(page, "^Forget for good$")
+    page.keyboard.press("Space")
+    expect(page.get_by_role("heading", name="Forgotten", exact=True)).to_be_focused()
+    _tab_to(page, "^Done$")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Shopper 15")).to_be_focused()
+    assert _purchases(shop, 15) == before - 1
+
+
+def _tab_to(page: Page, name: str) -> None:
+    """Press the tabulator until a control of this name has the focus, which must be visible."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        label, outline = page.evaluate(
+            "[document.activeElement.ariaLabel ?? document.activeElement.textContent,"
+            " getComputedStyle(document.activeElement).outlineStyle]"
+        )
+        if re.search(name, label):
+            assert outline == "solid"
+            return
+    raise AssertionError(f"the tabulator does not reach {name}")
+
+
+# Privacy officer ------------------------------------------------------------------------------------------------
+
+
+def test_find_a_person_and_export_all_that_is_held(page: Page, shop: Service) -> None:
+    _open(page, "/#/officer")
+    expect(page.locator(".people li")).to_have_count(24)
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".people li")).to_have_count(48)
+    page.get_by_label("Find a person").fill("10")
+    expect(page.locator(".people li")).to_have_count(11)  # 10, and 100 to 109
+    page.get_by_role("link", name="108").click()
+    expect(page.get_by_role("heading", name="All that is held of 108")).to_be_visible()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export as JSON").click()
+    assert json.loads(Path(waiting.value.path()).read_text(encoding="utf-8")) == _held(shop, 108)
+    page.get_by_role("button", name="Verify against a retrain").click()
+    expect(page.get_by_text("Verified: bit for bit")).to_be_visible()
+
+
+def test_a_batch_of_requests_from_a_csv_file(page: Page, shop: Service, tmp_path: Path) -> None:
+    held = _held(shop, 22)
+    assert held is not None
+    basket = held["baskets"][0]["basket"]
+    requests = tmp_path / "requests.csv"
+    requests.write_text(f'user;basket;item\n21;;\n"22";{basket};\n999;;\n', encoding="utf-8-sig")
+    _open(page, "/#/officer/batch")
+    page.get_by_label("Choose a file").set_input_files(requests)
+    expect(page.get_by_label("or paste its lines")).to_have_value(re.compile("^user;basket"))
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator(".result tbody tr")).to_have_count(3)
+    expect(page.get_by_text("1 request of 3 will find nothing.")).to_be_visible()
+    assert _held(shop, 21) is not None
+    page.get_by_role("button", name="Forget 3 requests for good").click()
+    expect(page.locator(".result .erasure")).to_have_text(re.compile(r"^[\d.,]+ ms$"))
+    receipts = _receipts(page)
+    assert [receipt.scope for receipt in receipts] == ["user", "basket", "user"]
+    assert [receipt.users for receipt in receipts] == [1, 0, 0]
+    assert all(_is_genuine(shop, receipt) for receipt in receipts)
+    assert _held(shop, 21) is None
+
+
+def test_a_batch_that_is_no_csv_is_refused_in_plain_words(page: Page) -> None:
+    _open(page, "/#/officer/batch")
+    for text, message in [
+        ("", "There is nothing in it."),
+        ("name\nann", "It has no column user."),
+        ("user,shop\nann,1", 'The column "shop" is not one of'),
+        ("user,item\n,milk", "Line 2 names no user."),
+        ("user\nann,1", "Line 2 has 2 fields"),
+    ]:
+        page.get_by_label("or paste its lines").fill(text)
+        page.get_by_role("button", name="Check").click()
+        expect(page.get_by_role("alert")).to_contain_text(message)
+
+
+def test_retention_rules_are_tried_and_then_run(page: Page, shop: Service) -> None:
+    _open(page, "/#/officer/retention")
+    rules = page.get_by_label("Rules in TOML")
+    rules.fill('[[rule]]\nname = "no bread"\ncategory = "Bakery"\nusers = [30, 31]\n')
+    page.get_by_role("button", name="Dry run").click()
+    expect(page.locator(".result tbody td").first).to_have_text("no bread")
+    expect(page.get_by_text("Nothing was changed yet.")).to_be_visible()
+    assert "Bakery" in json.dumps(_held(shop, 30))
+    page.get_by_role("button", name="Forget these").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget for good").click()
+    expect(page.get_by_role("heading", name="Forgotten")).to_be_visible()
+    assert "Bakery" not in json.dumps([_held(shop, 30), _held(shop, 31)])
+
+
+def test_receipts_are_listed_verified_and_downloaded(page: Page, shop: Service) -> None:
+    for item in range(1, 28):
+        shop.ask("DELETE", f"/v1/users/40/items/{item}")
+    _open(page, "/#/officer/receipts")
+    expect(page.locator("tbody tr")).to_have_count(25)
+    page.get_by_role("button", name="Later").click()
+    expect(page.locator("tbody td").first).to_have_text("26")
+    page.get_by_role("button", name="Earlier").click()
+    expect(page.locator("tbody td").first).to_have_text("1")
+    page.get_by_role("button", name="Verify the chain").click()
+    expect(page.get_by_text("every signature and link of the chain is right")).to_be_visible()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Download all").click()
+    outcome = audit(_read(waiting.value))
+    assert outcome.ok
+    assert outcome.receipts >= 27
+
+
+# Engineer -------------------------------------------------------------------------------------------------------
+
+
+def test_live_figures_move(page: Page, shop: Service) -> None:
+    _open(page, "/#/engineer")
+    for _ in range(30):
+        shop.ask("GET", "/v1/users/50/recommendations")
+    expect(page.locator(".figures")).to_contain_text("recommendations per second")
+    expect(page.locator(".chart .curve").filter(has_text="p99")).to_have_count(1)
+    expect(page.get_by_role("cell", name="GET /v1/users/{user}/recommendations", exact=True)).to_be_visible()
+    expect(page.locator(".parameters")).to_contain_text("neighbours k")
+
+
+def test_add_a_basket_by_hand_and_watch(page: Page, shop: Service) -> None:
+    _open(page, "/#/engineer/try")
+    page.get_by_label("Shopper").fill("60")
+    for text in ("Oat milk 1 l", "22", "Dragon fruit"):
+        page.get_by_label("Item", exact=True).fill(text)
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Item", exact=True)).to_have_value("")
+    expect(page.locator(".picked li")).to_have_count(3)
+    expect(page.locator(".picked li").last).to_contain_text("new to the shop")
+    page.get_by_role("button", name="Take Dragon fruit out").click()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("heading", name="If it is learned")).to_be_visible()
+    page.get_by_role("button", name="Learn it").click()
+    expect(page.get_by_role("heading", name="Learned as basket")).to_be_visible()
+    expect(page.get_by_text("Exactly as foreseen.")).to_be_visible()
+    held = _held(shop, 60)
+    assert held is not None
+    assert [item["item"] for item in held["baskets"][-1]["items"]] == [5, 22]
+
+
+def test_similar_users(page: Page) -> None:
+    _open(page, "/#/engineer/similar/61")
+    expect(page.locator("tbody tr")).to_have_count(20)
+    page.locator("tbody a").first.click()
+    expect(page.get_by_role("heading", name="Nearest to")).to_be_visible()
+
+
+def test_the_reference_tries_a_call(page: Page) -> None:
+    _open(page, "/docs")
+    page.locator(".call").filter(has_text="GET/v1/users/{user}/recommendations").locator("summary").click()
+    page.get_by_label("user", exact=True).fill("7")
+    page.get_by_label("n", exact=True).fill("3")
+    expect(page.get_by_label("curl example")).to_contain_text("/v1/users/7/recommendations?n=3")
+    page.get_by_role("button", name="Send").click()
+    expect(page.get_by_text(re.compile(r"^200 OK in \d+ ms$"))).to_be_visible()
+    expect(page.locator("pre").filter(has_text='"recommendations"').last).to_contain_text('"score"')
+
+
+# Signing in, and a shop without data -----------------------------------------------------------------------------
+
+
+def test_keys_tokens_and_an_empty_shop(browser: Browser, tmp_path: Path) -> None:
+    db = tmp_path / "shop.db"
+    ub.open(db).close()
+    key = run("keys", "add", "office", "--role", "admin", "--db", str(db)).split()[-1]
+    with running(db) as service:
+        for page in _signing_in(browser, service):
+            _open_signed_out(page)
+            page.get_by_label("Key or token").fill("nonsense")
+            page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
+            expect(page.get_by_role("dialog")).to_contain_text("not valid")
+            page.get_by_label("Key or token").fill(key)
+            page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
+            expect(page.get_by_role("heading", name="This shop has no baskets yet")).to_be_visible()
+            headers = {"Authorization": f"Bearer {key}"}
+            service.ask("PUT", "/v1/users/ann/baskets/1", {"items": ["milk", "tea"]}, **headers)
+            page.goto("/#/officer/people/ann")
+            page.get_by_role("button", name="Token for this shopper").click()
+            token = page.locator(".token").inner_text()
+            page.get_by_role("button", name="Sign out").click()
+            page.get_by_label("Key or token").fill(token)
+            page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
+            page.goto("/#/shopper/bob")  # a shopper sees himself, whatever the address says
+            expect(page.get_by_role("heading", name="Shopper ann")).to_be_visible()
+            expect(page.get_by_role("link", name="Privacy officer")).to_be_hidden()
+            page.get_by_role("button", name="Remove everything").click()
+            assert audit([_confirm(page, remains=False)]).ok
+
+
+def _signing_in(browser: Browser, service: Service) -> Iterator[Page]:
+    """A page whose console may say that the service answered 401, as browsers do by themselves."""
+    host = f"127.0.0.1:{service.port}"
+    context = browser.new_context(viewport=PHONE, base_url=f"http://{host}", accept_downloads=True)
+    page = context.new_page()
+    watch = Watch(page, host)
+    watch.expected.append("status of 401")
+    yield page
+    context.close()
+    assert watch.faults == []
+
+
+def _open_signed_out(page: Page) -> None:
+    page.goto("/")
+    expect(page.get_by_role("dialog")).to_contain_text("this needs a key")
+    assert page.evaluate("localStorage.length") == 0
