@@ -3,7 +3,7 @@
 import pytest
 
 import unbasket as ub
-from unbasket.spelling import IdReader
+from unbasket.spelling import IdReader, LiveIdReader, read_spelled, spell, spells
 
 
 def engine(*ids: str | int) -> ub.Recommender:
@@ -40,8 +40,9 @@ def engine(*ids: str | int) -> ub.Recommender:
     ],
 )
 def test_the_rule(held: list[str | int], text: str, expected: str | int) -> None:
-    ids = IdReader(engine(*held))
+    ids, live = IdReader(engine(*held)), LiveIdReader(engine(*held))
     assert (ids.user(text), ids.item(text)) == (expected, expected)
+    assert (live.user(text), live.item(text)) == (expected, expected)
     assert ids.basket("nobody", text) == expected
 
 
@@ -52,3 +53,28 @@ def test_a_user_s_own_baskets_come_first() -> None:
     assert ids.basket("ann", "18") == "18"
     assert ids.basket("bob", "18") == 18
     assert ids.basket("new", "18") == "18"
+
+
+def test_a_live_reader_follows_the_engine() -> None:
+    rec = engine(17)
+    ids = LiveIdReader(rec)
+    assert (ids.user("18"), ids.item("18"), ids.basket("new", "18"), ids.basket(17, "18")) == (18, 18, 18, 18)
+    rec.learn("ann", ["tea"], basket="x")
+    assert (ids.user("18"), ids.item("18"), ids.basket("new", "18"), ids.basket(17, "18")) == ("18", "18", "18", 18)
+    assert (ids.user("17"), ids.item("17"), ids.basket("ann", "17")) == (17, 17, "17")
+    rec.forget("ann")
+    assert (ids.user("18"), ids.item("18"), ids.basket("new", "18")) == (18, 18, 18)
+
+
+@pytest.mark.parametrize("name", [17, -5, "17", "ann", '"ann"', "", " ", "007", "null", ' "a"', str(2**63), "\u00fc/"])
+def test_what_is_spelled_is_read(name: str | int) -> None:
+    assert read_spelled(spell(name)) == name
+    assert spells(spell(name), name)
+
+
+def test_one_text_may_stand_for_two_ids() -> None:
+    assert spells("17", 17)
+    assert spells("17", "17")
+    assert not spells('"17"', 17)
+    assert not spells("18", 17)
+    assert not spells("Ann", "ann")

@@ -147,6 +147,8 @@ def test_huge_bodies(service: Service) -> None:
     headers = {"Content-Type": "application/json"}
     assert service.code("PUT", PUT, 413, content=large(MOST), headers=headers) == "too_large"
     assert service.code("PUT", PUT, 413, content=large(20_000_000), headers=headers) == "too_large"
+    assert service.code("PUT", "/v1/nowhere", 404, content=large(5_000_000), headers=headers) == "not_found"
+    assert service("GET", "/v1/users/ann", content=large(5_000_000), headers=headers)["user"] == "ann"
     parts = (b"x" * 10_000 for _ in range(100))
     assert service.code("PUT", PUT, 413, content=parts, headers=headers) == "too_large"
 
@@ -378,3 +380,17 @@ def test_a_mistake_of_ours_is_a_500_without_details(tmp_path: Path, monkeypatch:
         answer = service("GET", "/v1/popular", 500)
         assert answer["error"] == {"code": "internal", "message": "the service made a mistake, which its log describes"}
         assert service("GET", "/v1/users/ann/recommendations")["user"] == "ann"
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        execute = service.shop.engine._database._connection.execute
+        pages = execute("PRAGMA page_count").fetchone()[0]
+        execute(f"PRAGMA max_page_count = {pages}")
+        body = {"items": ["x" * 100_000]}
+        answer = service("PUT", "/v1/users/ann/baskets/9", 507, json=body)
+        assert answer["error"]["code"] == "disk_full"
+        assert str(tmp_path) not in answer["error"]["message"]
+        assert len(service("GET", "/v1/users/ann")["baskets"]) == 2
+        execute("PRAGMA max_page_count = 1000000")
+        service("PUT", "/v1/users/ann/baskets/9", json=body)

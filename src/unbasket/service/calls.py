@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -17,13 +17,15 @@ from unbasket.store import Receipt
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 Handler = Callable[[Request], Any]
+Place = Literal["loop", "reader", "writer"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """One call. Without roles it is open to everybody; `own` opens it to the shopper in its path as well.
 
-    Handlers run in threads, but for those that are quick (when `quick` says so): they run on the event loop.
+    A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, or
+    if `quick` says that this request does and no other one is under way.
     """
 
     method: str
@@ -38,7 +40,7 @@ class Call:
     body: Any
     body_is_optional: bool
     takes_lines: bool
-    waits_for_disk: bool
+    place: Place
     quick: Callable[[Request], bool]
     media_type: str
 
@@ -65,7 +67,7 @@ def _call(
     body: Any = None,
     body_is_optional: bool = False,
     takes_lines: bool = False,
-    waits_for_disk: bool = False,
+    place: Place = "reader",
     quick: Callable[[Request], bool] = lambda _: False,
     media_type: str = JSON,
 ) -> Call:
@@ -85,14 +87,10 @@ def _call(
         body=body,
         body_is_optional=body_is_optional,
         takes_lines=takes_lines,
-        waits_for_disk=waits_for_disk,
+        place=place,
         quick=quick,
         media_type=media_type,
     )
-
-
-def _always(_: Request) -> bool:
-    return True
 
 
 CALLS = (
@@ -103,7 +101,7 @@ CALLS = (
         shoppers.learn,
         shapes.LearnedAnswer,
         body=shapes.NewBasket,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "POST /v1/users/{user}/baskets",
@@ -113,7 +111,7 @@ CALLS = (
         shapes.LearnedAnswer,
         status=201,
         body=shapes.NewBasket,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "POST /v1/events",
@@ -123,7 +121,7 @@ CALLS = (
         shapes.EventsAnswer,
         body=shapes.Events,
         takes_lines=True,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "DELETE /v1/users/{user}",
@@ -131,7 +129,7 @@ CALLS = (
         "Forget the user",
         shoppers.forget_user,
         shapes.ForgottenAnswer,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "DELETE /v1/users/{user}/baskets/{basket}",
@@ -139,7 +137,7 @@ CALLS = (
         "Forget a basket",
         shoppers.forget_basket,
         shapes.ForgottenAnswer,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "DELETE /v1/users/{user}/baskets/{basket}/items/{item}",
@@ -147,7 +145,7 @@ CALLS = (
         "Forget an item of a basket",
         shoppers.forget_basket_item,
         shapes.ForgottenAnswer,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "DELETE /v1/users/{user}/items/{item}",
@@ -155,7 +153,7 @@ CALLS = (
         "Forget an item of all of the user's baskets",
         shoppers.forget_item,
         shapes.ForgottenAnswer,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "DELETE /v1/users/{user}/categories/{category}",
@@ -163,7 +161,7 @@ CALLS = (
         "Forget all items of a category, in one batch",
         shoppers.forget_category,
         shapes.ForgottenManyAnswer,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call(
         "GET /v1/users/{user}/recommendations",
@@ -256,7 +254,7 @@ CALLS = (
         privacy.retention,
         shapes.RetentionAnswer,
         body=shapes.RetentionRequest,
-        waits_for_disk=True,
+        place="writer",
     ),
     _call("GET /v1/stats", "admin", "Live figures and parameters", lists.stats, shapes.StatsAnswer),
     _call(
@@ -267,16 +265,16 @@ CALLS = (
         shapes.TokenAnswer,
         status=201,
         body=shapes.TokenRequest,
-        quick=_always,
+        place="loop",
     ),
-    _call("GET /healthz", "", "Whether the process answers", operations.health, shapes.HealthAnswer, quick=_always),
+    _call("GET /healthz", "", "Whether the process answers", operations.health, shapes.HealthAnswer, place="loop"),
     _call(
         "GET /readyz",
         "",
         "Whether the shop is loaded; 503 with the progress while it is not",
         operations.ready,
         shapes.ReadyAnswer,
-        quick=_always,
+        place="loop",
     ),
     _call("GET /metrics", "admin", "Figures for Prometheus", operations.metrics, bytes, media_type=CONTENT_TYPE),
 )

@@ -127,6 +127,6 @@ def _error_statuses(call: Call) -> set[int]:
         statuses.add(404)
     if call.body is not None:
         statuses |= {408, 415}
-    if call.waits_for_disk:
+    if call.place == "writer":
         statuses.add(507)
     return statuses

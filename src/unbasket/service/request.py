@@ -1,9 +1,10 @@
 """A request that was checked, as the handlers see it."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from unbasket.ids import Id, checked
+from unbasket.ids import Id
 from unbasket.results import Forgotten, Learned
 from unbasket.service.metrics import Metrics
 from unbasket.service.security import Caller, Security
@@ -12,7 +13,7 @@ from unbasket.spelling import LiveIdReader
 from unbasket.store import DurableRecommender
 
 
-@dataclass(slots=True)
+@dataclass
 class Request:
     """Who asks what: the ids in the path as texts, the query and the body in the shapes of their call."""
 
@@ -31,19 +32,19 @@ class Request:
         """The engine."""
         return self.shop.engine
 
-    @property
+    @cached_property
     def user(self) -> Id:
         """The user in the path. Of a shopper it is himself, whatever else the text could mean."""
         if self.caller.shopper is not None:
             return self.caller.shopper
-        return checked(LiveIdReader(self.rec).user(self.path["user"]), "user")
+        return LiveIdReader(self.rec).user(self.path["user"])
 
     @property
     def basket(self) -> Id:
         """The basket in the path."""
-        return checked(LiveIdReader(self.rec).basket(self.user, self.path["basket"]), "basket")
+        return LiveIdReader(self.rec).basket(self.user, self.path["basket"])
 
     @property
     def item(self) -> Id:
         """The item in the path."""
-        return checked(LiveIdReader(self.rec).item(self.path["item"]), "item")
+        return LiveIdReader(self.rec).item(self.path["item"])

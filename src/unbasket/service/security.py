@@ -41,7 +41,7 @@ class AccessError(UnbasketError, ValueError):
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks: a key with what its roles grant, or one shopper."""
+    """Who asks: a key with what its roles grant, or one shopper. Who needs no key has no name."""
 
     name: str
     grants: frozenset[Role] = frozenset()
@@ -180,7 +180,7 @@ class Security:
         salt, expected = (record.salt, record.hash) if record else (self._secret.hex()[:32], "")
         if not hmac.compare_digest(_hash(text, bytes.fromhex(salt)), expected) or record is None:
             return None
-        return Caller(record.name, frozenset().union(*(_GRANTS[role] for role in record.roles)))
+        return Caller(f"key {record.name}", frozenset().union(*(_GRANTS[role] for role in record.roles)))
 
     def _shopper(self, text: str) -> Caller | None:
         payload, _, mac = text.rpartition(".")
@@ -227,7 +227,7 @@ class _Pass(msgspec.Struct):
 
 
 _pass_decoder = msgspec.json.Decoder(_Pass)
-_EVERYBODY = Caller("everybody", frozenset(ROLES))
+_EVERYBODY = Caller("", frozenset(ROLES))
 
 
 def _unauthenticated(message: str) -> ApiError:

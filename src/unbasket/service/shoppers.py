@@ -37,7 +37,7 @@ from unbasket.service.shapes import (
     UserAnswer,
     VerificationAnswer,
 )
-from unbasket.spelling import LiveIdReader
+from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender, Erased
 
 # Learning -------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
 def recommend(request: Request) -> RecommendationsAnswer:
     """Recommend; to who is not known, what is popular."""
     query: RecommendationsQuery = request.query
-    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
+    rec, user, ids = request.rec, request.user, IdReader(request.rec)
     excluded = [ids.item(text) for text in query.exclude]
     try:
         found = rec.recommend(user, query.n, exclude=excluded, only_new=query.only_new)
@@ -179,15 +179,15 @@ def preview(request: Request) -> PreviewAnswer:
     """The recommendations as they would be after a change. Nothing is stored."""
     body: Preview = request.body
     query: HowManyQuery = request.query
-    if bool(body.forget) == bool(body.learn):
-        raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
     rec, user = request.rec, request.user
-    history = [set(basket.items) for basket in _history(rec, user)]
-    if body.learn:
+    held = _history(rec, user)
+    history = [set(basket.items) for basket in held]
+    if body.learn and not body.forget:
         changed = [*history, set(body.learn.items)]
+    elif body.forget and not body.learn:
+        changed = _left(rec, held, body.forget)
     else:
-        assert body.forget
-        changed = _left(rec, _history(rec, user), body.forget)
+        raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
     before, after = (_for_history(rec, user, baskets, query.n) for baskets in (history, changed))
     return PreviewAnswer(before, after, popular_before=not history, popular_after=not changed)
 

@@ -36,7 +36,8 @@ _PRAGMAS = ("temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "
 class Database:
     """An open file. One thread at a time may call its methods."""
 
-    def __init__(self, path: Path, *, read_only: bool) -> None:
+    def __init__(self, path: Path, *, read_only: bool, trusted: bool = False) -> None:
+        """`trusted` if it is open already, and its pages need not be checked, which takes as long as reading them."""
         self.path = path
         self._read_only = read_only
         self._last = dict.fromkeys(TABLES, 0)
@@ -48,6 +49,9 @@ class Database:
             self._connection = _connect(path, read_only)
             try:
                 self._prepare()
+                if not trusted:
+                    self._check_pages()
+                self._find_last()
             except BaseException:
                 self._connection.close()
                 raise
@@ -62,12 +66,8 @@ class Database:
                 raise StoreError(f"{self.path}: its file system can't hold a write-ahead log; use a local disk")
             self._check_writable(version)
             self._migrate(version)
-        [[verdict]] = execute("PRAGMA quick_check(1)").fetchall()
-        if verdict != "ok":
-            raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
         if any(execute(f"PRAGMA table_info({table})").fetchall() != _COLUMNS for table in (*TABLES, "ledger")):
             raise StoreCorruptError(f"{self.path} is damaged: its tables have other columns. Restore a backup")
-        self._find_last()
 
     def _check_writable(self, version: int) -> None:
         """See whether writing would succeed: SQLite opens a file that it may not write to all the same."""
@@ -89,6 +89,8 @@ class Database:
             raise StoreVersionError(
                 f"{self.path} has version {version}, and this program knows {_VERSION} at most. Upgrade unbasket"
             )
+        if version < 1:
+            raise StoreCorruptError(f"{self.path} is damaged: it has version {version}. Restore a backup")
         return int(version)
 
     def _migrate(self, version: int) -> None:
@@ -99,6 +101,12 @@ class Database:
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {step + 1}")
             self.commit()
+
+    def _check_pages(self) -> None:
+        """See whether SQLite finds its pages in order; whether their content is, `load` sees."""
+        [[verdict]] = self._connection.execute("PRAGMA quick_check(1)").fetchall()
+        if verdict != "ok":
+            raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
 
     # Reading ----------------------------------------------------------------------------------------------------
 
@@ -115,10 +123,11 @@ class Database:
         """What the newest row of a table holds."""
         return self.payload(table, self._last[table]) if self._last[table] else None
 
-    def payloads(self, table: str) -> Iterator[tuple[int, bytes]]:
-        """The rows of a table that were not erased, with their numbers."""
+    def payloads(self, table: str, first: int = 1, last: int = 2**62) -> Iterator[tuple[int, bytes]]:
+        """The rows of a table that were not erased, with their numbers: all, or those from `first` to `last`."""
         with explained(self.path):
-            for row, body in self._connection.execute(f"SELECT id, body FROM {table} ORDER BY id"):
+            chosen = f"SELECT id, body FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
+            for row, body in self._connection.execute(chosen, (first, last)):
                 payload = unsealed(table, row, body)
                 if payload:
                     yield row, payload

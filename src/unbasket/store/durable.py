@@ -8,6 +8,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
+from time import perf_counter
 from types import TracebackType
 from typing import Any, Self, cast
 
@@ -33,11 +34,14 @@ from unbasket.store.receipts import Notary, Receipt
 from unbasket.store.rows import decode_basket
 from unbasket.store.saving import append_basket, save, save_orders
 
+_ERASURES = 10_000  # of so many, the newest, the engine knows how long they took
+
 
 class Erased(Forgotten):
-    """A `Forgotten` whose bytes are gone from every file, and the receipt that says so."""
+    """A `Forgotten` whose bytes are gone from every file, the receipt that says so, and how long it took."""
 
     receipt: Receipt
+    seconds: float
 
 
 class _Request:
@@ -45,12 +49,17 @@ class _Request:
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.events = events
+        self.start = perf_counter()
         self.results: list[Learned | Forgotten] = []
         self.error: UnbasketError | None = None
 
     @property
     def forgets(self) -> bool:
         return any(isinstance(event, Forget) for event in self.events)
+
+    @property
+    def erased(self) -> list[Erased]:
+        return [result for result in self.results if isinstance(result, Erased)]
 
 
 class DurableRecommender(Recommender):
@@ -71,6 +80,7 @@ class DurableRecommender(Recommender):
         self._turn = Lock()
         self._intact = True
         self._closed = False
+        self.seconds_to_erasure: dict[int, float] = {}  # of receipts, by number, since the file was opened
         self._farewell = f"{database.path} was closed. Open it again"
         self._finalize: Callable[[], object] = lambda: None
 
@@ -128,12 +138,21 @@ class DurableRecommender(Recommender):
 
         self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
-        if not self._database.erase(PATIENCE if forgetting else 0):
-            for request in forgetting:
+        erased = self._database.erase(PATIENCE if forgetting else 0)
+        for request in forgetting:
+            if erased:
+                self._note_erasure(request)
+            else:
                 request.error = ErasureBlockedError(
                     f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in the "
                     f"files: {self._database.hindrance}. The next forget, or closing, removes them"
                 )
+
+    def _note_erasure(self, request: _Request) -> None:
+        for erased in request.erased:
+            erased.seconds = self.seconds_to_erasure[erased.receipt.number] = perf_counter() - request.start
+        while len(self.seconds_to_erasure) > _ERASURES:
+            del self.seconds_to_erasure[next(iter(self.seconds_to_erasure))]
 
     def _happen(self, event: Event) -> Learned | Forgotten:
         return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
@@ -193,10 +212,15 @@ class DurableRecommender(Recommender):
             self._database.erase(0)
         return self
 
-    def receipts(self) -> list[Receipt]:
-        """All receipts, oldest first."""
-        with closing(Database(self._database.path, read_only=True)) as database:
-            return [Receipt.from_json(payload) for _, payload in database.payloads("receipts")]
+    def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
+        """The receipts of these numbers, oldest first."""
+        with closing(Database(self._database.path, read_only=True, trusted=True)) as database:
+            return [Receipt.from_json(payload) for _, payload in database.payloads("receipts", first, last)]
+
+    @property
+    def receipt_count(self) -> int:
+        """The number of the newest receipt."""
+        return self._notary.count
 
     def backup(self, target: str | PathLike[str]) -> None:
         """Write a copy of the database as it is now. Learning goes on meanwhile; forgetting waits for the end."""

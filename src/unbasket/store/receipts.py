@@ -76,10 +76,15 @@ class Notary:
         """Go on after this receipt."""
         self._last = None if last is None else Receipt.from_json(last)
 
+    @property
+    def count(self) -> int:
+        """The number of the last receipt."""
+        return self._last.number if self._last else 0
+
     def certify(self, event: Forget, removed: Forgotten, before: str, after: str, *, verified: bool) -> Receipt:
         """The receipt of a forget."""
         draft = Receipt(
-            number=self._last.number + 1 if self._last else 1,
+            number=self.count + 1,
             request=str(uuid.uuid4()),
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             scope=_scope(event),
