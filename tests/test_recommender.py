@@ -790,3 +790,14 @@ def test_errors_are_also_the_usual_python_ones() -> None:
     assert issubclass(ub.UnknownUserError, LookupError)
     for error in (ub.InvalidIdError, ub.InvalidBasketError, ub.InvalidFrameError, ub.InvalidRequestError):
         assert issubclass(error, ValueError)
+
+
+def test_sizes() -> None:
+    rec = ub.Recommender(ub.Params())
+    assert rec.sizes() == (0, 0, 0, 0, 0)
+    rec.learn("ann", ["milk", "tea"], basket=1)
+    rec.learn("ann", ["milk"], basket=2)
+    rec.learn("bob", ["wine"], basket=1)
+    assert rec.sizes() == ub.Sizes(users=2, items=3, baskets=3, purchases=4, entries=3)
+    rec.forget("ann", item="tea")
+    assert rec.sizes() == ub.Sizes(users=2, items=2, baskets=3, purchases=3, entries=2)

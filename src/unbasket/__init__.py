@@ -38,6 +38,7 @@ from unbasket.results import (
     Learned,
     Neighbor,
     Recommendation,
+    Sizes,
     Verification,
 )
 from unbasket.store import DurableRecommender, Erased, Product, Receipt, open  # noqa: A004
@@ -69,6 +70,7 @@ __all__ = [
     "Receipt",
     "Recommendation",
     "Recommender",
+    "Sizes",
     "StoreCorruptError",
     "StoreError",
     "StoreLockedError",

@@ -19,7 +19,7 @@ from unbasket.model.marks import MARK_EVERY
 from unbasket.neighbors.index import new_index
 from unbasket.orders import Orders
 from unbasket.params import Params
-from unbasket.results import Basket, Forgotten, Learned
+from unbasket.results import Basket, Forgotten, Learned, Sizes
 
 LONG = 512  # baskets from which on a history has a set of its basket ids; shorter ones are searched
 
@@ -221,6 +221,10 @@ class Memory:
             rows=np.zeros(len(baskets), np.int64),
             purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
         )
+
+    def sizes(self) -> Sizes:
+        """How much there is."""
+        return Sizes(len(self.users), len(self.items), *update.sizes(self._live))
 
     def take_changes(self, user: Id) -> tuple[list[int], list[int], int]:
         """What a store has to do after an event of a user: rows to erase, positions to save, the count of baskets."""

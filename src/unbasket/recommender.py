@@ -43,6 +43,7 @@ from unbasket.results import (
     Learned,
     Neighbor,
     Recommendation,
+    Sizes,
     Verification,
 )
 
@@ -373,6 +374,11 @@ class Recommender:
         """All items that somebody has, in the order of their ids."""
         with self._lock.reading:
             return self._memory.items.sorted()
+
+    def sizes(self) -> Sizes:
+        """How many users, items, baskets, purchases, and entries of the index there are."""
+        with self._lock.reading:
+            return self._memory.sizes()
 
     def __len__(self) -> int:
         with self._lock.reading:

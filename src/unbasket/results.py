@@ -79,6 +79,16 @@ class Forgotten(NamedTuple):
         return self.purchases > 0
 
 
+class Sizes(NamedTuple):
+    """How much an engine holds. Entries are the weights of items in users' vectors: what the index is made of."""
+
+    users: int
+    items: int
+    baskets: int
+    purchases: int
+    entries: int
+
+
 class Verification(NamedTuple):
     """The outcome of comparing the live model, bit by bit, with one retrained from what remains."""
 

@@ -270,6 +270,16 @@ def popularity(histories: Histories, items: Codes) -> Int64s:
 
 
 @jit
+def sizes(live: Live) -> tuple[int, int, int]:
+    """How many baskets, purchases and entries of vectors there are."""
+    return (
+        live.histories.baskets.rows[:, LENGTH].sum(),
+        live.histories.items.rows[:, LENGTH].sum(),
+        live.index.vectors.rows[:, LENGTH].sum(),
+    )
+
+
+@jit
 def item_counts(histories: Histories, index: Index, item: int) -> tuple[int, int]:
     """In how many baskets an item is, and in how many vectors."""
     return histories.popularity[item], index.users.rows[item, LENGTH]

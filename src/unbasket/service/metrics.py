@@ -23,7 +23,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
-from unbasket.results import Forgotten, Learned
+from unbasket.results import Forgotten, Learned, Sizes
 from unbasket.service.shop import NotReadyError, Shop
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -52,6 +52,8 @@ class Figures(msgspec.Struct, frozen=True):
     users: int
     baskets: int
     items: int
+    purchases: int
+    entries: int
     learned: int
     forgotten: int
     events_per_second: float
@@ -123,7 +125,7 @@ class _Call:
 
 
 class Metrics:
-    """All that is counted. `baskets` is set when the shop is ready, and follows the events from then on."""
+    """All that is counted."""
 
     def __init__(self, shop: Shop) -> None:
         self._shop = shop
@@ -149,10 +151,8 @@ class Metrics:
             if isinstance(result, Forgotten):
                 self._events["forgotten"] += 1
                 self._removed += result.purchases
-                self._shop.baskets -= result.baskets
             else:
                 self._events[result.value] += 1
-                self._shop.baskets += result is Learned.ADDED
             self._window.add(0)
 
     def exposition(self) -> bytes:
@@ -164,13 +164,15 @@ class Metrics:
         uptime = time.monotonic() - self._started
         span = min(max(uptime, 1), WINDOW)
         calls = {f"{method} {call}": found.figures(span) for (call, method), found in list(self._calls.items())}
-        users, baskets, items = self._sizes()
+        sizes = self._sizes()
         return Figures(
             uptime=uptime,
             memory=resident_memory(),
-            users=users,
-            baskets=baskets,
-            items=items,
+            users=sizes.users,
+            baskets=sizes.baskets,
+            items=sizes.items,
+            purchases=sizes.purchases,
+            entries=sizes.entries,
             learned=sum(self._events[result.value] for result in Learned),
             forgotten=self._events["forgotten"],
             events_per_second=self._window.total()[0] / span,
@@ -190,8 +192,8 @@ class Metrics:
         ready = GaugeMetricFamily("unbasket_ready", "1 if questions are answered, 0 while loading")
         ready.add_metric([], float(self._shop.ready))
         yield ready
-        for (name, text), value in zip(_SIZES, self._sizes(), strict=True):
-            yield GaugeMetricFamily(f"unbasket_{name}", text, value=value)
+        for name, value in self._sizes()._asdict().items():
+            yield GaugeMetricFamily(f"unbasket_{name}", _SIZES[name], value=value)
         events = CounterMetricFamily("unbasket_events", "Learned and forgotten, by what it did", labels=["result"])
         for result, count in self._events.items():
             events.add_metric([result], count)
@@ -210,15 +212,20 @@ class Metrics:
         yield seconds
         yield answers
 
-    def _sizes(self) -> tuple[int, int, int]:
+    def _sizes(self) -> Sizes:
         try:
-            engine = self._shop.engine
-            return len(engine), self._shop.baskets, len(engine.items())
+            return self._shop.engine.sizes()
         except NotReadyError:
-            return 0, 0, 0
+            return Sizes(0, 0, 0, 0, 0)
 
 
-_SIZES = (("users", "Users held"), ("baskets", "Baskets held"), ("items", "Items that somebody has"))
+_SIZES = {
+    "users": "Users held",
+    "items": "Items that somebody has",
+    "baskets": "Baskets held",
+    "purchases": "Items of baskets held",
+    "entries": "Weights of items in users' vectors: the size of the index",
+}
 
 
 def resident_memory() -> int:

@@ -24,7 +24,6 @@ class Shop:
         self.db = db
         self.stage = "waiting"
         self.progress = (0, 0)
-        self.baskets = 0
         self.failure: BaseException | None = None
         self._engine: DurableRecommender | None = None
         self._closing = threading.Event()
@@ -62,7 +61,6 @@ class Shop:
         try:
             self.stage = "preparing"
             engine.digest()
-            self.baskets = self._count_baskets(engine)
         except BaseException:
             engine.close()
             raise
@@ -76,14 +74,6 @@ class Shop:
         engine, self._engine, self.stage = self._engine, None, "closed"
         if engine is not None:
             engine.close()
-
-    def _count_baskets(self, engine: DurableRecommender) -> int:
-        """How many there are; from then on, who lets events happen counts them."""
-        users, count = engine.users(), 0
-        for done, user in enumerate(users, 1):
-            count += len(engine.history(user))
-            self._report(done, len(users))
-        return count
 
     def _load_or_fail(self) -> None:
         try:
@@ -111,6 +101,7 @@ def warm_up(progress: Callable[[int, int], object]) -> None:
         lambda: rec.learn("ann", ["milk", "soap"], basket=1),
         lambda: rec.verify(),
         lambda: rec.digest(),
+        lambda: rec.sizes(),
         lambda: rec.forget("ann", basket=1, item="milk"),
         lambda: rec.forget("bob", item="milk"),
         lambda: rec.learn("bob", ["milk"], basket=3),
