@@ -31,8 +31,13 @@ test: setup
 test-slow: setup
 	$(BIN)/pytest -m slow
 
-demo: setup
+demo: $(VENV)/demo
 	$(BIN)/unbasket demo
+
+$(VENV)/demo: pyproject.toml  # less than all that tests need
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[completejourney,service]'
+	touch $@
 
 bench: setup
 	$(call install,wrk)

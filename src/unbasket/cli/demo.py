@@ -15,7 +15,7 @@ import typer
 
 from unbasket import store
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.terminal import counted, say
+from unbasket.cli.terminal import counted, needing, say
 from unbasket.datasets import SENSITIVE_CATEGORIES, Dataset, DatasetError, generate, read_complete_journey
 from unbasket.ids import Id
 from unbasket.store import DurableRecommender
@@ -37,8 +37,9 @@ def demo(
 
     Without --folder, everything is gone when it ends.
     """
-    from unbasket.service.server import run  # slow to import, and no other command needs it
-    from unbasket.service.settings import Settings
+    with needing("service"):  # slow to import, and no other command needs it
+        from unbasket.service.server import run
+        from unbasket.service.settings import Settings
 
     with _folder(folder) as place:
         db = place / "demo.db"

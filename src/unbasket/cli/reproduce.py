@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from unbasket.cli.terminal import console, errors
-from unbasket.errors import UnbasketError
+from unbasket.cli.terminal import console, errors, needing
 
 _SECONDS = 0.1  # between two movements of a bar
 
@@ -31,10 +30,8 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="For the users and baskets that are drawn at random.")] = 0,
 ) -> None:
     """Reproduce the paper's evaluation: report.html, and a CSV and a PNG file per table and figure."""
-    try:
+    with needing("reproduce"):
         from unbasket import reproduction
-    except ImportError as error:  # Matplotlib is an extra
-        raise UnbasketError(f"{error}. Install what this command needs: pip install 'unbasket[reproduce]'") from error
     settings = reproduction.quick_settings(seed) if quick else reproduction.Settings(seed=seed)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=errors, transient=True) as progress:

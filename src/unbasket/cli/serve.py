@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.terminal import counted, errors, say
+from unbasket.cli.terminal import counted, errors, needing, say
 from unbasket.store import DurableRecommender
 
 
@@ -44,8 +44,9 @@ def serve(
 
     A flag counts before an environment variable (UNBASKET_PORT), that before the file of --config.
     """
-    from unbasket.service.server import run  # slow to import, and no other command needs it
-    from unbasket.service.settings import Settings
+    with needing("service"):  # slow to import, and no other command needs it
+        from unbasket.service.server import run
+        from unbasket.service.settings import Settings
 
     flags = {
         "db": db and str(db),

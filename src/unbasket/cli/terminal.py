@@ -2,7 +2,8 @@
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -66,6 +67,15 @@ def write_file(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UnbasketError(f"cannot write {path}: {error.strerror}") from error
+
+
+@contextmanager
+def needing(extra: str) -> Iterator[None]:
+    """Around imports that only an extra of the package brings."""
+    try:
+        yield
+    except ImportError as error:
+        raise UnbasketError(f"{error}. Install what this command needs: pip install 'unbasket[{extra}]'") from error
 
 
 def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
