@@ -16,6 +16,7 @@ from unbasket.model import history
 from unbasket.model.fold import new_rule
 from unbasket.model.history import FLAGS, KEY, OPENS, ROW, SIZE, TEXT, TIME, UNTIMED, new_histories
 from unbasket.model.marks import MARK_EVERY
+from unbasket.model.space import FoldSpace
 from unbasket.neighbors.index import new_index
 from unbasket.orders import Orders
 from unbasket.params import Params
@@ -221,6 +222,11 @@ class Memory:
             rows=np.zeros(len(baskets), np.int64),
             purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
         )
+
+    def is_exact(self, user: Id, space: FoldSpace) -> bool:
+        """Whether the user's vector is that of a fresh fold of his history; of one who is gone, nothing must be."""
+        owner = self.users.codes.get(user)
+        return owner is None or update.is_exact(self._live, space, owner)
 
     def sizes(self) -> Sizes:
         """How much there is."""

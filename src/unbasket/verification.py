@@ -1,12 +1,8 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
-import numpy as np
-
 from unbasket import update
 from unbasket.ids import Id
-from unbasket.kernels.jit import Codes
 from unbasket.memory import Memory
-from unbasket.model.space import new_fold_space
 from unbasket.neighbors.index import faults
 from unbasket.results import Verification
 
@@ -27,20 +23,6 @@ def compare(live: Memory, user: Id | None) -> Verification:
         if faults(live.index):
             mismatches.append("the chains or the crowd of the index")
     return Verification(not mismatches, len(users), tuple(mismatches[:_MOST]))
-
-
-def vector_is_exact(memory: Memory, user: Id) -> bool:
-    """Whether the user's vector in the index is that of a fresh fold of his history; nothing must be of one gone."""
-    owner = memory.users.codes.get(user)
-    if owner is None:
-        return True
-    indexed, listed, _ = update.entries(memory.index, owner)
-    fresh = update.folded(memory.histories, new_fold_space(), memory.rule, owner)
-    return bool(np.array_equal(_by_item(indexed), _by_item(fresh)) and np.array_equal(indexed, listed))
-
-
-def _by_item(entries: Codes) -> Codes:
-    return entries[np.argsort(entries[:, 0])]
 
 
 def _derived(memory: Memory, user: Id) -> dict[str, object]:

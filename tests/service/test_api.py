@@ -328,6 +328,9 @@ def test_receipts(service: Service) -> None:
         service("DELETE", f"/v1/users/ann/items/{item}")
     found = pages(service, "/v1/receipts?limit=2", "receipts")
     assert [[each["number"] for each in page] for page in found] == [[1, 2], [3]]
+    newest = pages(service, "/v1/receipts?limit=2&order=newest", "receipts")
+    assert [[each["number"] for each in page] for page in newest] == [[3, 2], [1]]
+    assert all(seconds > 0 for seconds in service("GET", "/v1/receipts")["seconds"])
     assert service("GET", "/v1/receipts/2") == found[0][1]
     for number in ("4", "0", "x", "-1", "02"):
         assert service.code("GET", f"/v1/receipts/{number}", 404) == "unknown_receipt"

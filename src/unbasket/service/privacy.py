@@ -30,17 +30,23 @@ from unbasket.store.retention import RetentionError, Rule, Rules, plan, run
 def receipts(request: Request) -> ReceiptsAnswer:
     """A page of receipts."""
     query: ReceiptsQuery = request.query
-    held = [receipt for receipt in request.rec.receipts() if receipt.number > query.after]
-    page = held[: query.limit]
-    return ReceiptsAnswer(page, page[-1].number if len(held) > len(page) else None)
+    rec, count = request.rec, request.rec.receipt_count
+    if query.order == "oldest":
+        page, end = rec.receipts(query.after + 1, query.after + query.limit), count
+    else:
+        last = (query.after or count + 1) - 1
+        page, end = rec.receipts(last - query.limit + 1, last)[::-1], 1
+    seconds = [rec.seconds_to_erasure.get(receipt.number) for receipt in page]
+    return ReceiptsAnswer(page, seconds, page[-1].number if page and page[-1].number != end else None)
 
 
 def receipt(request: Request) -> Receipt:
     """One receipt."""
     wanted = request.path["number"]
-    for found in request.rec.receipts():
-        if str(found.number) == wanted:
-            return found
+    if wanted.isdecimal() and wanted.isascii() and len(wanted) < 19:
+        for found in request.rec.receipts(int(wanted), int(wanted)):
+            if str(found.number) == wanted:
+                return found
     raise ApiError("unknown_receipt", "there is no receipt of this number")
 
 

@@ -67,9 +67,10 @@ class ItemsQuery(Asked, frozen=True):
 
 
 class ReceiptsQuery(Asked, frozen=True):
-    """A page of receipts, after the one of a number."""
+    """A page of receipts in an order, after the one of a number in that order; 0 begins."""
 
-    after: Annotated[int, Meta(ge=0, le=2**63 - 1)] = 0
+    order: Literal["oldest", "newest"] = "oldest"
+    after: Annotated[int, Meta(ge=0, le=2**62)] = 0
     limit: PageSize = 100
 
 
@@ -346,9 +347,13 @@ class PopularAnswer(msgspec.Struct, frozen=True):
 
 
 class ReceiptsAnswer(msgspec.Struct, frozen=True):
-    """A page of receipts, oldest first; `next` is the `after` of the next page, null at the end."""
+    """A page of receipts; `next` is the `after` of the next page, null at the end.
+
+    `seconds` is the time to erasure of each, null if that was before the service was started.
+    """
 
     receipts: list[Receipt]
+    seconds: list[float | None]
     next: int | None
 
 

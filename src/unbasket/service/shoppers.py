@@ -2,12 +2,13 @@
 
 import time
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
 from unbasket.errors import UnknownUserError
 from unbasket.events import Event, Forget
-from unbasket.ids import Id
+from unbasket.ids import Id, sort_key
 from unbasket.results import Basket, Explanation, Forgotten, Learned
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
@@ -175,6 +176,13 @@ def _popular(rec: DurableRecommender, n: int, excluded: Sequence[Id] = ()) -> li
     return _recommended(rec, best[:n])
 
 
+def _popular_without(rec: DurableRecommender, history: list[set[Id]], n: int) -> list[Recommended]:
+    """What would be popular if this history were forgotten."""
+    own = Counter(item for basket in history for item in basket)
+    left = [(item, float(count - own[item])) for item, count in rec.popular(n + len(own)) if count > own[item]]
+    return _recommended(rec, sorted(left, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n])
+
+
 def preview(request: Request) -> PreviewAnswer:
     """The recommendations as they would be after a change. Nothing is stored."""
     body: Preview = request.body
@@ -188,7 +196,8 @@ def preview(request: Request) -> PreviewAnswer:
         changed = _left(rec, held, body.forget)
     else:
         raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
-    before, after = (_for_history(rec, user, baskets, query.n) for baskets in (history, changed))
+    before = _for_history(rec, user, history, query.n)
+    after = _for_history(rec, user, changed, query.n) if changed else _popular_without(rec, history, query.n)
     return PreviewAnswer(before, after, popular_before=not history, popular_after=not changed)
 
 

@@ -37,26 +37,34 @@ class Batches(Generic[Request]):
 
         After an interrupt while it waits, a request is served or not.
         """
-        place = _Place(request)
         with self._guard:
-            self._queue.append(place)
-            place.leads, self._at_work = not self._at_work, True
+            alone, self._at_work = not self._at_work, True
+            if not alone:
+                place = _Place(request)
+                self._queue.append(place)
+        if alone:
+            self._work([request], [], serve)
+        else:
+            self._wait(place, serve)
+
+    def _wait(self, place: _Place[Request], serve: Callable[[list[Request]], None]) -> None:
         try:
-            if not place.leads:
-                place.wake.acquire()
+            place.wake.acquire()
         finally:
             with self._guard:
                 place.left = True
+                places = list(self._queue) if place.leads else []
+                if place.leads:
+                    self._queue.clear()
             if place.leads:
-                self._lead(serve)
+                self._work([each.request for each in places], places, serve)
 
-    def _lead(self, serve: Callable[[list[Request]], None]) -> None:
+    def _work(
+        self, requests: list[Request], places: list[_Place[Request]], serve: Callable[[list[Request]], None]
+    ) -> None:
         """Serve all who wait, then let one of those who came meanwhile go on."""
-        with self._guard:
-            places = list(self._queue)
-            self._queue.clear()
         try:
-            serve([place.request for place in places])
+            serve(requests)
         finally:
             for place in places:
                 if not place.leads:

@@ -14,7 +14,6 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from unbasket import verification
 from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError
 from unbasket.events import Event, Forget, Learn, rechecked
 from unbasket.ids import Id
@@ -170,7 +169,8 @@ class DurableRecommender(Recommender):
         before = self.digest()
         forgotten = super()._forget(event)
         self._save(event.user)
-        verified = verification.vector_is_exact(self._memory, event.user)
+        with self._borrowed_spaces() as (_, space):
+            verified = self._memory.is_exact(event.user, space)
         erased = Erased(*forgotten)
         erased.receipt = self._notary.certify(event, forgotten, before, self.digest(), verified=verified)
         self._database.append("receipts", erased.receipt.to_json())

@@ -2,7 +2,7 @@
 
 import * as api from './api.js';
 import {button, h, show} from './dom.js';
-import {moment, number, plural} from './format.js';
+import {milliseconds, moment, number, plural} from './format.js';
 import {SAVE, drawing} from './icons.js';
 import {empty, into} from './notices.js';
 import {save} from './receipts.js';
@@ -13,7 +13,7 @@ const LIMIT = 100;
 
 /** The list, with what can be done with it. */
 export async function audit() {
-  const first = await api.receipts({limit: PAGE});
+  const first = await api.receipts({order: 'newest', limit: PAGE});
   if (!first.receipts.length)
     return empty(
       'No receipts yet',
@@ -45,7 +45,7 @@ export async function audit() {
 
 /** Show a page, the one after receipt `after`; `earlier` holds where the pages before it began. */
 function page(place, answer, after, earlier) {
-  const rows = answer.receipts.map((receipt) => [
+  const rows = answer.receipts.map((receipt, i) => [
     String(receipt.number),
     moment(receipt.time),
     receipt.scope,
@@ -53,15 +53,16 @@ function page(place, answer, after, earlier) {
     number(receipt.baskets),
     number(receipt.users),
     receipt.verified ? 'yes' : 'no',
+    answer.seconds[i] === null ? '–' : milliseconds(answer.seconds[i]),
     button(drawing(SAVE), () => save([receipt]), {class: 'cross', 'aria-label': `Download receipt ${receipt.number}`}),
   ]);
-  const turn = (from, path) => async () => page(place, await api.receipts({limit: PAGE, after: from}), from, path);
-  const back = earlier.length > 0 && button('Earlier', turn(earlier.at(-1), earlier.slice(0, -1)));
+  const turn = (from, path) => async () => page(place, await api.receipts({order: 'newest', limit: PAGE, after: from}), from, path);
+  const back = earlier.length > 0 && button('Newer', turn(earlier.at(-1), earlier.slice(0, -1)));
   const more = answer.next !== null && answer.next !== undefined;
-  const next = more && button('Later', turn(answer.next, [...earlier, after]));
+  const next = more && button('Older', turn(answer.next, [...earlier, after]));
   show(
     place,
-    table(['#No', 'Time (UTC)', 'Forgotten', '#Purchases', '#Baskets', '#People', 'Verified', ''], rows, 'Receipts'),
+    table(['#No', 'Time (UTC)', 'Forgotten', '#Purchases', '#Baskets', '#People', 'Verified', '#Erased in', ''], rows, 'Receipts'),
     (back || next) && h('div', {class: 'actions'}, back, next),
   );
 }
