@@ -1,5 +1,6 @@
 """The engine that the service answers from: opened in the background, closed at the end."""
 
+import gc
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -61,6 +62,7 @@ class Shop:
         try:
             self.stage = "preparing"
             engine.digest()
+            gc.freeze()  # what was loaded stays: the collector need not look at it again and again
         except BaseException:
             engine.close()
             raise

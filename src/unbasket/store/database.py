@@ -39,6 +39,7 @@ class Database:
     def __init__(self, path: Path, *, read_only: bool, trusted: bool = False) -> None:
         """`trusted` if it is open already, and its pages need not be checked, which takes as long as reading them."""
         self.path = path
+        self._log = log_of(path)
         self._read_only = read_only
         self._last = dict.fromkeys(TABLES, 0)
         self._count = self._sum = self._blanks = 0
@@ -96,7 +97,7 @@ class Database:
     def _migrate(self, version: int) -> None:
         """Bring the schema from a version to the present one, each step in a transaction of its own."""
         for step in range(version, _VERSION):
-            self.begin()
+            self._begin()
             for statement in _MIGRATIONS[step]:
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {step + 1}")
@@ -181,15 +182,15 @@ class Database:
 
     # Writing ----------------------------------------------------------------------------------------------------
 
-    def begin(self) -> None:
-        """Start a transaction: all that is written until `commit` is on disk then, or nothing is."""
-        try:
+    def _begin(self) -> None:
+        """Start a transaction with its first write: all that is written until `commit` is on disk then, or nothing."""
+        if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as error:
-            raise explanation(self.path, error) from error
 
     def commit(self) -> None:
         """Return when what was written is on disk."""
+        if not self._connection.in_transaction:
+            return
         try:
             if self._ledger_due:
                 ledger = _LEDGER.pack(self._last["baskets"], self._count, self._sum, self._last["receipts"])
@@ -218,6 +219,7 @@ class Database:
 
     def append(self, table: str, payload: bytes) -> int:
         """Add a row and return its number."""
+        self._begin()
         row, body = self._numbered(table, payload)
         self._connection.execute(_INSERT[table], (row, body))
         self._ledger_due |= table != "baskets"
@@ -225,10 +227,15 @@ class Database:
 
     def append_baskets(self, payloads: Iterable[bytes]) -> range:
         """Add rows of baskets and return their numbers."""
+        self._begin()
         first = self.next_row("baskets")
         rows = (self._numbered("baskets", payload) for payload in payloads)
         self._connection.executemany(_INSERT["baskets"], rows)
         return range(first, self.next_row("baskets"))
+
+    def append_alone(self, payload: bytes) -> None:
+        """Add a row of a basket; if nothing was written before, in a transaction of its own, which is quicker."""
+        self._connection.execute(_INSERT["baskets"], self._numbered("baskets", payload))
 
     def _numbered(self, table: str, payload: bytes) -> tuple[int, bytes]:
         self._last[table] = row = self._last[table] + 1
@@ -240,6 +247,7 @@ class Database:
 
     def blank(self, table: str, row: int) -> None:
         """Overwrite a row by zeros, where it is."""
+        self._begin()
         self._sum -= seal_of(self._body(table, row))
         self._count -= 1
         self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
@@ -259,7 +267,7 @@ class Database:
                 if time.monotonic() >= deadline:
                     self.hindrance = f"for {patience:g} s a reader has kept them. End that reader"
                     return False
-            synchronise(log_of(self.path))  # SQLite would leave its new length in a cache
+            synchronise(self._log)  # SQLite would leave its new length in a cache
         except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
             self.hindrance = f"{error}. Check the disk and its free space"
             return False
@@ -318,7 +326,7 @@ class Database:
     def _write_ledger(self) -> None:
         """Let the ledger count the newest baskets too, which otherwise waits for a row to be blanked."""
         if self._ledger()[0] != self._last["baskets"]:
-            self.begin()
+            self._begin()
             self._ledger_due = True
             self.commit()
 

@@ -132,8 +132,9 @@ class DurableRecommender(Recommender):
 
     def _bring_to_disk(self, requests: list[_Request]) -> None:
         def write() -> None:
+            alone = len(requests) == len(requests[0].events) == 1
             for request in requests:
-                request.results = [self._happen(event) for event in request.events]
+                request.results = [self._happen(event, alone=alone) for event in request.events]
 
         self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
@@ -153,14 +154,14 @@ class DurableRecommender(Recommender):
         while len(self.seconds_to_erasure) > _ERASURES:
             del self.seconds_to_erasure[next(iter(self.seconds_to_erasure))]
 
-    def _happen(self, event: Event) -> Learned | Forgotten:
-        return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
+    def _happen(self, event: Event, *, alone: bool) -> Learned | Forgotten:
+        return self._happen_learn(event, alone=alone) if isinstance(event, Learn) else self._happen_forget(event)
 
-    def _happen_learn(self, event: Learn) -> Learned:
+    def _happen_learn(self, event: Learn, *, alone: bool) -> Learned:
         row = self._database.next_row("baskets") if self.params.grouping == "fixed" else 0  # varying: it may open one
         learned, saved = self._add_basket(event, row)
         if saved:
-            append_basket(event, self._database)
+            append_basket(event, self._database, alone=alone)
         else:
             self._save(event.user)
         return learned
@@ -196,7 +197,7 @@ class DurableRecommender(Recommender):
         known = np.array([user in self._memory.users for user in orders.users], np.bool_)
         for user, baskets in orders.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
-                self._happen_learn(Learn(user, list(items), basket, time))
+                self._happen_learn(Learn(user, list(items), basket, time), alone=False)
         super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
 
     def describe(
@@ -233,7 +234,6 @@ class DurableRecommender(Recommender):
         """What `write` does, to these users, is on disk and in memory at the end, or in neither."""
         notary = self._notary
         try:
-            self._database.begin()
             write()
             self._database.commit()
         except BaseException as error:

@@ -80,7 +80,6 @@ def _writer(
     try:
         database.erase(PATIENCE)
         if database.is_new:
-            database.begin()
             database.append("settings", msgspec.json.encode(asdict(params or Params())))
             database.commit()
         engine = _rebuilt(database, params, progress)

@@ -1,9 +1,9 @@
 """Receipts: what was forgotten and when, signed and chained by hash, with nothing in them that names a person."""
 
-import uuid
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import blake2b
+from secrets import token_hex
 from typing import Literal, Self
 
 import msgspec
@@ -85,7 +85,7 @@ class Notary:
         """The receipt of a forget."""
         draft = Receipt(
             number=self.count + 1,
-            request=str(uuid.uuid4()),
+            request=token_hex(16),
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             scope=_scope(event),
             subject=self._keys.subject(event.user),
