@@ -1,0 +1,35 @@
+"""The same model on Spark, for shops that outgrow one machine (paper, section 5).
+
+    events -> state of each user -> changes of vectors -> table -> recommendations
+    sources   processor, updating   stream                table    prediction
+
+The state store keeps a user's orders (`state`) and nothing derived; `updating` lets events happen to them with the very
+code of the engine, so a vector from Spark is the engine's, bit for bit; `histories` loads and reads states in batch.
+`checkpoint` has what a stream's checkpoint is to be used with, `session` the settings that make what is forgotten
+vanish, and `audit` looks whether it has.
+"""
+
+from unbasket.spark.audit import Finding, audit
+from unbasket.spark.histories import histories, load
+from unbasket.spark.prediction import recommend
+from unbasket.spark.session import session
+from unbasket.spark.sources import event_schema, parse_messages, read_files
+from unbasket.spark.stream import ERASED_WITHIN, Stream, maintain, settle
+from unbasket.spark.table import Table
+
+__all__ = [
+    "ERASED_WITHIN",
+    "Finding",
+    "Stream",
+    "Table",
+    "audit",
+    "event_schema",
+    "histories",
+    "load",
+    "maintain",
+    "parse_messages",
+    "read_files",
+    "recommend",
+    "session",
+    "settle",
+]
