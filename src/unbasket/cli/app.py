@@ -19,6 +19,7 @@ from unbasket.cli.receipts import receipts
 from unbasket.cli.recommend import recommend
 from unbasket.cli.reproduce import reproduce
 from unbasket.cli.retain import retain
+from unbasket.cli.spark import spark
 from unbasket.cli.terminal import command
 from unbasket.cli.tune import tune
 from unbasket.cli.verify import verify
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-_SHOP, _USERS, _LAB = "A shop's database", "Its users", "Trying and measuring"
+_SHOP, _USERS, _LARGE, _LAB = "A shop's database", "Its users", "More than one machine", "Trying and measuring"
 
 
 def _add(panel: str, *functions: Callable[..., None], epilog: str | None = None) -> None:
@@ -43,4 +44,5 @@ app.command("import", rich_help_panel=_SHOP)(command(import_purchases))
 _add(_SHOP, items, retain, backup)
 app.add_typer(receipts, name="receipts", rich_help_panel=_SHOP)
 _add(_USERS, recommend, explain, learn, forget, history, export, verify, epilog=RULE)
+app.add_typer(spark, name="spark", rich_help_panel=_LARGE)
 _add(_LAB, demo, evaluate, tune, reproduce)

@@ -10,11 +10,12 @@ vanish, and `audit` looks whether it has.
 """
 
 from unbasket.spark.audit import Finding, audit
-from unbasket.spark.histories import histories, load
+from unbasket.spark.checkpoint import identify
+from unbasket.spark.histories import histories, history_row, history_schema, load
 from unbasket.spark.prediction import recommend
 from unbasket.spark.session import session
 from unbasket.spark.sources import event_schema, parse_messages, read_files
-from unbasket.spark.stream import ERASED_WITHIN, Stream, maintain, settle
+from unbasket.spark.stream import ERASED_WITHIN, Stream, maintain, settle, watch
 from unbasket.spark.table import Table
 
 __all__ = [
@@ -25,6 +26,9 @@ __all__ = [
     "audit",
     "event_schema",
     "histories",
+    "history_row",
+    "history_schema",
+    "identify",
     "load",
     "maintain",
     "parse_messages",
@@ -32,4 +36,5 @@ __all__ = [
     "recommend",
     "session",
     "settle",
+    "watch",
 ]

@@ -68,12 +68,18 @@ def _parsed(rows: Iterable[Row]) -> tuple[list[Event], list[Row]]:
     """The events in their order, and what is to be said of rows that are none."""
     events: list[Event] = []
     rejected: list[Row] = []
-    for row in sorted(rows, key=lambda row: (row["sequence"] is not None, row["sequence"])):
+    for row in sorted(rows, key=_place):
         try:
             events.append(parse_event({name: row[name] for name in FIELDS if row[name] is not None}))
         except UnbasketError as error:
             rejected.append(_change(row["user"], REJECTED, reason=str(error)))
     return events, rejected
+
+
+def _place(row: Row) -> tuple[bool, Any]:
+    """What an event is sorted by. Spark gives a struct to a stateful processor as a dict."""
+    place = row["sequence"]
+    return place is not None, tuple(place.values()) if isinstance(place, dict) else place
 
 
 def _change(

@@ -29,6 +29,7 @@ STATE_SETTINGS = {
 
 # What only a new session can be given.
 _SESSION_SETTINGS = {
+    "spark.driver.extraJavaOptions": "-Xss8m",  # Spark reads Python's tracebacks by a recursive regular expression
     "spark.cleaner.periodicGC.interval": "5s",  # for the shuffle files of jobs that were interrupted
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",

@@ -1,10 +1,11 @@
 """The training stage (paper, section 5): events in, changes of user vectors out."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic, sleep
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from unbasket.errors import SparkError
@@ -56,7 +57,7 @@ class Stream:
     def into_table(self, path: str, *, every: str = "10 seconds", buckets: int = 8) -> StreamingQuery:
         """Start to keep a table of all users' current vectors; see `Table`."""
         schema = self.changes.schema
-        table = Table.open_or_create(path, self._identity.name, schema, buckets)
+        table = Table.open_or_create(path, self._identity, schema, buckets)
         if self._loaded is not None and table.batch < 0:
             table.merge(self._loaded, -1)
         return self.into(table.merge, every=every)
@@ -77,16 +78,29 @@ def settle(query: StreamingQuery, *, timeout: float = 600.0) -> None:
     That is after `ERASED_WITHIN` batches in a row without an event.
     """
     end = monotonic() + timeout
-    idle, newest = 0, -1
-    while idle < ERASED_WITHIN:
-        if not query.isActive or monotonic() > end:
-            raise SparkError(f"the stream has not settled: {_problem(query) or f'{timeout:.0f} seconds are over'}")
+    idle = 0
+    for progress in watch(query):
+        if progress is not None:
+            idle = 0 if progress.numInputRows else idle + 1
+        if idle == ERASED_WITHIN:
+            break
+        if monotonic() > end:
+            raise SparkError(f"the stream has not settled within {timeout:.0f} seconds")
+    query.stop()
+
+
+def watch(query: StreamingQuery) -> Iterator[StreamingQueryProgress | None]:
+    """Every batch of a query when it is done, and now and then None; raises what ends the query."""
+    newest = -1
+    while query.isActive:
         for progress in query.recentProgress:
             if progress.batchId > newest:
                 newest = progress.batchId
-                idle = idle + 1 if progress.numInputRows == 0 else 0
+                yield progress
+        yield None
         sleep(0.05)
-    query.stop()
+    if query.exception() is not None:
+        raise SparkError(f"the stream has ended: {_problem(query)}")
 
 
 def _problem(query: StreamingQuery) -> str:

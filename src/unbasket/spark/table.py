@@ -9,6 +9,7 @@ batch more, for those who are reading them.
 import json
 import os
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -21,6 +22,8 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from unbasket.errors import SparkError
+from unbasket.params import Params
+from unbasket.spark.checkpoint import Identity
 from unbasket.spark.processor import REJECTED, UPDATED
 from unbasket.spark.sources import item_type
 
@@ -33,6 +36,7 @@ class Manifest(NamedTuple):
     """What the table consists of after a batch."""
 
     stream: str
+    params: dict[str, Any]
     batch: int
     user: str
     item: str
@@ -53,15 +57,15 @@ class Table:
             raise SparkError(f"{path} is no table of vectors: {error.strerror}: {_MANIFEST}") from error
 
     @classmethod
-    def open_or_create(cls, path: str, stream: str, schema: StructType, buckets: int) -> Self:
+    def open_or_create(cls, path: str, identity: Identity, schema: StructType, buckets: int) -> Self:
         """The table that a stream writes; an error if another stream has written it."""
         folder = Path(path).absolute()
         if not (folder / _MANIFEST).exists():
             folder.mkdir(parents=True, exist_ok=True)
             user, item = schema["user"].dataType.simpleString(), item_type(schema).simpleString()
-            _replace(folder, Manifest(stream, -2, user, item, buckets, {}, {}, 0))
+            _replace(folder, Manifest(identity.name, asdict(identity.params), -2, user, item, buckets, {}, {}, 0))
         table = cls(path)
-        if table.manifest.stream != stream:
+        if table.manifest.stream != identity.name:
             raise SparkError(
                 f"{path} is the table of another checkpoint. Use that one, or another folder for the table"
             )
@@ -71,6 +75,11 @@ class Table:
     def batch(self) -> int:
         """The last batch that happened."""
         return self.manifest.batch
+
+    @property
+    def params(self) -> Params:
+        """The parameters of the model."""
+        return Params(**self.manifest.params)
 
     def __len__(self) -> int:
         return sum(self.manifest.users.values())
