@@ -11,7 +11,7 @@ from unbasket.errors import UnbasketError
 from unbasket.events import Event, parse_event
 from unbasket.params import Params
 from unbasket.spark.sources import FIELDS
-from unbasket.spark.updating import updater
+from unbasket.spark.updating import update_state
 
 UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
 
@@ -40,7 +40,6 @@ class Maintainer(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark hands over the state store, once per partition and batch."""
         self._state = handle.getValueState("orders", STATE)
-        self._updater = updater(self._params)
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803, ARG002
         """All events of one user in this batch."""
@@ -49,12 +48,12 @@ class Maintainer(StatefulProcessor):
         if not events:
             return
         held = self._state.get()
-        state, vector, changed = self._updater.update(bytes(held[0]) if held else None, events)
+        model, changed = update_state(self._params, bytes(held[0]) if held else None, events)
         if not changed:
             return
-        if state is not None and vector is not None:
-            self._state.update((state,))
-            yield _change(events[0].user, UPDATED, items=vector.items, weights=vector.weights)
+        if model is not None:
+            self._state.update((model.state,))
+            yield _change(events[0].user, UPDATED, items=model.vector.items, weights=model.vector.weights)
         elif held:
             self._state.clear()
             yield _change(events[0].user, REMOVED)

@@ -12,7 +12,7 @@ from unbasket.errors import SparkError
 from unbasket.params import Params
 from unbasket.spark.checkpoint import Identity, identify, state_key
 from unbasket.spark.processor import Maintainer, change_schema
-from unbasket.spark.session import STATE_SETTINGS
+from unbasket.spark.settings import STATE_SETTINGS
 from unbasket.spark.sources import ordered
 from unbasket.spark.table import Table
 

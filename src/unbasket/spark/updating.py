@@ -3,8 +3,7 @@
 The paper's f_incr and f_decr are one operation here: the events happen to the user's history, and the fold replays it.
 """
 
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,56 +26,42 @@ class Vector(NamedTuple):
     weights: list[float]
 
 
-class Updater:
-    """A memory that holds one user at a time, for as long as his events take."""
+class Model(NamedTuple):
+    """What Spark holds of a user, and what comes out for him."""
 
-    def __init__(self, params: Params) -> None:
-        self._memory = Memory(params)
-        self._space = new_fold_space()
-
-    def update(self, state: bytes | None, events: Iterable[Event]) -> tuple[bytes | None, Vector | None, bool]:
-        """The user's state after the events, his vector (of both None: he is gone), and whether anything changed."""
-        memory = self._memory
-        if state is not None:
-            memory.load(decode(state))
-        changed = False
-        user: Id | None = None
-        for event in events:
-            user = event.user
-            changed |= self._happen(event)
-        if user is None or user not in memory.users:
-            return None, None, changed
-        try:
-            return encode(memory.orders([user])), self.vector(user), changed
-        finally:
-            memory.forget(user, None, None)
-
-    def load(self, orders: Orders) -> list[tuple[Id, bytes, Vector]]:
-        """State and vector of each of many users at once."""
-        memory = self._memory
-        memory.load(orders)
-        loaded = [(user, encode(memory.orders([user])), self.vector(user)) for user in orders.users]
-        for user in orders.users:
-            memory.forget(user, None, None)
-        return loaded
-
-    def vector(self, user: Id) -> Vector:
-        """The vector of the user in memory."""
-        memory = self._memory
-        codes, weights = update.vector(memory.histories, self._space, memory.rule, memory.users.codes[user])
-        order = np.argsort(memory.items.labels[codes])
-        names = memory.items.names
-        return Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
-
-    def _happen(self, event: Event) -> bool:
-        result: Learned | Forgotten
-        if isinstance(event, Learn):
-            result, _ = self._memory.learn(*event)
-            return result is not Learned.UNCHANGED
-        return bool(self._memory.forget(*event))
+    state: bytes
+    vector: Vector
 
 
-@cache
-def updater(params: Params) -> Updater:
-    """The updater of this Python worker, which serves many partitions and batches, one after another."""
-    return Updater(params)
+def update_state(params: Params, state: bytes | None, events: Sequence[Event]) -> tuple[Model | None, bool]:
+    """A user after events of his, of which there is at least one (None: he is gone), and whether anything changed."""
+    memory = Memory(params)
+    if state is not None:
+        memory.load(decode(state))
+    changes = [_happen(memory, event) for event in events]
+    user = events[0].user
+    return _model(memory, user) if user in memory.users else None, any(changes)
+
+
+def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
+    """Many users who have nothing but these orders."""
+    memory = Memory(params)
+    memory.load(orders)
+    return ((user, _model(memory, user)) for user in orders.users)
+
+
+def _happen(memory: Memory, event: Event) -> bool:
+    """Let an event happen; whether it changed anything."""
+    result: Learned | Forgotten
+    if isinstance(event, Learn):
+        result, _ = memory.learn(*event)
+        return result is not Learned.UNCHANGED
+    return bool(memory.forget(*event))
+
+
+def _model(memory: Memory, user: Id) -> Model:
+    codes, weights = update.vector(memory.histories, new_fold_space(), memory.rule, memory.users.codes[user])
+    order = np.argsort(memory.items.labels[codes])
+    names = memory.items.names
+    vector = Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
+    return Model(encode(memory.orders([user])), vector)

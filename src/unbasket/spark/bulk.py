@@ -22,7 +22,7 @@ from unbasket.spark.checkpoint import identify
 from unbasket.spark.processor import UPDATED
 from unbasket.spark.sources import item_type
 from unbasket.spark.state import decode
-from unbasket.spark.updating import updater
+from unbasket.spark.updating import load_states
 
 _BATCH = 1000  # users in a record batch
 
@@ -61,8 +61,8 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     fields = {"user": table.schema.field("user").type, "change": pa.string(), "items": items}
     schema = pa.schema([*fields.items(), ("weights", pa.list_(pa.float64())), ("state", pa.binary())])
     rows = [
-        {"user": user, "change": UPDATED, "items": vector.items, "weights": vector.weights, "state": state}
-        for user, state, vector in updater(params).load(orders)
+        {"user": user, "change": UPDATED, **model.vector._asdict(), "state": model.state}
+        for user, model in load_states(params, orders)
     ]
     for start in range(0, len(rows), _BATCH):
         yield pa.RecordBatch.from_pylist(rows[start : start + _BATCH], schema)
