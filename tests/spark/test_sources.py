@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from unbasket import InvalidFrameError
 from unbasket.spark import event_schema, parse_messages, read_files
-from unbasket.spark.processor import _parsed
+from unbasket.spark.processor import parsed
 from unbasket.spark.sources import Format, ordered
 
 JSON = """{"event": "learn", "user": "ann", "basket": "1", "items": ["tea", "milk"], "time": 5}
@@ -48,7 +48,7 @@ def collected(stream: DataFrame, folder: Path) -> list[Row]:
 def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     WRITERS[kind](spark, tmp_path / "events")
     rows = collected(read_files(spark, str(tmp_path / "events"), event_schema(), kind=kind), tmp_path / "checkpoint")
-    events, rejected = _parsed(reversed(rows))
+    events, rejected = parsed(reversed(rows))
     assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea")]
     assert [row.change for row in rejected] == ["rejected"]
     assert "must be 'learn' or 'forget'" in rejected[0].reason
@@ -60,7 +60,7 @@ def test_messages(spark: SparkSession) -> None:
         [(bytearray(lines[3], "utf8"), 0, 2), (bytearray(lines[0], "utf8"), 0, 1)],
         "value binary, partition int, offset long",
     )
-    events, _ = _parsed(parse_messages(messages, event_schema()).collect())
+    events, _ = parsed(parse_messages(messages, event_schema()).collect())
     assert [len(event) for event in events] == [4, 3]
 
 
@@ -72,7 +72,7 @@ def test_without_a_sequence_baskets_go_by_time_and_forgets_last(spark: SparkSess
         ("learn", "u", "c", ["x"], 2),
     ]
     frame = spark.createDataFrame(rows, "event string, user string, basket string, items array<string>, time long")
-    events, _ = _parsed(ordered(frame).collect())
+    events, _ = parsed(ordered(frame).collect())
     assert [event.basket for event in events] == ["c", "a", "b", "b"]
     with pytest.raises(InvalidFrameError, match="no column 'basket'"):
         ordered(frame.drop("basket"))

@@ -13,7 +13,7 @@ from unbasket import Params, Recommender
 from unbasket.events import Event, Forget, Learn
 from unbasket.ids import Id
 from unbasket.spark.state import decode, encode
-from unbasket.spark.updating import Model, update_state
+from unbasket.spark.updating import Model, Unchanged, Update, update_states
 
 
 def as_event(event: laws.Event) -> Event:
@@ -36,14 +36,14 @@ def test_batches_of_events_equal_the_engine(
         batch: dict[Id, list[Event]] = {}
         for event in events[start:end]:
             batch.setdefault(event.user, []).append(as_event(event))
-        for user, own in batch.items():
-            before = held.pop(user, None)
-            model, changed = update_state(params, before.state if before else None, own)
-            assert changed or model == before
-            if model is not None:
+        updates = [Update(held[user].state if user in held else None, own) for user, own in batch.items()]
+        for user, model in zip(batch, update_states(params, updates), strict=True):
+            if isinstance(model, Model):
                 held[user] = model
+            elif not isinstance(model, Unchanged):
+                held.pop(user, None)
     vectors: dict[Id, Any] = {user: dict(zip(*model.vector, strict=True)) for user, model in held.items()}
     assert vectors == {user: engine.vector(user) for user in engine.users()}
     assert all([*vectors[user]] == [*engine.vector(user)] for user in vectors)
-    for model in held.values():
-        assert encode(decode(model.state)) == model.state
+    states = [model.state for model in held.values()]
+    assert [*encode(decode(states))] == states

@@ -19,7 +19,7 @@ from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify
-from unbasket.spark.processor import UPDATED
+from unbasket.spark.processor import STATE, UPDATED
 from unbasket.spark.sources import item_type
 from unbasket.spark.state import decode
 from unbasket.spark.updating import load_states
@@ -90,10 +90,10 @@ def _orders_of(histories: list[dict[str, Any]]) -> Orders:
 def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
     """All that a checkpoint's state holds, as of its last batch: a row per user."""
     kinds = identify(spark, checkpoint).kinds
-    states = spark.read.format("statestore").option("stateVarName", "orders").load(checkpoint)
+    states = spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
     basket = f"struct<basket: {kinds['basket']}, time: bigint, opens: boolean, items: array<{kinds['item']}>>"
     schema = f"user {kinds['user']}, baskets array<{basket}>"
-    return states.selectExpr("value.state").mapInArrow(partial(_decode, kinds), schema)
+    return states.selectExpr("user_map_value.state").mapInArrow(partial(_decode, kinds), schema)
 
 
 def history_schema(kinds: dict[str, str]) -> pa.Schema:
@@ -105,13 +105,11 @@ def history_schema(kinds: dict[str, str]) -> pa.Schema:
 
 def _decode(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [_row(decode(state)) for state in batch["state"].to_pylist()]
+        orders = decode(batch["state"].to_pylist())
+        opens = iter(orders.opens.tolist())
+        found = orders.histories(np.arange(len(orders.users)))
+        rows = [history_row(user, [(basket, next(opens)) for basket in baskets]) for user, baskets in found]
         yield pa.RecordBatch.from_pylist(rows, history_schema(kinds))
-
-
-def _row(orders: Orders) -> dict[str, Any]:
-    user, baskets = next(orders.histories(np.zeros(1, np.int64)))
-    return history_row(user, zip(baskets, orders.opens.tolist(), strict=True))
 
 
 def history_row(user: Id, baskets: Iterable[tuple[tuple[Any, ...], bool]]) -> dict[str, Any]:

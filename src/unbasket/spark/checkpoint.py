@@ -80,5 +80,10 @@ def state_key(user: Column, key: bytes) -> Column:
     return sql.substring(_sha256(sql.concat(sql.unhex(sql.lit(outer.hex())), hashed)), 1, _SIZE)
 
 
+def bucket_of(key: Column) -> Column:
+    """The bucket of users that a state key is in: one of 256."""
+    return sql.substring(key, 1, 1)
+
+
 def _sha256(message: Column) -> Column:
     return sql.unhex(sql.sha2(message, 256))

@@ -10,7 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from unbasket.errors import SparkError
 from unbasket.params import Params
-from unbasket.spark.checkpoint import Identity, identify, state_key
+from unbasket.spark.checkpoint import Identity, bucket_of, identify, state_key
 from unbasket.spark.processor import Maintainer, change_schema
 from unbasket.spark.settings import STATE_SETTINGS
 from unbasket.spark.sources import ordered
@@ -31,16 +31,20 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: Data
     kinds = {name: events.schema[name].dataType for name in ("user", "basket", "item")}
     names = {name: kind.simpleString() for name, kind in kinds.items()}
     identity = identify(spark, checkpoint, params, names)
-    keyed = events.withColumn("key", state_key(sql.col("user"), identity.key))
-    first = None
-    if loaded is not None:
-        first = loaded.select(state_key(sql.col("user"), identity.key).alias("key"), "state").groupBy("key")
-    changes = keyed.groupBy("key").transformWithState(
-        statefulProcessor=Maintainer(params),
-        outputStructType=change_schema(kinds["user"], kinds["item"]),
-        outputMode="Update",
-        timeMode="ProcessingTime",  # with it, Spark runs a batch at every trigger, also without events: see `settle`
-        initialState=first,
+    key = state_key(sql.col("user"), identity.key).alias("key")
+    bucket = bucket_of(sql.col("key")).alias("bucket")
+    first = None if loaded is None else loaded.select(key, "state").select("*", bucket).groupBy("bucket")
+    changes = (
+        events.select("*", key)
+        .select("*", bucket)
+        .groupBy("bucket")
+        .transformWithState(
+            statefulProcessor=Maintainer(params),
+            outputStructType=change_schema(kinds["user"], kinds["item"]),
+            outputMode="Update",
+            timeMode="ProcessingTime",  # with it, Spark runs a batch at every trigger, also without events
+            initialState=first,
+        )
     )
     return Stream(changes, checkpoint, identity, loaded)
 

@@ -1,4 +1,4 @@
-"""Joint incremental and decremental updates of one user (paper, Algorithm 1), with the engine's own memory.
+"""Joint incremental and decremental updates of users (paper, Algorithm 1), with the engine's own memory.
 
 The paper's f_incr and f_decr are one operation here: the events happen to the user's history, and the fold replays it.
 """
@@ -33,21 +33,36 @@ class Model(NamedTuple):
     vector: Vector
 
 
-def update_state(params: Params, state: bytes | None, events: Sequence[Event]) -> tuple[Model | None, bool]:
-    """A user after events of his, of which there is at least one (None: he is gone), and whether anything changed."""
+class Unchanged(NamedTuple):
+    """Nothing has happened: an event was known already, or found nothing to forget."""
+
+
+class Update(NamedTuple):
+    """A user's state before (None: there is none), and his events, of which there is at least one."""
+
+    state: bytes | None
+    events: Sequence[Event]
+
+
+def update_states(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
+    """What becomes of each user: a model, None if he is gone, or nothing new.
+
+    Many at a time, since to start a memory costs more than to let an event happen in it.
+    """
     memory = Memory(params)
-    if state is not None:
-        memory.load(decode(state))
-    changes = [_happen(memory, event) for event in events]
-    user = events[0].user
-    return _model(memory, user) if user in memory.users else None, any(changes)
+    memory.load(decode([user.state for user in users if user.state is not None]))
+    changed = [sum(_happen(memory, event) for event in user.events) > 0 for user in users]
+    names = [user.events[0].user for user in users]
+    left = [name for name, change in zip(names, changed, strict=True) if change and name in memory.users]
+    models = dict(zip(left, _models(memory, left), strict=True))
+    return [models.get(name) if change else Unchanged() for name, change in zip(names, changed, strict=True)]
 
 
 def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
     """Many users who have nothing but these orders."""
     memory = Memory(params)
     memory.load(orders)
-    return ((user, _model(memory, user)) for user in orders.users)
+    return zip(orders.users, _models(memory, orders.users), strict=True)
 
 
 def _happen(memory: Memory, event: Event) -> bool:
@@ -59,9 +74,9 @@ def _happen(memory: Memory, event: Event) -> bool:
     return bool(memory.forget(*event))
 
 
-def _model(memory: Memory, user: Id) -> Model:
-    codes, weights = update.vector(memory.histories, new_fold_space(), memory.rule, memory.users.codes[user])
-    order = np.argsort(memory.items.labels[codes])
-    names = memory.items.names
-    vector = Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
-    return Model(encode(memory.orders([user])), vector)
+def _models(memory: Memory, users: list[Id]) -> Iterator[Model]:
+    names, labels, space = memory.items.names, memory.items.labels, new_fold_space()
+    for user, state in zip(users, encode(memory.orders(users)), strict=True):
+        codes, weights = update.vector(memory.histories, space, memory.rule, memory.users.codes[user])
+        order = np.argsort(labels[codes])
+        yield Model(state, Vector([names[code] for code in codes[order].tolist()], weights[order].tolist()))
