@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test demo bench reproduce clean
+.PHONY: setup java test demo bench reproduce clean
 
 setup: $(VENV)/installed
 
@@ -12,7 +12,12 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-test: setup
+# Spark's tests run for real: where Java is missing and this may install it, it does.
+java:
+	command -v java >/dev/null || apt-get install --yes --quiet openjdk-17-jre-headless || \
+		{ echo "Spark's tests need Java 17: apt install openjdk-17-jre-headless" >&2; exit 1; }
+
+test: setup java
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -26,6 +31,7 @@ bench: setup
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py
+	$(BIN)/python benchmarks/spark.py
 
 reproduce: setup
 	$(BIN)/unbasket reproduce
