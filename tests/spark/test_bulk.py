@@ -32,7 +32,7 @@ def rows_of(rec: Recommender) -> list[tuple[Any, Any]]:
 
 
 def test_a_loaded_engine_goes_on_and_comes_back(spark: SparkSession, tmp_path: Path) -> None:
-    """From an engine with varying groups and baskets without times, through Spark and two further batches."""
+    """From an engine with varying groups and baskets without times, through Spark, in two runs, and out again."""
     rec = Recommender(PARAMS)
     users = [f"user {i}" for i in range(60)]
     apply(rec, list(islice(random_events(random.Random(3), users, ["a", "b", "c", "d", "e"], ["x", "y", "z"]), 600)))
@@ -50,6 +50,10 @@ def test_a_loaded_engine_goes_on_and_comes_back(spark: SparkSession, tmp_path: P
     events = read_files(spark, str(shop.folder), event_schema(), most=1)
     stream = maintain(events, PARAMS, checkpoint=str(checkpoint), loaded=load(history, PARAMS))
     settle(stream.into_table(str(table), every="0 seconds"))
+    again: list[Event] = [Learn("user 3", ("z",), "again", 1), Forget("user 4", None, None)]
+    shop.write(again)  # a second run needs no history: its file may be gone
+    apply(rec, again)
+    settle(maintain(events, PARAMS, checkpoint=str(checkpoint)).into_table(str(table), every="0 seconds"))
     assert vectors_in(table) == {user: rec.vector(user) for user in rec.users()}
     held = {row.user: row.baskets for row in histories(spark, str(checkpoint)).collect()}
     assert {user: [(b.basket, b.time, tuple(sorted(b["items"]))) for b in held[user]] for user in held} == {

@@ -62,7 +62,7 @@ class Stream:
         """Start to keep a table of all users' current vectors; see `Table`."""
         schema = self.changes.schema
         table = Table.open_or_create(path, self._identity, schema, buckets)
-        if self._loaded is not None and table.batch < 0:
+        if self._loaded is not None and table.batch < -1:
             table.merge(self._loaded, -1)
         return self.into(table.merge, every=every)
 
