@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test test-slow demo bench reproduce clean
+.PHONY: setup test test-slow test-spark demo bench bench-spark reproduce clean
 
 setup: $(VENV)/installed
 
@@ -13,23 +13,31 @@ $(VENV)/installed: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
-# One of Debian's packages by the name of its command
+# One of Debian's packages, if its command is missing: $(call install,command,package)
 define install
 	@command -v $(1) >/dev/null || { \
 		[ "$$(id -u)" = 0 ] && as= || as=sudo; \
-		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends $(1) >/dev/null; }
+		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 endef
 
 test: setup
-	$(call install,chromium)
+	$(call install,chromium,chromium)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest
 
+test-spark: setup
+	$(call install,java,openjdk-17-jre-headless)
+	$(BIN)/pytest -m spark
+
 test-slow: setup
 	$(BIN)/pytest -m slow
+
+bench-spark: setup
+	$(call install,java,openjdk-17-jre-headless)
+	$(BIN)/python benchmarks/spark.py
 
 demo: $(VENV)/demo
 	$(BIN)/unbasket demo
@@ -40,7 +48,7 @@ $(VENV)/demo: pyproject.toml  # less than all that tests need
 	touch $@
 
 bench: setup
-	$(call install,wrk)
+	$(call install,wrk,wrk)
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py

@@ -59,3 +59,7 @@ class ClosedError(StoreError):
 
 class InvalidReceiptError(UnbasketError, ValueError):
     """A text is no receipt."""
+
+
+class SparkError(UnbasketError):
+    """Spark cannot be started, or a checkpoint or table of it is not what it should be."""

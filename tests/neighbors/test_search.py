@@ -270,6 +270,22 @@ def test_many_users_are_answered_as_one_by_one() -> None:
     assert leftovers(shop.space) == 0
 
 
+def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:
+    """The three steps apart, as they are taken where users are spread over machines; sums may come in parts."""
+    shop, n = Shop(9, users=40, k=8), 7
+    memory, work = shop.memory, np.zeros(len(shop.memory.items.names), np.int64)
+    for name in shop.names():
+        query, owner = vector_of(memory.index, shop.code(name))[:, : WEIGHT + 1].copy(), shop.code(name)
+        codes, _ = search.neighbors(memory.index, query, owner, 8, memory.users.labels, shop.space)
+        parts = [search.sum_of(memory.index, part, shop.space) for part in (codes[:3].copy(), codes[3:].copy())]
+        items, totals = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+        best, scores = search.best(query, items, totals, len(codes), 0.7, memory.items.labels, work, n)
+        expected = shop.recommend(vector_of(memory.index, owner), owner, n, [])
+        assert list(zip(best.tolist(), scores.tolist(), strict=True)) == expected
+        assert leftovers(shop.space) == 0
+        assert not work.any()
+
+
 def test_holders_are_the_parts_of_a_score() -> None:
     shop = Shop(2, users=30, k=6)
     for name in shop.names():

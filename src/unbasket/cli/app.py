@@ -20,6 +20,7 @@ from unbasket.cli.recommend import recommend
 from unbasket.cli.reproduce import reproduce
 from unbasket.cli.retain import retain
 from unbasket.cli.serve import serve
+from unbasket.cli.spark import spark
 from unbasket.cli.terminal import command
 from unbasket.cli.tune import tune
 from unbasket.cli.verify import verify
@@ -33,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-_SHOP, _USERS, _LAB = "A shop's database", "Its users", "Trying and measuring"
+_SHOP, _USERS, _LARGE, _LAB = "A shop's database", "Its users", "More than one machine", "Trying and measuring"
 
 
 def _add(panel: str, *functions: Callable[..., None], epilog: str | None = None) -> None:
@@ -47,4 +48,5 @@ app.add_typer(receipts, name="receipts", rich_help_panel=_SHOP)
 _add(_SHOP, serve)
 app.add_typer(keys, name="keys", rich_help_panel=_SHOP)
 _add(_USERS, recommend, explain, learn, forget, history, export, verify, epilog=RULE)
+app.add_typer(spark, name="spark", rich_help_panel=_LARGE)
 _add(_LAB, demo, evaluate, tune, reproduce)

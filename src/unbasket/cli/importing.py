@@ -12,6 +12,7 @@ import typer
 
 from unbasket.cli.data import BasketColumn, ItemColumn, TimeColumn, UserColumn
 from unbasket.cli.events import holds_events, read_events
+from unbasket.cli.model import Alpha, BasketDecay, GroupDecay, Grouping, GroupSize, Neighbors, asked
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_or_create
 from unbasket.cli.terminal import AsJson, counted, say, say_json
@@ -38,9 +39,6 @@ class _Columns(NamedTuple):
     time: str | None
     time_format: str | None
     separator: str
-
-
-_MODEL = "Model of a new database"
 
 
 def import_purchases(
@@ -71,24 +69,12 @@ def import_purchases(
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave out rows that are no purchases, and count them.")
     ] = False,
-    group_size: Annotated[int | None, typer.Option(help="Baskets in a group (7).", rich_help_panel=_MODEL)] = None,
-    basket_decay: Annotated[
-        float | None,
-        typer.Option(help="What a basket weighs beside the next of its group (0.9).", rich_help_panel=_MODEL),
-    ] = None,
-    group_decay: Annotated[
-        float | None, typer.Option(help="What a group weighs beside the next (0.7).", rich_help_panel=_MODEL)
-    ] = None,
-    neighbors: Annotated[
-        int | None, typer.Option(help="Similar users to learn from (300).", rich_help_panel=_MODEL)
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option(help="Weight of the own baskets; the neighbours' is the rest (0.7).", rich_help_panel=_MODEL),
-    ] = None,
-    grouping: Annotated[
-        str | None, typer.Option(help="fixed, or varying as in the paper (fixed).", rich_help_panel=_MODEL)
-    ] = None,
+    group_size: GroupSize = None,
+    basket_decay: BasketDecay = None,
+    group_decay: GroupDecay = None,
+    neighbors: Neighbors = None,
+    alpha: Alpha = None,
+    grouping: Grouping = None,
     as_json: AsJson = False,
 ) -> None:
     """Import purchases into a database, which is created if it does not exist.
@@ -97,24 +83,23 @@ def import_purchases(
     known already are replaced.
     """
     started = monotonic()
-    given = {
-        "group_size": group_size,
-        "basket_decay": basket_decay,
-        "group_decay": group_decay,
-        "neighbors": neighbors,
-        "alpha": alpha,
-        "grouping": grouping,
-    }
-    asked = {name: value for name, value in given.items() if value is not None}
+    params = asked(
+        group_size=group_size,
+        basket_decay=basket_decay,
+        group_decay=group_decay,
+        neighbors=neighbors,
+        alpha=alpha,
+        grouping=grouping,
+    )
     origin = _standard_input(text_format) if file == "-" else Path(file)
     if file != "-" and text_format is not None:
         raise InvalidRequestError("--format is for standard input (-); the ending of a file tells its format")
     files = files_at(origin)
     if any(map(holds_events, files)):
-        report = _import_events(files, db, asked, skip_bad=skip_bad)
+        report = _import_events(files, db, params, skip_bad=skip_bad)
     else:
         columns = _Columns(user or "user", basket or "basket", item or "item", time, time_format, separator)
-        report = _import_table(origin, files, db, asked, columns, skip_bad=skip_bad)
+        report = _import_table(origin, files, db, params, columns, skip_bad=skip_bad)
     report["seconds"] = round(monotonic() - started, 3)
     if as_json:
         say_json({"database": str(db), **report})
@@ -133,10 +118,16 @@ def _standard_input(text_format: Format | None) -> Text:
 
 
 def _import_table(
-    origin: Path | Text, files: list[Path | Text], db: Path, asked: dict[str, Any], columns: _Columns, *, skip_bad: bool
+    origin: Path | Text,
+    files: list[Path | Text],
+    db: Path,
+    params: dict[str, Any],
+    columns: _Columns,
+    *,
+    skip_bad: bool,
 ) -> dict[str, Any]:
     frame, skipped = _read(origin, files, columns, skip_bad=skip_bad)
-    with _opened(db, asked) as rec, progress_bar("importing") as report:
+    with _opened(db, params) as rec, progress_bar("importing") as report:
         rec.fit(frame, progress=report)
     counts = statistics(frame)
     return {"users": counts.users, "baskets": counts.baskets, "purchases": counts.purchases, "skipped": skipped}
@@ -157,13 +148,13 @@ def _read(
     return dataset.history.select(names), dataset.skipped
 
 
-def _import_events(files: list[Path | Text], db: Path, asked: dict[str, Any], *, skip_bad: bool) -> dict[str, Any]:
+def _import_events(files: list[Path | Text], db: Path, params: dict[str, Any], *, skip_bad: bool) -> dict[str, Any]:
     strange = next((file for file in files if not holds_events(file)), None)
     if strange is not None:
         raise DatasetError(f"{strange} holds no events, but another file of the folder does: import them apart")
     with progress_bar("reading") as report:
         events, skipped = read_events(files, skip_bad=skip_bad, progress=report)
-    with _opened(db, asked) as rec, progress_bar(f"applying {counted(len(events), 'event')}"):
+    with _opened(db, params) as rec, progress_bar(f"applying {counted(len(events), 'event')}"):
         results = rec.apply(events)
     return {"events": len(events), **_changes(events, results), "skipped": skipped}
 
@@ -179,11 +170,11 @@ def _changes(events: list[Event], results: list[Learned | Forgotten]) -> dict[st
     }
 
 
-def _opened(db: Path, asked: dict[str, Any]) -> DurableRecommender:
+def _opened(db: Path, params: dict[str, Any]) -> DurableRecommender:
     """The engine, with the parameters that were asked for; what was not named is as it is in the database."""
     is_new = not db.exists() or db.stat().st_size == 0
-    rec = open_or_create(db, Params(**asked) if is_new else None)
-    for name, value in asked.items():
+    rec = open_or_create(db, Params(**params) if is_new else None)
+    for name, value in params.items():
         stored = asdict(rec.params)[name]
         if stored != value:
             rec.close()

@@ -141,6 +141,21 @@ def settle(index: Index, user: int, space: FoldSpace, count: int, groups: int, g
 
 
 @jit
+def fill(index: Index, ends: Int64s, items: Codes, weights: Codes) -> None:
+    """Give vectors to new users, with codes from 0 on: entries one user after another, ending where `ends` say."""
+    first = whole(0)
+    for user in range(len(ends)):
+        norm = whole(0)
+        for i in range(first, ends[user]):
+            value = whole(weights[i])
+            if value != 0:
+                _add(index.vectors, index.users, user, whole(items[i]), value)
+                norm += value * value
+        _rank(index, user, norm)
+        first = ends[user]
+
+
+@jit
 def grow_older(index: Index) -> None:
     """Count a change; after many of them, choose the crowd anew."""
     index.crowd.age += 1

@@ -351,3 +351,48 @@ def _weight_in(index: Index, user: int, item: int) -> int:
         if vector[i, ITEM] == item:
             return whole(vector[i, WEIGHT])
     return whole(0)
+
+
+@jit
+def sum_of(index: Index, users: Codes, space: SearchSpace) -> tuple[Codes, Int64s]:
+    """The items that these users have, and the sums of their weights over the users."""
+    _widen(space, index)
+    seen = NONE
+    for i in range(len(users)):
+        seen = _add(vector_of(index, whole(users[i])), SINGLE, space.sums, space.seen, seen)
+    items, totals = space.seen[:seen].copy(), np.empty(seen, np.int64)
+    for i in range(seen):
+        totals[i] = space.sums[items[i]] - _BIAS
+        space.sums[items[i]] = 0
+    space.seen[: seen + 1] = 0
+    return items, totals
+
+
+@jit
+def best(
+    query: Codes, items: Codes, totals: Int64s, found: int, alpha: float, order: Int64s, sums: Int64s, n: int
+) -> tuple[Codes, Floats]:
+    """The n best items, best first, of a query whose `found` neighbours have these items with these totals.
+
+    An item may come more than once, with parts of its total. `sums` is work space, zero for every item. The arithmetic
+    is that of `recommend`, to the bit.
+    """
+    for i in range(len(items)):
+        sums[items[i]] += totals[i]
+    share = (1.0 - alpha) / max(found, 1)
+    names, scores = np.zeros(n, np.uint32), np.zeros(n)
+    count = NONE
+    for i in range(len(query)):
+        item = query[i, ITEM]
+        count = _offer(item, alpha * query[i, WEIGHT] + share * sums[item], names, scores, count, order)
+        sums[item] = _DONE
+    for i in range(len(items)):
+        item = items[i]
+        if sums[item] != _DONE:
+            count = _offer(item, share * sums[item], names, scores, count, order)
+            sums[item] = _DONE
+    for i in range(len(items)):
+        sums[items[i]] = 0
+    for i in range(len(query)):
+        sums[query[i, ITEM]] = 0
+    return names[:count], scores[:count] / ONE

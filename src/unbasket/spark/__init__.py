@@ -1,0 +1,40 @@
+"""The same model on Spark, for shops that outgrow one machine (paper, section 5).
+
+    events -> state of each user -> changes of vectors -> table -> recommendations
+    sources   processor, updating   stream                table    prediction
+
+The state store keeps a user's orders (`state`) and nothing derived; `updating` lets events happen to them with the very
+code of the engine, so a vector from Spark is the engine's, bit for bit; `bulk` loads and reads states in batch.
+`checkpoint` has what a stream's checkpoint is to be used with, `settings` what makes the forgotten vanish, and
+`traces` looks whether it has.
+"""
+
+from unbasket.spark.bulk import histories, history_row, history_schema, load
+from unbasket.spark.checkpoint import identify
+from unbasket.spark.prediction import recommend
+from unbasket.spark.settings import session
+from unbasket.spark.sources import event_schema, parse_messages, read_files
+from unbasket.spark.stream import ERASED_WITHIN, Stream, maintain, settle, watch
+from unbasket.spark.table import Table
+from unbasket.spark.traces import Finding, audit
+
+__all__ = [
+    "ERASED_WITHIN",
+    "Finding",
+    "Stream",
+    "Table",
+    "audit",
+    "event_schema",
+    "histories",
+    "history_row",
+    "history_schema",
+    "identify",
+    "load",
+    "maintain",
+    "parse_messages",
+    "read_files",
+    "recommend",
+    "session",
+    "settle",
+    "watch",
+]

@@ -1,0 +1,123 @@
+"""Whole histories into and out of the state, in batch: the initial load, and the way to and from an engine.
+
+A history is a row with a user and his `baskets`, oldest first, each with its id, its time or none, its items, and
+whether it opens a group: all that an engine knows of him.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from unbasket.errors import InvalidFrameError
+from unbasket.frames import read_orders
+from unbasket.ids import Id, in_order
+from unbasket.model.history import UNTIMED
+from unbasket.orders import Orders
+from unbasket.params import Params
+from unbasket.spark.checkpoint import identify
+from unbasket.spark.processor import STATE, UPDATED
+from unbasket.spark.sources import item_type
+from unbasket.spark.state import decode
+from unbasket.spark.updating import load_states
+
+_BATCH = 1000  # users in a record batch
+
+
+def load(history: DataFrame, params: Params) -> DataFrame:
+    """State and vector of all users of a history, for `maintain(..., loaded=...)`.
+
+    The frame has a row per basket with the columns user, basket, items, time and, under varying groups, perhaps group;
+    or it has a row per user, as `histories` gives them.
+    """
+    if "baskets" in history.columns:
+        element = item_type(history.schema["baskets"].dataType.elementType).simpleString()  # type: ignore[attr-defined]
+    elif "time" in history.columns:
+        element = item_type(history.schema).simpleString()
+    else:
+        raise InvalidFrameError(f"a history needs the column 'time', since rows have no order here: {history.columns}")
+    user = history.schema["user"].dataType.simpleString()
+    schema = f"user {user}, change string, items array<{element}>, weights array<double>, state binary"
+    return history.repartition("user").mapInArrow(partial(_load, params), schema)
+
+
+def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The users of one partition, all of whose baskets are in it."""
+    received = list(batches)
+    if not received:
+        return
+    table = pa.Table.from_batches(received)
+    if "baskets" in table.column_names:
+        orders = _orders_of(table.to_pylist())
+        items = table.schema.field("baskets").type.value_type.field("items").type
+    else:
+        group = "group" if "group" in table.column_names else None
+        names = {"user": "user", "basket": "basket", "item": "items", "time": "time"}
+        orders = read_orders(table, **names, group=group, group_size=params.group_size)
+        items = table.schema.field("items").type
+    fields = {"user": table.schema.field("user").type, "change": pa.string(), "items": items}
+    schema = pa.schema([*fields.items(), ("weights", pa.list_(pa.float64())), ("state", pa.binary())])
+    rows = [
+        {"user": user, "change": UPDATED, **model.vector._asdict(), "state": model.state}
+        for user, model in load_states(params, orders)
+    ]
+    for start in range(0, len(rows), _BATCH):
+        yield pa.RecordBatch.from_pylist(rows[start : start + _BATCH], schema)
+
+
+def _orders_of(histories: list[dict[str, Any]]) -> Orders:
+    """Histories as the engine loads them."""
+    baskets = [basket for row in histories for basket in row["baskets"]]
+    items = in_order([*{item for basket in baskets for item in basket["items"]}])
+    places = {item: place for place, item in enumerate(items)}
+    return Orders(
+        users=[row["user"] for row in histories],
+        items=items,
+        names=[basket["basket"] for basket in baskets],
+        owners=np.repeat(np.arange(len(histories), dtype=np.uint32), [len(row["baskets"]) for row in histories]),
+        baskets=np.arange(len(baskets), dtype=np.uint32),
+        times=np.array([UNTIMED if basket["time"] is None else basket["time"] for basket in baskets], np.int64),
+        sizes=np.array([len(basket["items"]) for basket in baskets], np.int64),
+        opens=np.array([basket["opens"] for basket in baskets], np.int64),
+        rows=np.zeros(len(baskets), np.int64),
+        purchases=np.array([places[item] for basket in baskets for item in basket["items"]], np.uint32),
+    )
+
+
+def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
+    """All that a checkpoint's state holds, as of its last batch: a row per user."""
+    kinds = identify(spark, checkpoint).kinds
+    states = spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
+    basket = f"struct<basket: {kinds['basket']}, time: bigint, opens: boolean, items: array<{kinds['item']}>>"
+    schema = f"user {kinds['user']}, baskets array<{basket}>"
+    return states.selectExpr("user_map_value.state").mapInArrow(partial(_decode, kinds), schema)
+
+
+def history_schema(kinds: dict[str, str]) -> pa.Schema:
+    """The schema of histories whose ids are of these kinds, `string` or `bigint`."""
+    user, basket, item = (pa.string() if kinds[name] == "string" else pa.int64() for name in ("user", "basket", "item"))
+    fields = [("basket", basket), ("time", pa.int64()), ("opens", pa.bool_()), ("items", pa.list_(item))]
+    return pa.schema([("user", user), ("baskets", pa.list_(pa.struct(fields)))])
+
+
+def _decode(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        orders = decode(batch["state"].to_pylist())
+        opens = iter(orders.opens.tolist())
+        found = orders.histories(np.arange(len(orders.users)))
+        rows = [history_row(user, [(basket, next(opens)) for basket in baskets]) for user, baskets in found]
+        yield pa.RecordBatch.from_pylist(rows, history_schema(kinds))
+
+
+def history_row(user: Id, baskets: Iterable[tuple[tuple[Any, ...], bool]]) -> dict[str, Any]:
+    """A history, from an engine's baskets and which of them open a group."""
+    return {
+        "user": user,
+        "baskets": [
+            {"basket": basket, "time": time, "opens": bool(opens), "items": list(items)}
+            for (basket, time, items), opens in baskets
+        ],
+    }

@@ -1,0 +1,89 @@
+"""What a stream's checkpoint is to be used with: the model's parameters, the kinds of ids, a key that hides users.
+
+RocksDB's manifest keeps the smallest and largest key of every file, also of keys that are gone, for a while. So the
+state is not keyed by the user's id but by a hash of it, under a key that is made with the checkpoint.
+"""
+
+import hmac
+import json
+import secrets
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as sql
+
+from unbasket.errors import SparkError
+from unbasket.params import Params
+
+_FILE = "unbasket.json"
+_BLOCK = 64  # bytes that SHA-256 works on at a time
+_SIZE = 16  # bytes of a state key: no two of 2^40 users share one
+
+
+class Identity(NamedTuple):
+    """The file in the checkpoint's folder."""
+
+    params: Params
+    kinds: dict[str, str]
+    key: bytes
+
+    @property
+    def name(self) -> str:
+        """A name for the checkpoint, by which a sink knows whose batches it has."""
+        return hmac.digest(self.key, b"name", "sha256").hex()
+
+
+def identify(
+    spark: SparkSession, checkpoint: str, params: Params | None = None, kinds: dict[str, str] | None = None
+) -> Identity:
+    """What a checkpoint was made with. With parameters, it may be a new one, and it must have been made with these."""
+    context: Any = spark.sparkContext
+    files = context._jvm.org.apache.hadoop.fs
+    path = files.Path(files.Path(checkpoint), _FILE)
+    system = path.getFileSystem(context._jsc.hadoopConfiguration())
+    if not system.exists(path):
+        if params is None or kinds is None:
+            raise SparkError(f"{checkpoint} is no checkpoint of unbasket: there is no {_FILE} in it")
+        _create(files, system, path, {"params": asdict(params), "kinds": kinds, "key": secrets.token_hex(32)})
+    stream = system.open(path)
+    try:
+        fields = json.loads(bytes(stream.readAllBytes()))
+    finally:
+        stream.close()
+    identity = Identity(Params(**fields["params"]), fields["kinds"], bytes.fromhex(fields["key"]))
+    if params not in (None, identity.params):
+        raise SparkError(
+            f"{checkpoint} was made with {identity.params}, not with {params}. Use these, or a new checkpoint"
+        )
+    if kinds not in (None, identity.kinds):
+        raise SparkError(f"{checkpoint} was made with ids of the kinds {identity.kinds}, not {kinds}")
+    return identity
+
+
+def _create(files: Any, system: Any, path: Any, fields: dict[str, Any]) -> None:
+    """Write the file, complete or not at all; only its owner can read it."""
+    partial = files.Path(f"{path}-partial")
+    stream = system.create(partial, True)
+    stream.write(bytearray(json.dumps(fields).encode()))
+    stream.close()
+    system.setPermission(partial, files.permission.FsPermission("600"))
+    if not system.rename(partial, path):
+        raise SparkError(f"cannot write {path}")
+
+
+def state_key(user: Column, key: bytes) -> Column:
+    """The state key of a user: HMAC-SHA256 of the id, computed by Spark itself, since Python would cost more."""
+    inner, outer = (bytes(byte ^ pad for byte in key.ljust(_BLOCK, b"\0")) for pad in (0x36, 0x5C))
+    message = sql.coalesce(user.cast("string"), sql.lit("")).cast("binary")
+    hashed = _sha256(sql.concat(sql.unhex(sql.lit(inner.hex())), message))
+    return sql.substring(_sha256(sql.concat(sql.unhex(sql.lit(outer.hex())), hashed)), 1, _SIZE)
+
+
+def bucket_of(key: Column) -> Column:
+    """The bucket of users that a state key is in: one of 256."""
+    return sql.substring(key, 1, 1)
+
+
+def _sha256(message: Column) -> Column:
+    return sql.unhex(sql.sha2(message, 256))

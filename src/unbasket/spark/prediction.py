@@ -1,0 +1,226 @@
+"""The prediction stage (paper, section 5): recommendations for many users at once, equal to the engine's to the bit.
+
+    vectors -> codes -> nearest in each block -> nearest of all -> sums in each block -> best items
+
+Users are spread over blocks, queries over slices. In a task, a slice meets a block in the engine's index: first to find
+candidates, of which Spark keeps the k nearest over all blocks, then to add up the vectors of those. Distances and sums
+are exact integers, so it does not matter who is in which block. No task sees more than a block and a slice, and nothing
+but the list of items comes to the driver.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import Broadcast
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sql
+
+from unbasket.checks import checked_count, checked_users
+from unbasket.ids import Id, in_order
+from unbasket.kernels.jit import Codes
+from unbasket.neighbors import search
+from unbasket.neighbors.crowd import ITEM, WEIGHT
+from unbasket.neighbors.index import ONE, Index, admit, fill, new_index
+from unbasket.neighbors.search import new_search_space
+from unbasket.params import Params
+from unbasket.spark.sources import item_type
+from unbasket.update import reserve_entries
+
+BLOCK = 50_000  # users of a block, and queries of a slice
+
+_TASKS = 4  # at least so many for each core, since they are of different sizes
+
+
+def recommend(
+    vectors: DataFrame,
+    params: Params,
+    users: Iterable[Id] | DataFrame | None = None,
+    n: int = 10,
+    *,
+    block: int = BLOCK,
+) -> DataFrame:
+    """The n best items for all users, or some (ids, or a frame with the column `user`), as `recommend_many` says them.
+
+    Answers with the columns user and recommendations, an array of (item, score), best first. Of users who have no
+    vector there is no row.
+    """
+    job = _Job(vectors, params, block)
+    return job.best_items(job.sums(job.nearest(job.queries(users))), checked_count(n))
+
+
+class _Job:
+    """The steps, as frames of one row per query; `everyone` has all users once for each slice."""
+
+    def __init__(self, vectors: DataFrame, params: Params, block: int) -> None:
+        context = vectors.sparkSession.sparkContext
+        names = in_order([row[0] for row in vectors.select(sql.explode("items")).distinct().collect()])
+        self._params = params
+        self._catalog = context.broadcast(names)
+        self._user = vectors.schema["user"].dataType.simpleString()
+        self._item = item_type(vectors.schema).simpleString()
+        self._query = f"user {self._user}, codes array<int>, weights array<int>"
+        self._vectors = vectors
+        self._blocks = -(-max(vectors.count(), 1) // block)
+        self._slices = max(self._blocks, _TASKS * context.defaultParallelism // self._blocks)
+        in_block = self._encoded(vectors).withColumn("block", sql.expr(f"pmod(hash(user), {self._blocks})"))
+        self._everyone = in_block.withColumn("slice", _each(self._slices))
+
+    def queries(self, users: Iterable[Id] | DataFrame | None) -> DataFrame:
+        """The vectors of those who are to get recommendations."""
+        if users is None:
+            return self._encoded(self._vectors)
+        if not isinstance(users, DataFrame):
+            rows = [(user,) for user in checked_users(users)]
+            users = self._vectors.sparkSession.createDataFrame(rows, f"user {self._user}")
+        return self._encoded(self._vectors.join(users.select("user"), "user", "leftsemi"))
+
+    def _encoded(self, vectors: DataFrame) -> DataFrame:
+        return vectors.mapInArrow(partial(_encode, self._catalog), self._query)
+
+    def nearest(self, queries: DataFrame) -> DataFrame:
+        """The k nearest others of each query; of equal distances, the first by id."""
+        k = self._params.neighbors
+        found = f"{self._query}, neighbors array<struct<square: long, user: {self._user}>>"
+        near = self._meet(queries, partial(_nearest, k, len(self._catalog.value)), found)
+        all_found = sql.array_sort(sql.flatten(sql.collect_list("neighbors")))
+        return near.groupBy("user").agg(*_same("codes", "weights"), sql.slice(all_found, 1, k).alias("neighbors"))
+
+    def sums(self, nearest: DataFrame) -> DataFrame:
+        """What the neighbours of each query have, added up; an item comes once for each block."""
+        added = f"{self._query}, found int, items array<int>, totals array<long>"
+        nearest = nearest.withColumn("found", sql.size("neighbors"))
+        parts = self._meet(nearest, partial(_sums, len(self._catalog.value)), added)
+        lists = [sql.flatten(sql.collect_list(name)).alias(name) for name in ("items", "totals")]
+        return parts.groupBy("user").agg(*_same("codes", "weights", "found"), *lists)
+
+    def best_items(self, sums: DataFrame, n: int) -> DataFrame:
+        """The answer."""
+        answer = f"user {self._user}, recommendations array<struct<item: {self._item}, score: double>>"
+        return sums.mapInArrow(partial(_best, self._catalog, self._params.alpha, n), answer)
+
+    def _meet(self, queries: DataFrame, function: Callable[[pa.Table, pa.Table], pa.Table], schema: str) -> DataFrame:
+        """Let every query meet every block."""
+        queries = queries.withColumn("block", _each(self._blocks))
+        if "neighbors" in queries.columns:
+            inside = f"filter(neighbors, x -> pmod(hash(x.user), {self._blocks}) = block)"
+            queries = queries.withColumn("neighbors", sql.expr(f"transform({inside}, x -> x.user)"))
+        queries = queries.withColumn("slice", sql.expr(f"pmod(hash(user), {self._slices})"))
+        sides = (self._everyone.groupBy("block", "slice"), queries.groupBy("block", "slice"))
+        return sides[0].cogroup(sides[1]).applyInArrow(function, schema)
+
+
+def _each(count: int) -> Column:
+    """A row for each number below the count."""
+    return sql.explode(sql.sequence(sql.lit(0), sql.lit(count - 1)))
+
+
+def _same(*names: str) -> list[Column]:
+    """Columns that are the same in all rows of a query."""
+    return [sql.first(name).alias(name) for name in names]
+
+
+def _encode(catalog: Broadcast[list[Id]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Items as their places in the catalog, weights in fixed point."""
+    names: pa.Array | None = None
+    for batch in batches:
+        items, weights = batch["items"], batch["weights"].flatten().to_numpy()
+        names = pa.array(catalog.value, items.type.value_type) if names is None else names
+        fixed = pa.array(np.rint(weights * ONE).astype(np.int32))
+        codes = pc.index_in(items.flatten(), names)
+        ends = _offsets(np.diff(items.offsets.to_numpy()))
+        lists = [pa.ListArray.from_arrays(ends, values) for values in (codes, fixed)]
+        yield pa.RecordBatch.from_arrays([batch["user"], *lists], ["user", "codes", "weights"])
+
+
+def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
+    """The k nearest users of one block."""
+    everyone = everyone.sort_by("user")  # so that codes are in the order of ids, which decides between equals
+    names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
+    order, space = np.arange(len(names)), new_search_space()
+    own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
+    found = [
+        search.neighbors(index, query, code, k, order, space)
+        for query, code in zip(_vectors(queries), own, strict=True)
+    ]
+    users = names.take(_joined([codes for codes, _ in found], np.uint32))
+    squares = pa.array(_joined([distances for _, distances in found], np.int64))
+    pairs = pa.StructArray.from_arrays([squares, users], ["square", "user"])
+    ends = _offsets([len(codes) for codes, _ in found])
+    neighbors = pa.ListArray.from_arrays(ends, pairs)
+    return queries.select(["user", "codes", "weights"]).append_column("neighbors", neighbors)
+
+
+def _sums(items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
+    """The sums over those neighbours that are in one block."""
+    names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
+    neighbors = queries["neighbors"].combine_chunks()
+    codes = pc.index_in(neighbors.flatten(), names).to_numpy(zero_copy_only=False).astype(np.uint32)
+    ends = np.cumsum(neighbors.value_lengths().to_numpy())
+    space = new_search_space()
+    found = [search.sum_of(index, part, space) for part in np.split(codes, ends)[:-1]]
+    lists = _offsets([len(summed) for summed, _ in found])
+    summed = pa.ListArray.from_arrays(lists, pa.array(_joined([codes for codes, _ in found], np.int32)))
+    totals = pa.ListArray.from_arrays(lists, pa.array(_joined([totals for _, totals in found], np.int64)))
+    kept = queries.select(["user", "codes", "weights", "found"])
+    return kept.append_column("items", summed).append_column("totals", totals)
+
+
+def _best(
+    catalog: Broadcast[list[Id]], alpha: float, n: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The n best items of each query, with their names."""
+    names = catalog.value
+    order, work = np.arange(len(names)), np.zeros(len(names), np.int64)
+    most = max(1, min(n, len(names)))
+    for batch in batches:
+        table = pa.Table.from_batches([batch])
+        sums = zip(_rows(table["items"], np.uint32), _rows(table["totals"], np.int64), strict=True)
+        answers = []
+        for query, found, (items, totals) in zip(_vectors(table), table["found"].to_pylist(), sums, strict=True):
+            codes, scores = search.best(query, items, totals, found, alpha, order, work, most)
+            answers.append([(names[code], float(score)) for code, score in zip(codes[:n], scores[:n], strict=True)])
+        item = pa.string() if isinstance(names[0], str) else pa.int64()
+        kind = pa.list_(pa.struct([("item", item), ("score", pa.float64())]))
+        yield pa.RecordBatch.from_arrays([batch["user"], pa.array(answers, kind)], ["user", "recommendations"])
+
+
+def _index_of(users: pa.Table, items: int) -> Index:
+    """An index of users, whose codes are their rows."""
+    codes, weights = (users[name].combine_chunks() for name in ("codes", "weights"))
+    lengths = codes.value_lengths().to_numpy().astype(np.int64)
+    entries = codes.flatten().to_numpy().astype(np.uint32)
+    index = new_index(1)
+    admit(index, len(users), items)
+    having = np.bincount(entries, minlength=items)
+    reserve_entries(index, np.arange(items, dtype=np.uint32), having, np.arange(len(users)), lengths)
+    fill(index, np.cumsum(lengths), entries, weights.flatten().to_numpy().astype(np.uint32))
+    return index
+
+
+def _vectors(queries: pa.Table) -> Iterator[Codes]:
+    """The vector of each query as the index would hold it: without weights that are rounded to zero."""
+    for codes, weights in zip(_rows(queries["codes"], np.uint32), _rows(queries["weights"], np.uint32), strict=True):
+        kept = weights != 0
+        vector = np.empty((np.count_nonzero(kept), 2), np.uint32)
+        vector[:, ITEM], vector[:, WEIGHT] = codes[kept], weights[kept]
+        yield vector
+
+
+def _rows(lists: pa.ChunkedArray, kind: type) -> list[Any]:
+    """The lists of a column as arrays."""
+    column = lists.combine_chunks()
+    ends = np.cumsum(column.value_lengths().to_numpy())
+    return np.split(column.flatten().to_numpy().astype(kind), ends)[:-1]
+
+
+def _joined(arrays: list[Any], kind: type) -> Any:
+    return np.concatenate([np.zeros(0, kind), *arrays]).astype(kind)
+
+
+def _offsets(lengths: Any) -> pa.Array:
+    """Where lists of these lengths begin and end."""
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))

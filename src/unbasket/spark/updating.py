@@ -1,0 +1,82 @@
+"""Joint incremental and decremental updates of users (paper, Algorithm 1), with the engine's own memory.
+
+The paper's f_incr and f_decr are one operation here: the events happen to the user's history, and the fold replays it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from unbasket import update
+from unbasket.events import Event, Learn
+from unbasket.ids import Id
+from unbasket.memory import Memory
+from unbasket.model.space import new_fold_space
+from unbasket.orders import Orders
+from unbasket.params import Params
+from unbasket.results import Forgotten, Learned
+from unbasket.spark.state import decode, encode
+
+
+class Vector(NamedTuple):
+    """A user's vector (Eq. uservector): items in the order of their ids, and their weights before rounding."""
+
+    items: list[Id]
+    weights: list[float]
+
+
+class Model(NamedTuple):
+    """What Spark holds of a user, and what comes out for him."""
+
+    state: bytes
+    vector: Vector
+
+
+class Unchanged(NamedTuple):
+    """Nothing has happened: an event was known already, or found nothing to forget."""
+
+
+class Update(NamedTuple):
+    """A user's state before (None: there is none), and his events, of which there is at least one."""
+
+    state: bytes | None
+    events: Sequence[Event]
+
+
+def update_states(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
+    """What becomes of each user: a model, None if he is gone, or nothing new.
+
+    Many at a time, since to start a memory costs more than to let an event happen in it.
+    """
+    memory = Memory(params)
+    memory.load(decode([user.state for user in users if user.state is not None]))
+    changed = [sum(_happen(memory, event) for event in user.events) > 0 for user in users]
+    names = [user.events[0].user for user in users]
+    left = [name for name, change in zip(names, changed, strict=True) if change and name in memory.users]
+    models = dict(zip(left, _models(memory, left), strict=True))
+    return [models.get(name) if change else Unchanged() for name, change in zip(names, changed, strict=True)]
+
+
+def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
+    """Many users who have nothing but these orders."""
+    memory = Memory(params)
+    memory.load(orders)
+    return zip(orders.users, _models(memory, orders.users), strict=True)
+
+
+def _happen(memory: Memory, event: Event) -> bool:
+    """Let an event happen; whether it changed anything."""
+    result: Learned | Forgotten
+    if isinstance(event, Learn):
+        result, _ = memory.learn(*event)
+        return result is not Learned.UNCHANGED
+    return bool(memory.forget(*event))
+
+
+def _models(memory: Memory, users: list[Id]) -> Iterator[Model]:
+    names, labels, space = memory.items.names, memory.items.labels, new_fold_space()
+    for user, state in zip(users, encode(memory.orders(users)), strict=True):
+        codes, weights = update.vector(memory.histories, space, memory.rule, memory.users.codes[user])
+        order = np.argsort(labels[codes])
+        yield Model(state, Vector([names[code] for code in codes[order].tolist()], weights[order].tolist()))

@@ -1,0 +1,30 @@
+"""One Spark session for all tests: to start one takes seconds."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from unbasket.spark import session
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All tests of this folder have the mark `spark`."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker("spark")
+
+
+@pytest.fixture(scope="session")
+def work(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The folder of Spark's temporary files."""
+    return str(tmp_path_factory.mktemp("work"))
+
+
+@pytest.fixture(scope="session")
+def spark(work: str) -> Iterator[SparkSession]:
+    running = session("local[2]", work=work, settings={"spark.driver.memory": "2g"})
+    yield running
+    running.stop()

@@ -1,0 +1,68 @@
+"""`unbasket spark`: a shop moves to Spark, goes on there, and comes back."""
+
+import json
+import os
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.cli.running import error, run
+
+from unbasket import Params, Recommender, open  # noqa: A004
+
+MASTER = ("--master", "local[2]")
+
+
+@pytest.mark.usefixtures("spark")
+def test_a_shop_moves_to_spark_and_back(tmp_path: Path) -> None:
+    params = Params(group_size=2, neighbors=3)
+    with open(tmp_path / "old.db", params) as old:
+        for number in range(30):
+            old.learn(f"user {number % 6}", [f"item {number % 4}", "tea"], basket=number, time=number or None)
+        expected = Recommender(params)
+        for user in old.users():
+            for basket, time, items in old.history(user):
+                expected.learn(user, items, basket=basket, time=time)
+    run("spark", "from-db", "--db", tmp_path / "old.db", "--output", tmp_path / "history.parquet")
+    (tmp_path / "events").mkdir()
+    events = [
+        {"event": "forget", "user": "user 1"},
+        {"event": "learn", "user": "ann", "basket": 1, "items": ["tea"], "time": 7},
+        {"event": "learn", "user": "bob"},
+    ]
+    (tmp_path / "events" / "a.json").write_text("\n".join(map(json.dumps, events)))
+    expected.forget("user 1")
+    expected.learn("ann", ["tea"], basket=1, time=7)
+    folders = ("--checkpoint", tmp_path / "checkpoint", "--table", tmp_path / "table")
+    options = ("--history", tmp_path / "history.parquet", "--baskets", "long", "--once", "--partitions", 2)
+    model = ("--group-size", 2, "--neighbors", 3)
+    said = run("spark", "run", tmp_path / "events", *folders, *options, *model, *MASTER)
+    assert said == f"{tmp_path}/table: 6 users after batch {said.split()[-4].strip(',')}, 1 event rejected\n"
+
+    run("spark", "recommend", "--table", tmp_path / "table", "--output", tmp_path / "answers", "-n", 3, *MASTER)
+    rows = pq.read_table(tmp_path / "answers").to_pylist()
+    assert {row["user"]: [tuple(pair.values()) for pair in row["recommendations"]] for row in rows} == (
+        expected.recommend_many(n=3)
+    )
+
+    run("spark", "to-db", "--checkpoint", tmp_path / "checkpoint", "--db", tmp_path / "new.db", *MASTER)
+    with open(tmp_path / "new.db") as new:
+        assert new.digest() == expected.digest()
+
+    searched = ("spark", "audit", tmp_path / "checkpoint", tmp_path / "table", "--marker")
+    assert run(*searched, "user 1").endswith("searched, 0 findings\n")
+    found = json.loads(run(*searched, "user 2", "--json", code=1))
+    assert {finding["marker"] for finding in found["findings"]} == {"user 2"}
+
+
+def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = ("--checkpoint", tmp_path / "checkpoint", "--table", tmp_path / "table")
+    assert "is no folder" in error("spark", "audit", tmp_path / "nowhere", "--marker", "x")
+    assert "group_size must be" in error("spark", "run", tmp_path, *folders, "--group-size", 0)
+    with open(tmp_path / "mixed.db", Params()) as rec:
+        rec.learn(1, ["x"], basket=1)
+        rec.learn("1", ["x"], basket=1)
+    wrong = ("spark", "from-db", "--db", tmp_path / "mixed.db", "--output", tmp_path / "h.parquet")
+    assert "users have numbers as ids and some texts" in error(*wrong)
+    monkeypatch.setattr(os, "environ", {**os.environ, "PATH": "", "JAVA_HOME": ""})
+    assert "apt install openjdk-17-jre-headless" in error("spark", "run", tmp_path, *folders)

@@ -1,0 +1,71 @@
+"""The law of equality on Spark: random events in random micro-batches end in the engine's vectors, bit for bit."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.laws import Event, apply
+from tests.spark.shop import Shop, random_events, vectors_in
+
+from unbasket import Params, Recommender
+from unbasket.ids import Id
+from unbasket.spark import event_schema, maintain, read_files, settle
+from unbasket.spark.sources import IdType
+
+PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+
+
+def random_batches(
+    chance: random.Random, users: Sequence[Id], baskets: Sequence[Id], items: Sequence[Id]
+) -> list[list[Event]]:
+    """Sequences of 30 events for groups of three users, cut into micro-batches of many sizes."""
+    sequences = [
+        list(islice(random_events(chance, users[i : i + 3], baskets, items), 30)) for i in range(0, len(users), 3)
+    ]
+    cuts = [0, *sorted(chance.sample(range(1, 30), 4)), 30]
+    return [[event for part in sequences for event in part[a:b]] for a, b in pairwise(cuts)]
+
+
+@pytest.mark.parametrize(
+    ("params", "users", "baskets", "items", "types"),
+    [
+        (
+            PARAMS,
+            [f"user {i}" for i in range(240)],
+            ["a", "b", "ä", "1"],
+            [1, 2, -3, 10**12],
+            ("string", "string", "long"),
+        ),
+        (
+            replace(PARAMS, grouping="varying"),
+            [*range(240)],
+            [1, 2, 3, 4, 5, 6],
+            ["p", "q", "r"],
+            ("long", "long", "string"),
+        ),
+    ],
+    ids=["fixed", "varying"],
+)
+def test_random_streams_equal_the_engine(
+    spark: SparkSession,
+    tmp_path: Path,
+    params: Params,
+    users: list[Id],
+    baskets: list[Id],
+    items: list[Id],
+    types: tuple[IdType, IdType, IdType],
+) -> None:
+    batches = random_batches(random.Random(4), users, baskets, items)
+    shop, engine = Shop(tmp_path / "events"), Recommender(params)
+    for batch in batches:
+        shop.write(batch)
+        apply(engine, batch)
+    events = read_files(spark, str(shop.folder), event_schema(*types), most=1)
+    stream = maintain(events, params, checkpoint=str(tmp_path / "checkpoint"))
+    settle(stream.into_table(str(tmp_path / "table"), every="0 seconds"))
+    assert 10 < len(engine) < len(users)
+    assert vectors_in(tmp_path / "table") == {user: engine.vector(user) for user in engine.users()}

@@ -1,0 +1,78 @@
+"""Events from files of each format, from messages, and from frames without a sequence."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, Row, SparkSession
+
+from unbasket import InvalidFrameError
+from unbasket.spark import event_schema, parse_messages, read_files
+from unbasket.spark.processor import parsed
+from unbasket.spark.sources import Format, ordered
+
+JSON = """{"event": "learn", "user": "ann", "basket": "1", "items": ["tea", "milk"], "time": 5}
+not JSON
+
+{"event": "forget", "user": "ann", "item": "tea"}
+"""
+CSV = "event,user,basket,item,items,time\nlearn,ann,1,,tea|milk,5\nnonsense\nforget,ann,,tea,,\n"
+
+
+def write_parquet(spark: SparkSession, folder: Path) -> None:
+    rows = [("learn", "ann", "1", None, ["tea", "milk"], 5), (None,) * 6, ("forget", "ann", None, "tea", None, None)]
+    spark.createDataFrame(rows, event_schema()).coalesce(1).write.parquet(str(folder))
+
+
+def write_text(name: str, text: str, folder: Path) -> None:
+    folder.mkdir()
+    (folder / name).write_text(text)
+
+
+WRITERS: dict[Format, Callable[[SparkSession, Path], object]] = {
+    "json": lambda _, folder: write_text("a.ndjson", JSON, folder),
+    "csv": lambda _, folder: write_text("a.csv", CSV, folder),
+    "parquet": write_parquet,
+}
+
+
+def collected(stream: DataFrame, folder: Path) -> list[Row]:
+    """All rows of a stream."""
+    rows: list[Row] = []
+    writer = stream.writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
+    writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
+    return rows
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
+    WRITERS[kind](spark, tmp_path / "events")
+    rows = collected(read_files(spark, str(tmp_path / "events"), event_schema(), kind=kind), tmp_path / "checkpoint")
+    events, rejected = parsed(reversed(rows))
+    assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea")]
+    assert [row.change for row in rejected] == ["rejected"]
+    assert "must be 'learn' or 'forget'" in rejected[0].reason
+
+
+def test_messages(spark: SparkSession) -> None:
+    lines = JSON.splitlines()
+    messages = spark.createDataFrame(
+        [(bytearray(lines[3], "utf8"), 0, 2), (bytearray(lines[0], "utf8"), 0, 1)],
+        "value binary, partition int, offset long",
+    )
+    events, _ = parsed(parse_messages(messages, event_schema()).collect())
+    assert [len(event) for event in events] == [4, 3]
+
+
+def test_without_a_sequence_baskets_go_by_time_and_forgets_last(spark: SparkSession) -> None:
+    rows = [
+        ("forget", "u", "b", None, None),
+        ("learn", "u", "b", ["x"], None),
+        ("learn", "u", "a", ["x"], 3),
+        ("learn", "u", "c", ["x"], 2),
+    ]
+    frame = spark.createDataFrame(rows, "event string, user string, basket string, items array<string>, time long")
+    events, _ = parsed(ordered(frame).collect())
+    assert [event.basket for event in events] == ["c", "a", "b", "b"]
+    with pytest.raises(InvalidFrameError, match="no column 'basket'"):
+        ordered(frame.drop("basket"))
