@@ -1,6 +1,7 @@
 """The engine that the service answers from: opened in the background, closed at the end."""
 
 import gc
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,6 @@ import polars as pl
 from unbasket import store
 from unbasket.errors import UnbasketError
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 from unbasket.store import DurableRecommender
 
 
@@ -90,8 +90,15 @@ class Shop:
 
 
 def warm_up(progress: Callable[[int, int], object]) -> None:
-    """Compile every kernel, or fetch it from the compiler's cache, with a shop of two."""
-    rec = Recommender(Params(group_size=2, neighbors=1))
+    """Compile every kernel, or fetch it from the compiler's cache, with a shop of two that is gone afterwards."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        store.open(Path(folder) / "warm.db", Params(group_size=2, neighbors=1)) as rec,
+    ):
+        _use(rec, progress)
+
+
+def _use(rec: DurableRecommender, progress: Callable[[int, int], object]) -> None:
     steps: list[Callable[[], object]] = [
         lambda: rec.learn("ann", ["milk", "tea"], basket=1),
         lambda: rec.fit(pl.DataFrame({"user": ["bob", "bob"], "basket": [1, 2], "item": ["milk", "milk"]})),
