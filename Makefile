@@ -30,9 +30,10 @@ test: setup
 
 test-spark: setup
 	$(call install,java,openjdk-17-jre-headless)
-	$(BIN)/pytest -m spark
+	$(BIN)/pytest -m 'spark and not slow'
 
 test-slow: setup
+	$(call install,java,openjdk-17-jre-headless)
 	$(BIN)/pytest -m slow
 
 bench-spark: setup
