@@ -5,7 +5,7 @@ bit for bit, to a fresh engine that only ever saw the remainder, in another orde
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import polars as pl
@@ -83,6 +83,15 @@ PARAMS = st.builds(
     neighbors=st.integers(1, 6),
     alpha=st.sampled_from([0.0, 0.3, 0.7, 1.0]),
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_histories_count_as_long() -> Iterator[None]:
+    """Marks and sets of basket ids are for long histories; random ones are short."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbasket.memory.MARK_EVERY", 2)
+        patch.setattr("unbasket.memory.LONG", 3)
+        yield
 
 
 def apply(engine: Recommender | Oracle, events: list[Event]) -> None:

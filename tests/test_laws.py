@@ -1,6 +1,5 @@
 """The laws, on the in-memory engine: more than a thousand random sequences of events for each run."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import polars as pl
@@ -18,10 +17,13 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
+    short_histories_count_as_long,
 )
 from tests.oracle import Oracle
 
 from unbasket import Params, Recommender
+
+__all__ = ["short_histories_count_as_long"]  # a fixture that all tests here use
 
 SEQUENCES = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHOP = pl.DataFrame(
@@ -32,15 +34,6 @@ SHOP = pl.DataFrame(
         "time": [1, 1, 2, 1, 5, 0],
     }
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short_histories_count_as_long() -> Iterator[None]:
-    """Marks and sets of basket ids are for long histories; random ones are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.memory.MARK_EVERY", 2)
-        patch.setattr("unbasket.memory.LONG", 3)
-        yield
 
 
 def keep_the_laws(params: Params, events: list[Event], seed: int) -> None:

@@ -86,6 +86,5 @@ class _Encodings(dict[int, bytes]):
         self._names = names
 
     def __missing__(self, code: int) -> bytes:
-        name = self._names[code]
-        encoding = self[code] = b"i%d;" % name if type(name) is int else _encoded(name)
+        encoding = self[code] = _encoded(self._names[code])
         return encoding

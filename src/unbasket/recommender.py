@@ -375,6 +375,11 @@ class Recommender:
         with self._lock.reading:
             return self._memory.items.sorted()
 
+    def has_text_baskets(self) -> bool:
+        """Whether the id of any basket is a text."""
+        with self._lock.reading:
+            return bool(self._memory.texts.codes)
+
     def sizes(self) -> Sizes:
         """How many users, items, baskets, purchases, and entries of the index there are."""
         with self._lock.reading:

@@ -80,7 +80,7 @@ class LiveIdReader:
             try:
                 baskets = [basket.basket for basket in self._rec.history(user)]
             except UnknownUserError:
-                return not self._rec._memory.texts.codes
+                return not self._rec.has_text_baskets()
             return number in baskets or not any(isinstance(basket, str) for basket in baskets)
 
         return _read(text, is_number)

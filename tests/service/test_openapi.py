@@ -75,8 +75,9 @@ def _beyond_schemas(case: schemathesis.Case[Any]) -> list[CheckFunction]:
 
 
 def test_there_were_enough(service: Service) -> None:
-    if len(sent) < len(CALLS):
-        pytest.skip("not all calls were tried")
+    if not sent:
+        pytest.skip("test_requests was not selected")
+    assert len(sent) == len(CALLS)
     assert sum(sent.values()) >= ENOUGH
     assert service.shop.engine.verify().ok
 

@@ -1,7 +1,6 @@
 """The laws, on the durable engine: real files, closed and opened again between events."""
 
 import tempfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,23 +16,17 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
+    short_histories_count_as_long,
 )
 from tests.oracle import Oracle
 
 import unbasket as ub
 
+__all__ = ["short_histories_count_as_long"]  # a fixture that all tests here use
+
 SEQUENCES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 REOPENED = st.sets(st.integers(0, 30))
 STEPS = st.sampled_from([1, 3, 2**20])
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short_histories_count_as_long() -> Iterator[None]:
-    """Marks and sets of basket ids are for long histories; random ones are short."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.memory.MARK_EVERY", 2)
-        patch.setattr("unbasket.memory.LONG", 3)
-        yield
 
 
 def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:

@@ -1,13 +1,20 @@
 import json
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import numba
+import numpy as np
 import pytest
 
 import unbasket as ub
+from unbasket import update
+from unbasket.neighbors.crowd import WEIGHT
+from unbasket.neighbors.index import Index
 from unbasket.store import Receipt, audit
 from unbasket.store.keys import Keys
+from unbasket.update import Live
 
 
 @pytest.fixture
@@ -40,6 +47,34 @@ def test_a_receipt_says_what_was_removed_and_what_the_model_was(path: Path) -> N
         assert rec.receipts() == [receipt]
         assert rec.seconds_to_erasure == {1: erased.seconds}
         assert erased.seconds > 0
+
+
+@numba.njit
+def spoil_vectors(index: Index) -> None:
+    index.vectors.data[:, WEIGHT] += np.uint32(1)
+
+
+@numba.njit
+def spoil_lists(index: Index) -> None:
+    index.users.data[:, WEIGHT] += np.uint32(1)
+
+
+@pytest.mark.parametrize("spoil", [spoil_vectors, spoil_lists])
+def test_a_receipt_admits_that_the_vector_is_not_that_of_a_retrain(
+    path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Index], None]
+) -> None:
+    with ub.open(path) as rec:
+        rec.learn("ann", ["milk", "tea"], basket=1)
+        refresh = update.refresh
+
+        def spoiled(live: Live, user: int) -> None:
+            refresh(live, user)
+            spoil(rec._memory.index)
+
+        monkeypatch.setattr(update, "refresh", spoiled)
+        rec.forget("ann", item="tea")
+        [receipt] = rec.receipts()
+        assert not receipt.verified
 
 
 def test_some_receipts(path: Path) -> None:

@@ -22,6 +22,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from unbasket.errors import SparkError
+from unbasket.files import synchronise
 from unbasket.params import Params
 from unbasket.spark.checkpoint import Identity
 from unbasket.spark.processor import REJECTED, UPDATED
@@ -139,7 +140,7 @@ def _write_bucket(folder: Path, old: str | None, new: str, changes: pa.Table) ->
         vectors = pa.concat_tables([kept, vectors])
     partial_file = folder / f"{new}-{os.getpid()}-partial"
     pq.write_table(vectors, partial_file)
-    _synchronise(partial_file)
+    synchronise(partial_file)
     os.replace(partial_file, folder / new)
     return len(vectors)
 
@@ -147,18 +148,9 @@ def _write_bucket(folder: Path, old: str | None, new: str, changes: pa.Table) ->
 def _replace(folder: Path, manifest: Manifest) -> None:
     partial_file = folder / f"{_MANIFEST}-partial"
     partial_file.write_text(json.dumps(manifest._asdict()))
-    _synchronise(partial_file)
+    synchronise(partial_file)
     os.replace(partial_file, folder / _MANIFEST)
-    _synchronise(folder)
-
-
-def _synchronise(path: Path) -> None:
-    """Bring a file, or the names in a folder, to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    synchronise(folder)
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:

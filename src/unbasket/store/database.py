@@ -14,7 +14,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
-from unbasket.store.faults import explained, explanation, synchronise
+from unbasket.files import synchronise
+from unbasket.store.faults import explained, explanation
 from unbasket.store.log import log_of
 from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
 

@@ -1,6 +1,5 @@
 """What SQLite says, as errors of this package; and what it does not sync."""
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,12 +40,3 @@ def explained(path: Path) -> Iterator[None]:
         raise explanation(path, error) from error
     except UnicodeDecodeError as error:
         raise StoreCorruptError(f"{path}: it is damaged. Restore a backup ({error})") from error
-
-
-def synchronise(path: Path) -> None:
-    """Make sure that a file, or a directory's entries, are on disk."""
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

@@ -10,8 +10,8 @@ from typing import Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from unbasket.errors import StoreError
+from unbasket.files import synchronise
 from unbasket.ids import Id
-from unbasket.store.faults import synchronise
 
 _SIZE = 32  # bytes of a key
 
