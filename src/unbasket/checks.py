@@ -9,9 +9,14 @@ from unbasket.model.history import UNTIMED
 from unbasket.neighbors.index import MAX_BASKET
 
 
+def _is_list(value: object) -> bool:
+    """Whether a value can be iterated and is no text. To ask whether it is an `Iterable` would take a microsecond."""
+    return hasattr(value, "__iter__") and not isinstance(value, (str, bytes))
+
+
 def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
     """The distinct items of a basket."""
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+    if not _is_list(items):
         raise InvalidBasketError(f"{whose} must be a list of item ids, not {items!r}")
     distinct = list(dict.fromkeys([checked(item, "item") for item in items]))
     if not 0 < len(distinct) <= MAX_BASKET:
@@ -21,7 +26,7 @@ def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
 
 def checked_history(baskets: Iterable[Iterable[Id]]) -> list[list[Id]]:
     """The distinct items of each of a history's baskets."""
-    if isinstance(baskets, str | bytes) or not isinstance(baskets, Iterable):
+    if not _is_list(baskets):
         raise InvalidBasketError(f"a history must be a list of baskets, not {baskets!r}")
     history = [checked_items(basket, f"basket number {number}") for number, basket in enumerate(baskets, 1)]
     if not history:
@@ -49,7 +54,7 @@ def checked_count(n: object) -> int:
 
 def checked_users(users: Iterable[Id]) -> list[Id]:
     """The users to answer for."""
-    if isinstance(users, str | bytes) or not isinstance(users, Iterable):
+    if not _is_list(users):
         raise InvalidRequestError(f"users must be a list of user ids, not {users!r}")
     return [checked(user, "user") for user in users]
 
@@ -58,6 +63,6 @@ def checked_exclusion(items: Collection[Id] | None) -> list[Id]:
     """The items to leave out; some may be unknown."""
     if items is None:
         return []
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+    if not _is_list(items):
         raise InvalidRequestError(f"exclude must be a list of item ids, not {items!r}")
     return [checked(item, "item") for item in items]

@@ -8,10 +8,11 @@ sum itself is not shown: the difference of two sums, before and after a forget, 
 from dataclasses import astuple
 from hashlib import blake2b
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.ids import FREE, Id
+from unbasket.ids import FREE, Id, in_order
 from unbasket.memory import Memory
 from unbasket.params import Params
 
@@ -19,12 +20,7 @@ _SIZE = 32
 _MODULUS = 2 ** (8 * _SIZE)
 
 
-def _encoded(value: Id | None) -> bytes:
-    """An id or a time, so that no two sequences of them share an encoding."""
-    if isinstance(value, str):
-        text = value.encode()
-        return b"s%d:%s" % (len(text), text)
-    return b"-;" if value is None else b"i%d;" % value
+_encode = msgspec.msgpack.Encoder().encode  # no two values share an encoding
 
 
 def params_hash(params: Params) -> int:
@@ -60,31 +56,19 @@ class Digest:
             hashes[: len(self._hashes)] = self._hashes
             self._hashes[:] = 0
             self._hashes = hashes
-        encodings = _Encodings(self._memory.items.names)
         for owner in self._stale:
             if names[owner] != FREE:
-                new = self._user_hash(names[owner], encodings)
+                new = self._user_hash(names[owner])
                 self._sum = (self._sum + _number(new)) % _MODULUS
                 self._hashes[owner] = np.frombuffer(new, np.uint8)
         self._stale.clear()
         return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
 
-    def _user_hash(self, user: Id, encodings: "_Encodings") -> bytes:
+    def _user_hash(self, user: Id) -> bytes:
         """The hash of all that is held of a user."""
-        parts = [_encoded(user)]
-        for basket, time, items, opens, _ in self._memory.records(user):
-            parts += (b"g;" if opens else b"b;", _encoded(basket), _encoded(time))
-            parts += sorted(map(encodings.__getitem__, items))
-        return blake2b(b"".join(parts), digest_size=_SIZE, person=b"unbasket user").digest()
-
-
-class _Encodings(dict[int, bytes]):
-    """The encodings of items by their codes, made when they are first needed."""
-
-    def __init__(self, names: list[Id]) -> None:
-        super().__init__()
-        self._names = names
-
-    def __missing__(self, code: int) -> bytes:
-        encoding = self[code] = _encoded(self._names[code])
-        return encoding
+        names = self._memory.items.names
+        baskets = [
+            (basket, time, opens, in_order([names[code] for code in items]))
+            for basket, time, items, opens, _ in self._memory.records(user)
+        ]
+        return blake2b(_encode((user, baskets)), digest_size=_SIZE, person=b"unbasket user").digest()

@@ -54,7 +54,7 @@ class _Request:
 
     @property
     def forgets(self) -> bool:
-        return any(isinstance(event, Forget) for event in self.events)
+        return Forget in map(type, self.events)
 
     @property
     def erased(self) -> list[Erased]:
