@@ -42,11 +42,18 @@ class Digest:
         self._stale: set[int] = set()
 
     def touch(self, owner: int) -> None:
-        """Note that the user with this code was added, has changed or is gone; his old hash goes at once."""
-        if owner < len(self._hashes) and owner not in self._stale:
+        """Note that the user with this code was added or has learned."""
+        self._stale.add(owner)
+
+    def wipe(self, owner: int) -> None:
+        """Note that something of the user with this code is gone; so his old hash goes at once."""
+        self._stale.add(owner)
+        self._subtract(owner)
+
+    def _subtract(self, owner: int) -> None:
+        if owner < len(self._hashes):
             self._sum = (self._sum - _number(self._hashes[owner].tobytes())) % _MODULUS
             self._hashes[owner] = 0
-        self._stale.add(owner)
 
     def value(self) -> str:
         """The digest in hex."""
@@ -57,6 +64,7 @@ class Digest:
             self._hashes[:] = 0
             self._hashes = hashes
         for owner in self._stale:
+            self._subtract(owner)
             if names[owner] != FREE:
                 new = self._user_hash(names[owner])
                 self._sum = (self._sum + _number(new)) % _MODULUS

@@ -21,6 +21,7 @@ from unbasket.neighbors.index import new_index
 from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.results import Basket, Forgotten, Learned, Sizes
+from unbasket.update import ANYWHERE, TIED
 
 LONG = 512  # baskets from which on a history has a set of its basket ids; shorter ones are searched
 
@@ -62,29 +63,25 @@ class Memory:
 
         A new basket that comes last is said to be saved in this row of a store; the second answer is whether it is.
         """
-        owner = self.users.codes.get(user, -1)
-        moment = UNTIMED if time is None else time
-        position = count = 0
-        if owner >= 0:
-            key, text = self._key(basket)
-            long = self._long.get(owner)
-            found, tied, position, count = update.locate(
-                self.histories, owner, key, text, moment, long is None or basket in long
-            )
-            if found >= 0:
-                return self._relearn(owner, found, user, items, basket, time), False
-            if tied:
-                position = self._position_by_id(owner, position, moment, basket)
-            if long is not None or count >= LONG:
-                self._ids_of_long(owner).add(basket)
-        else:
+        owner = self.users.codes.get(user)
+        if owner is None:
             owner = self.users.add(user)
         codes = self._item_codes(items)
+        moment = UNTIMED if time is None else time
         key, text = (self.texts.claim(basket), TEXT) if isinstance(basket, str) else (basket, 0)
-        saved = row > 0 and position == count
-        update.learn(self._live, owner, position, key, text + row * ROW if saved else text, moment, codes)
-        update.refresh(self._live, owner)
-        return Learned.ADDED, saved
+        long = self._long.get(owner)
+        new = key, text, row, moment, codes, long is None or basket in long
+        found, position, count = update.learn(self._live, owner, ANYWHERE, *new)
+        if found >= 0:
+            if text:
+                self.texts.release(key)
+            return self._relearn(owner, found, user, items, basket, time), False
+        if found == TIED:
+            position = self._position_by_id(owner, position, moment, basket)
+            update.learn(self._live, owner, position, *new)
+        if long is not None or count >= LONG:
+            self._ids_of_long(owner).add(basket)
+        return Learned.ADDED, row > 0 and position == count
 
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: nothing new, other items, or another time."""

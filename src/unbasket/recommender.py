@@ -120,7 +120,7 @@ class Recommender:
             self._check_groups(orders, group)
             self._memory.load(orders)
             for name in orders.users:
-                self._digest.touch(self._memory.users.codes[name])
+                self._digest.wipe(self._memory.users.codes[name])
         if progress is not None:
             progress(len(orders.baskets), len(orders.baskets))
 
@@ -156,8 +156,10 @@ class Recommender:
     def _add_basket(self, event: Learn, row: int = 0) -> tuple[Learned, bool]:
         with self._lock.writing:
             learned, saved = self._memory.learn(*event, row)
-            if learned is not Learned.UNCHANGED:
+            if learned is Learned.ADDED:
                 self._digest.touch(self._memory.users.codes[event.user])
+            elif learned is Learned.REPLACED:
+                self._digest.wipe(self._memory.users.codes[event.user])
         return learned, saved
 
     def _forget(self, event: Forget) -> Forgotten:
@@ -165,7 +167,7 @@ class Recommender:
             owner = self._memory.users.codes.get(event.user)
             forgotten = self._memory.forget(*event)
             if owner is not None and forgotten:
-                self._digest.touch(owner)
+                self._digest.wipe(owner)
         return forgotten
 
     # Recommending -----------------------------------------------------------------------------------------------

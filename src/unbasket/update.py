@@ -13,7 +13,7 @@ from unbasket.kernels.jit import Codes, Floats, Int64s, Struct, compiled_struct,
 from unbasket.kernels.pool import LENGTH, NONE, START, lay_out, new_length, reserve
 from unbasket.model import history, marks
 from unbasket.model.fold import RULE, Rule, fold, replay, weights
-from unbasket.model.history import FLAGS, HISTORIES, OPENS, Histories
+from unbasket.model.history import FLAGS, HISTORIES, OPENS, ROW, Histories
 from unbasket.model.marks import MARKS, Marks, new_marks
 from unbasket.model.space import FOLD_SPACE, FoldSpace, clean, new_fold_space, widen
 from unbasket.neighbors import index as indexes
@@ -29,6 +29,9 @@ from unbasket.neighbors.index import (
     settle,
     vector_of,
 )
+
+ANYWHERE = LEARNED = -1  # for and of `learn`
+TIED = -2
 
 
 @structref.register
@@ -71,7 +74,7 @@ def admit(live: Live, users: int, items: int) -> None:
 
 @jit
 def refresh(live: Live, user: int) -> None:
-    """Bring a user's vector up to date with his history, after one of the changes below."""
+    """Bring a user's vector up to date with his history, after a change of it."""
     _replay(live, user)
     grow_older(live.index)
 
@@ -84,19 +87,27 @@ def _replay(live: Live, user: int) -> None:
 
 
 @jit
-def locate(histories: Histories, user: int, key: int, text: int, time: int, search: bool) -> tuple[int, bool, int, int]:
-    """Where a basket is (-1: not there), where one of this time may be inserted (see `slot`), how many there are."""
-    found = history.find(histories, user, key, text) if search else -1
-    position, tied = history.slot(histories, user, time)
-    return found, tied, position, history.count(histories, user)
+def learn(
+    live: Live, user: int, position: int, key: int, text: int, row: int, time: int, items: Codes, search: bool
+) -> tuple[int, int, int]:
+    """Insert a basket at a position or, if that is ANYWHERE, where its time says; and bring the vector up to date.
 
-
-@jit
-def learn(live: Live, user: int, position: int, key: int, flags: int, time: int, items: Codes) -> None:
-    """Insert a basket at a position."""
-    marks.drop_from(live.marks, user, position)
+    Nothing happens if there is a basket of this id, or if ids must decide between it and others of the same time.
+    Returns where the one of this id is (LEARNED: there was none, TIED: see `slot`), the position, and the count before.
+    A basket that comes last is in this row of a store.
+    """
+    count = history.count(live.histories, user)
+    if position == ANYWHERE:
+        found = history.find(live.histories, user, key, text) if search else LEARNED
+        position, tied = history.slot(live.histories, user, time)
+        if found >= 0 or tied:
+            return found if found >= 0 else TIED, position, count
+    flags = text + row * ROW if position == count else text
     group_size = live.rule.group_size if live.rule.varying else 0
+    marks.drop_from(live.marks, user, position)
     history.insert(live.histories, user, position, key, flags, time, items, group_size)
+    refresh(live, user)
+    return LEARNED, position, count
 
 
 @jit

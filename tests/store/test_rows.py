@@ -26,7 +26,7 @@ def test_baskets_come_back_as_they_were(baskets: list[BasketRow]) -> None:
 
 @given(BASKETS, st.integers(1, 2**40), st.data())
 def test_any_changed_bit_shows(basket: BasketRow, row: int, data: st.DataObject) -> None:
-    body = sealed("baskets", row, encode_basket(basket))
+    body, _ = sealed("baskets", row, encode_basket(basket))
     assert unsealed("baskets", row, body) == encode_basket(basket)
     bit = data.draw(st.integers(0, 8 * len(body) - 1))
     damaged = bytearray(body)
@@ -37,7 +37,7 @@ def test_any_changed_bit_shows(basket: BasketRow, row: int, data: st.DataObject)
 
 def test_a_row_is_sealed_for_its_place() -> None:
     payload = encode_basket(BasketRow(1, 2, 3, 0, False, [4]))
-    body = sealed("baskets", 7, payload)
+    body, _ = sealed("baskets", 7, payload)
     for table, row in (("baskets", 8), ("products", 7)):
         with pytest.raises(StoreCorruptError):
             unsealed(table, row, body)

@@ -240,10 +240,10 @@ class Database:
 
     def _numbered(self, table: str, payload: bytes) -> tuple[int, bytes]:
         self._last[table] = row = self._last[table] + 1
-        body = sealed(table, row, payload)
+        body, seal = sealed(table, row, payload)
         if table in _COUNTED:
             self._count += 1
-            self._sum += seal_of(body)
+            self._sum += seal
         return row, body
 
     def blank(self, table: str, row: int) -> None:

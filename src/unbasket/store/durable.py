@@ -254,7 +254,7 @@ class DurableRecommender(Recommender):
         with self._lock.writing:
             for user in users:
                 if user in self._memory.users:
-                    self._digest.touch(self._memory.users.codes[user])
+                    self._digest.wipe(self._memory.users.codes[user])
                     self._memory.forget(user, None, None)
         super()._load(orders_of(payloads))
         self._memory.discard_changes()

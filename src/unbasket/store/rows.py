@@ -63,9 +63,10 @@ def place_of(row: int, basket: BasketRow) -> int:
     return row * STEP + basket.shift
 
 
-def sealed(table: str, row: int, payload: bytes) -> bytes:
-    """The payload with its checksum in front."""
-    return _checksum(table, row, payload).to_bytes(_SEAL, "big") + payload
+def sealed(table: str, row: int, payload: bytes) -> tuple[bytes, int]:
+    """The payload with its checksum in front, and the checksum."""
+    seal = _checksum(table, row, payload)
+    return seal.to_bytes(_SEAL, "big") + payload, seal
 
 
 def seal_of(body: bytes) -> int:
