@@ -1,7 +1,8 @@
 """Throughput on Spark: the initial load, streaming with more and more users in state, and who the time goes to.
 
-Beside our processor, in the same run, one that does nothing: it reads and writes states and vectors of the same size.
-The difference is what our code costs; `direct` is the same code in a loop, without Spark.
+Three streams of the same events take turns, on states of the same size, so that their differences are what each
+part costs: Spark alone, with a state that never leaves the JVM; a processor in Python that reads and writes states
+and vectors and computes nothing; and ours. `direct` is our code in a loop, without Spark.
 """
 
 import argparse
@@ -10,18 +11,22 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from statistics import median
-from typing import Any
+from statistics import mean, median
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from unbasket import Params
 from unbasket.events import Learn
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
+from unbasket.spark.checkpoint import state_key
 from unbasket.spark.processor import Maintainer
 from unbasket.spark.updating import Update, update_states
 
@@ -35,12 +40,20 @@ class NoOp(Maintainer):
     """Does to the state what ours does, without a model: as many calls, as many bytes."""
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803, ARG002
-        """All events of one user in this batch."""
+        """All events of one bucket's users in this batch."""
         count = BASKETS * SIZE
         for row in {bytes(row["key"]): row for row in rows}.values():
             held = self._orders.getValue((row["key"],))
             self._orders.updateValue((row["key"],), (bytes(held[0]) if held else b"",))
             yield Row(user=row["user"], change="updated", items=[*range(count)], weights=[0.5] * count, reason=None)
+
+
+class Batch(NamedTuple):
+    """What a micro-batch took, in seconds."""
+
+    total: float
+    commit: float  # of the state: on average of its partitions
+    compaction: float  # a part of it
 
 
 def history(spark: SparkSession, users: int) -> DataFrame:
@@ -51,34 +64,65 @@ def history(spark: SparkSession, users: int) -> DataFrame:
 
 
 def write_events(folder: Path, users: int, events: int, files: int) -> None:
+    """Baskets of random users. None comes twice in a batch: that would be cheaper, and happen in small shops only."""
     chance = random.Random(1)
     folder.mkdir()
     for number in range(files):
         lines = []
-        for i in range(events):
+        for i, user in enumerate(chance.sample(range(users), events)):
             items = [chance.randrange(ITEMS) for _ in range(SIZE)]
             place = 10**9 + number * events + i
-            event = {"event": "learn", "user": chance.randrange(users), "basket": place, "items": items, "time": place}
+            event = {"event": "learn", "user": user, "basket": place, "items": items, "time": place}
             lines.append(json.dumps(event))
         (folder / f"{number:03d}.json").write_text("\n".join(lines))
 
 
-def streamed(spark: SparkSession, processor: type, folder: Path, name: str, events: int) -> tuple[float, float]:
-    """Seconds of the batch that takes the loaded users, and the median of the later ones."""
-    source = read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
-    loaded = spark.read.parquet(str(folder / "loaded"))
+def in_python(spark: SparkSession, processor: type, folder: Path) -> StreamingQuery:
+    """Our stream, or the same with another processor."""
     with patch.object(stream, "Maintainer", processor):
-        changes = maintain(source, PARAMS, checkpoint=str(folder / name), loaded=loaded)
-    query = changes.into(lambda frame, _: frame.write.format("noop").mode("overwrite").save(), every="0 seconds")
-    seconds: list[float] = []
+        changes = maintain(
+            read_events(spark, folder),
+            PARAMS,
+            checkpoint=str(folder / processor.__name__),
+            loaded=spark.read.parquet(str(folder / "loaded")),
+        )
+    return changes.into(discard, every="0 seconds")
+
+
+def in_jvm(spark: SparkSession, folder: Path) -> StreamingQuery:
+    """The same events to the same states, which an aggregation reads and writes as they are, beside the last event."""
+    events = read_events(spark, folder)
+    loaded = spark.readStream.schema("user long, state binary").parquet(str(folder / "loaded"))
+    both = events.unionByName(loaded, allowMissingColumns=True).withColumn("key", state_key(sql.col("user"), bytes(32)))
+    event = sql.max(sql.struct("sequence", *event_schema().names)).alias("event")
+    states = both.groupBy("key").agg(sql.first("state", ignorenulls=True), event)
+    writer = states.writeStream.outputMode("update").option("checkpointLocation", str(folder / "jvm"))
+    return writer.trigger(processingTime="0 seconds").foreachBatch(discard).start()
+
+
+def read_events(spark: SparkSession, folder: Path) -> DataFrame:
+    return read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
+
+
+def discard(frame: DataFrame, _: int) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def batches_of(query: StreamingQuery, count: int) -> list[Batch]:
+    """The query's next batches with events; then it is stopped."""
+    batches: list[Batch] = []
     for progress in stream.watch(query):
-        if progress is not None and progress.numInputRows:
-            assert progress.numInputRows <= events
-            seconds.append(progress.durationMs["triggerExecution"] / 1000)
-        elif progress is not None:
+        if progress is None or not progress.numInputRows:
+            continue
+        took = progress.durationMs["triggerExecution"] / 1000
+        operator = progress.stateOperators[0]
+        partitions = operator.numShufflePartitions or 1
+        compaction = int(operator.customMetrics["rocksdbCommitCompactLatency"])
+        batches.append(Batch(took, operator.commitTimeMs / 1000 / partitions, compaction / 1000 / partitions))
+        if len(batches) == count:
             break
     query.stop()
-    return seconds[0], median(seconds[1:])
+    return batches
 
 
 def direct(spark: SparkSession, folder: Path) -> float:
@@ -93,25 +137,51 @@ def direct(spark: SparkSession, folder: Path) -> float:
     return elapsed / len(learned) * 1e6
 
 
-def measure(spark: SparkSession, users: int, events: int, files: int) -> None:
+def take_turns(
+    streams: Mapping[str, Callable[[], StreamingQuery]], batches: int, rounds: int
+) -> dict[str, list[Batch]]:
+    """So many batches of each stream in each round, which begins with one that does not count: it starts the stream."""
+    took: dict[str, list[Batch]] = {name: [] for name in streams}
+    for number in range(rounds):
+        for name, start in streams.items():
+            first, *rest = batches_of(start(), batches + 1)
+            took[name] += rest
+            if number == 0:
+                say(f"  {name}: the first batch, with all loaded users, {first.total:.1f} s")
+    return took
+
+
+def report(took: dict[str, list[Batch]], events: int) -> None:
+    """A line for each stream, and one for what each part costs."""
+    for name, batches in took.items():
+        seconds = [batch.total for batch in batches]
+        commit, compaction = (mean(getattr(batch, part) for batch in batches) for part in ("commit", "compaction"))
+        say(
+            f"  {name:<8} {len(seconds)} batches of {events:,}: median {median(seconds):.2f} s, "
+            f"longest {max(seconds):.2f} s, {events / median(seconds):,.0f} events/s; "
+            f"in it, {commit:.2f} s of commit, of that {compaction:.2f} s of compaction"
+        )
+    jvm, no_op, ours = (median(batch.total for batch in batches) for batches in took.values())
+    parts = {"Spark": jvm, "serialisation": no_op - jvm, "our code": ours - no_op}
+    say("  of a batch: " + ", ".join(f"{name} {part:.2f} s, {part / ours:.0%}" for name, part in parts.items()))
+
+
+def measure(spark: SparkSession, users: int, events: int, batches: int, rounds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-"))
     try:
-        write_events(folder / "events", users, events, files)
+        write_events(folder / "events", users, events, rounds * (batches + 2))
         start = time.perf_counter()
         load(history(spark, users), PARAMS).write.parquet(str(folder / "loaded"))
         seconds = time.perf_counter() - start
         size = spark.read.parquet(str(folder / "loaded")).selectExpr("avg(length(state))").collect()[0][0]
         say(f"\n{users:,} users: loaded {users * BASKETS / seconds:,.0f} baskets/s; {size:.0f} bytes of state per user")
-        took: dict[str, float] = {}
-        for processor in (NoOp, Maintainer):
-            first, took[processor.__name__] = streamed(spark, processor, folder, processor.__name__, events)
-            rate = events / took[processor.__name__]
-            say(
-                f"  {processor.__name__:<10} first batch, with all users: {first:.1f} s; "
-                f"then {took[processor.__name__]:.2f} s a batch of {events:,}, {rate:,.0f} events/s"
-            )
-        share = 1 - took["NoOp"] / took["Maintainer"]
-        say(f"  our code: {share:.0%} of a batch; directly, {direct(spark, folder):.0f} µs of CPU an event")
+        streams = {
+            "JVM only": partial(in_jvm, spark, folder),
+            "no-op": partial(in_python, spark, NoOp, folder),
+            "ours": partial(in_python, spark, Maintainer, folder),
+        }
+        report(take_turns(streams, batches, rounds), events)
+        say(f"  our code without Spark: {direct(spark, folder):.0f} µs of CPU an event")
         held = sum(file.stat().st_size for file in (folder / "Maintainer").rglob("*") if file.is_file())
         say(f"  checkpoint: {held / users:.0f} bytes per user")
     finally:
@@ -120,14 +190,15 @@ def measure(spark: SparkSession, users: int, events: int, files: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--events", type=int, default=5_000, help="in a batch")
-    parser.add_argument("--batches", type=int, default=5)
+    parser.add_argument("--users", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--events", type=int, default=10_000, help="in a batch, each of another user")
+    parser.add_argument("--batches", type=int, default=4, help="of each stream in a round")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--master", default="local[2]")
     given = parser.parse_args()
     spark = session(given.master, settings={"spark.driver.memory": "4g"})
     for users in given.users:
-        measure(spark, users, given.events, given.batches + 1)
+        measure(spark, users, given.events, given.batches, given.rounds)
     spark.stop()
 
 
