@@ -1,7 +1,8 @@
 """Throughput on Spark: the initial load, streaming with more and more users in state, and who the time goes to.
 
-Beside our processor, in the same run, one that does nothing: it reads and writes states and vectors of the same size.
-The difference is what our code costs; `direct` is the same code in a loop, without Spark.
+Three streams of the same events take turns, on states of the same size, so that their differences are what each
+part costs: Spark alone, with a state that never leaves the JVM; a processor in Python that reads and writes states
+and vectors and computes nothing; and ours. Last, our code in a loop, without Spark.
 """
 
 import argparse
@@ -10,19 +11,25 @@ import random
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from unbasket import Params
 from unbasket.events import Learn
+from unbasket.memory import Memory
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
+from unbasket.spark.checkpoint import state_key
 from unbasket.spark.processor import Maintainer
+from unbasket.spark.state import decode, encode
 from unbasket.spark.updating import Update, update_states
 
 say = Console(highlight=False, soft_wrap=True).print
@@ -35,12 +42,20 @@ class NoOp(Maintainer):
     """Does to the state what ours does, without a model: as many calls, as many bytes."""
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803, ARG002
-        """All events of one user in this batch."""
+        """All events of one bucket's users in this batch."""
         count = BASKETS * SIZE
         for row in {bytes(row["key"]): row for row in rows}.values():
             held = self._orders.getValue((row["key"],))
             self._orders.updateValue((row["key"],), (bytes(held[0]) if held else b"",))
             yield Row(user=row["user"], change="updated", items=[*range(count)], weights=[0.5] * count, reason=None)
+
+
+class Batch(NamedTuple):
+    """What a micro-batch took, in seconds."""
+
+    total: float
+    commit: float  # of the state: on average of its partitions
+    compaction: float  # a part of it
 
 
 def history(spark: SparkSession, users: int) -> DataFrame:
@@ -51,67 +66,136 @@ def history(spark: SparkSession, users: int) -> DataFrame:
 
 
 def write_events(folder: Path, users: int, events: int, files: int) -> None:
+    """Baskets of random users. None comes twice in a batch: that would be cheaper, and happen in small shops only."""
     chance = random.Random(1)
     folder.mkdir()
     for number in range(files):
         lines = []
-        for i in range(events):
+        for i, user in enumerate(chance.sample(range(users), events)):
             items = [chance.randrange(ITEMS) for _ in range(SIZE)]
             place = 10**9 + number * events + i
-            event = {"event": "learn", "user": chance.randrange(users), "basket": place, "items": items, "time": place}
+            event = {"event": "learn", "user": user, "basket": place, "items": items, "time": place}
             lines.append(json.dumps(event))
         (folder / f"{number:03d}.json").write_text("\n".join(lines))
 
 
-def streamed(spark: SparkSession, processor: type, folder: Path, name: str, events: int) -> tuple[float, float]:
-    """Seconds of the batch that takes the loaded users, and the median of the later ones."""
-    source = read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
-    loaded = spark.read.parquet(str(folder / "loaded"))
+def in_python(spark: SparkSession, processor: type, folder: Path) -> StreamingQuery:
+    """Our stream, or the same with another processor."""
     with patch.object(stream, "Maintainer", processor):
-        changes = maintain(source, PARAMS, checkpoint=str(folder / name), loaded=loaded)
-    query = changes.into(lambda frame, _: frame.write.format("noop").mode("overwrite").save(), every="0 seconds")
-    seconds: list[float] = []
+        changes = maintain(
+            read_events(spark, folder),
+            PARAMS,
+            checkpoint=str(folder / processor.__name__),
+            loaded=spark.read.parquet(str(folder / "loaded")),
+        )
+    return changes.into(discard, every="0 seconds")
+
+
+def in_jvm(spark: SparkSession, folder: Path) -> StreamingQuery:
+    """The same events to the same states, which an aggregation reads and writes as they are, beside the last event."""
+    events = read_events(spark, folder)
+    loaded = spark.readStream.schema("user long, state binary").parquet(str(folder / "loaded"))
+    both = events.unionByName(loaded, allowMissingColumns=True).withColumn("key", state_key(sql.col("user"), bytes(32)))
+    event = sql.max(sql.struct("sequence", *event_schema().names)).alias("event")
+    states = both.groupBy("key").agg(sql.first("state", ignorenulls=True), event)
+    writer = states.writeStream.outputMode("update").option("checkpointLocation", str(folder / "jvm"))
+    return writer.trigger(processingTime="0 seconds").foreachBatch(discard).start()
+
+
+def read_events(spark: SparkSession, folder: Path) -> DataFrame:
+    return read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
+
+
+def discard(frame: DataFrame, _: int) -> None:
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def batches_of(query: StreamingQuery, count: int) -> list[Batch]:
+    """The query's next batches with events; then it is stopped."""
+    batches: list[Batch] = []
     for progress in stream.watch(query):
-        if progress is not None and progress.numInputRows:
-            assert progress.numInputRows <= events
-            seconds.append(progress.durationMs["triggerExecution"] / 1000)
-        elif progress is not None:
+        if progress is None or not progress.numInputRows:
+            continue
+        took = progress.durationMs["triggerExecution"] / 1000
+        operator = progress.stateOperators[0]
+        partitions = operator.numShufflePartitions or 1
+        compaction = int(operator.customMetrics["rocksdbCommitCompactLatency"])
+        batches.append(Batch(took, operator.commitTimeMs / 1000 / partitions, compaction / 1000 / partitions))
+        if len(batches) == count:
             break
     query.stop()
-    return seconds[0], median(seconds[1:])
+    return batches
 
 
-def direct(spark: SparkSession, folder: Path) -> float:
-    """Microseconds for one event of one user, without Spark, sixteen users at a time."""
+def direct(spark: SparkSession, folder: Path) -> None:
+    """Our code in a loop, without Spark, forty users at a time; and of that, what states cost that are not changed."""
     rows = spark.read.parquet(str(folder / "loaded")).limit(3200).collect()
     learned = [Update(bytes(row.state), [Learn(row.user, [1, 2, 3, 4, 5, 6], 10**9, 10**9)]) for row in rows]
-    for _ in range(2):  # first for the compiler
+    buckets = [learned[first : first + 40] for first in range(0, len(learned), 40)]
+    took = {}
+    for function in (update_states, recoded) * 2:  # first for the compiler
         start = time.process_time()
-        for first in range(0, len(learned), 16):
-            update_states(PARAMS, learned[first : first + 16])
-        elapsed = time.process_time() - start
-    return elapsed / len(learned) * 1e6
+        for bucket in buckets:
+            function(PARAMS, bucket)
+        took[function] = (time.process_time() - start) / len(learned) * 1e6
+    say(
+        f"  our code without Spark: {took[update_states]:.0f} µs of CPU an event; "
+        f"to decode and encode states is {took[recoded]:.0f} of these"
+    )
 
 
-def measure(spark: SparkSession, users: int, events: int, files: int) -> None:
+def recoded(params: Params, users: Sequence[Update]) -> list[bytes]:
+    """The states of users to whom nothing happens."""
+    memory = Memory(params)
+    memory.load(decode([user.state for user in users if user.state is not None]))
+    return [*encode(memory.orders([user.events[0].user for user in users]))]
+
+
+def take_turns(
+    streams: Mapping[str, Callable[[], StreamingQuery]], batches: int, rounds: int
+) -> dict[str, list[Batch]]:
+    """So many batches of each stream in each round, which begins with one that does not count: it starts the stream."""
+    took: dict[str, list[Batch]] = {name: [] for name in streams}
+    for number in range(rounds):
+        for name, start in streams.items():
+            first, *rest = batches_of(start(), batches + 1)
+            took[name] += rest
+            if number == 0:
+                say(f"  {name}: the first batch, with all loaded users, {first.total:.1f} s")
+    return took
+
+
+def report(took: dict[str, list[Batch]], events: int) -> None:
+    """A line for each stream, and one for what each part costs: by the fastest batches, since noise only adds."""
+    fastest = {name: min(batches) for name, batches in took.items()}
+    for name, (total, commit, compaction) in fastest.items():
+        seconds = [batch.total for batch in took[name]]
+        say(
+            f"  {name:<8} {len(seconds)} batches of {events:,}: fastest {total:.2f} s, {events / total:,.0f} events/s, "
+            f"with {commit:.2f} s of commit, of that {compaction:.2f} s of compaction; "
+            f"median {median(seconds):.2f} s, longest {max(seconds):.2f} s"
+        )
+    jvm, no_op, ours = (batch.total for batch in fastest.values())
+    parts = {"Spark": jvm, "serialisation": no_op - jvm, "our code": ours - no_op}
+    say("  of a batch: " + ", ".join(f"{name} {part:.2f} s, {part / ours:.0%}" for name, part in parts.items()))
+
+
+def measure(spark: SparkSession, users: int, events: int, batches: int, rounds: int) -> None:
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-"))
     try:
-        write_events(folder / "events", users, events, files)
+        write_events(folder / "events", users, events, rounds * (batches + 2))
         start = time.perf_counter()
         load(history(spark, users), PARAMS).write.parquet(str(folder / "loaded"))
         seconds = time.perf_counter() - start
         size = spark.read.parquet(str(folder / "loaded")).selectExpr("avg(length(state))").collect()[0][0]
         say(f"\n{users:,} users: loaded {users * BASKETS / seconds:,.0f} baskets/s; {size:.0f} bytes of state per user")
-        took: dict[str, float] = {}
-        for processor in (NoOp, Maintainer):
-            first, took[processor.__name__] = streamed(spark, processor, folder, processor.__name__, events)
-            rate = events / took[processor.__name__]
-            say(
-                f"  {processor.__name__:<10} first batch, with all users: {first:.1f} s; "
-                f"then {took[processor.__name__]:.2f} s a batch of {events:,}, {rate:,.0f} events/s"
-            )
-        share = 1 - took["NoOp"] / took["Maintainer"]
-        say(f"  our code: {share:.0%} of a batch; directly, {direct(spark, folder):.0f} µs of CPU an event")
+        streams = {
+            "JVM only": partial(in_jvm, spark, folder),
+            "no-op": partial(in_python, spark, NoOp, folder),
+            "ours": partial(in_python, spark, Maintainer, folder),
+        }
+        report(take_turns(streams, batches, rounds), events)
+        direct(spark, folder)
         held = sum(file.stat().st_size for file in (folder / "Maintainer").rglob("*") if file.is_file())
         say(f"  checkpoint: {held / users:.0f} bytes per user")
     finally:
@@ -120,14 +204,15 @@ def measure(spark: SparkSession, users: int, events: int, files: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=int, nargs="+", default=[10_000, 100_000])
-    parser.add_argument("--events", type=int, default=5_000, help="in a batch")
-    parser.add_argument("--batches", type=int, default=5)
+    parser.add_argument("--users", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
+    parser.add_argument("--events", type=int, default=10_000, help="in a batch, each of another user")
+    parser.add_argument("--batches", type=int, default=4, help="of each stream in a round")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--master", default="local[2]")
     given = parser.parse_args()
     spark = session(given.master, settings={"spark.driver.memory": "4g"})
     for users in given.users:
-        measure(spark, users, given.events, given.batches + 1)
+        measure(spark, users, given.events, given.batches, given.rounds)
     spark.stop()
 
 

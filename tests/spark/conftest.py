@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.spark.driver import QUICK_START
 
 from unbasket.spark import session
 
@@ -25,6 +26,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def spark(work: str) -> Iterator[SparkSession]:
-    running = session("local[2]", work=work, settings={"spark.driver.memory": "2g"})
+    running = session("local[2]", work=work, settings={"spark.driver.memory": "2g", **QUICK_START})
     yield running
     running.stop()

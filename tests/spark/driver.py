@@ -3,15 +3,25 @@
 import sys
 from pathlib import Path
 
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
 from unbasket import Params
 from unbasket.spark import event_schema, maintain, read_files, session
 
+# Java's quick compiler alone: no test runs for so long that the thorough one pays.
+QUICK_START = {"spark.driver.extraJavaOptions": "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
-def main(folder: Path) -> None:
-    spark = session("local[2]", work=str(folder / "work"))
+
+def start(spark: SparkSession, folder: Path) -> StreamingQuery:
+    """The stream of a folder's events into the folder's table, from where it was left."""
     events = read_files(spark, str(folder / "events"), event_schema(), most=1)
     stream = maintain(events, Params(), checkpoint=str(folder / "checkpoint"))
-    stream.into_table(str(folder / "table"), every="0 seconds").awaitTermination()
+    return stream.into_table(str(folder / "table"), every="0 seconds")
+
+
+def main(folder: Path) -> None:
+    start(session("local[2]", work=str(folder / "work"), settings=QUICK_START), folder).awaitTermination()
 
 
 if __name__ == "__main__":

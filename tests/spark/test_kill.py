@@ -10,31 +10,33 @@ from itertools import islice
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from tests.laws import Event, Learn, apply
+from tests.spark.driver import start
 from tests.spark.shop import Shop, random_events, vectors_in
 
 from unbasket import Params, Recommender
 from unbasket.errors import SparkError
-from unbasket.spark import Table
+from unbasket.spark import Table, settle
 
-KILLS, FILES = 6, 40
+FILES = 2  # that a driver takes before it is killed
 
 
-@pytest.mark.slow
-def test_killed_drivers_lose_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.slow)])
+def test_killed_drivers_lose_nothing(spark: SparkSession, tmp_path: Path, kills: int) -> None:
+    """Each goes on from what the one before left behind; the last is that of the other tests, and comes to the end."""
     chance, users = random.Random(5), [f"user {i}" for i in range(50)]
     events = random_events(chance, users, ["a", "b", "c", "d", "e", "f", "g"], ["p", "q", "r", "s"])
     engine, shop = Recommender(Params()), Shop(tmp_path / "events")
-    for number in range(FILES):
+    for number in range((kills + 1) * FILES):
         batch: list[Event] = [*islice(events, 60), Learn("counter", (f"item {number}",), f"basket {number}", None)]
         shop.write(batch)
         apply(engine, batch)
-    for kill in range(KILLS):
+    for kill in range(kills):
         with running_driver(tmp_path) as driver:
-            wait_for(driver, tmp_path, (kill + 1) * FILES // (KILLS + 1) - 1)
+            wait_for(driver, tmp_path, (kill + 1) * FILES - 1)
             time.sleep(chance.random())
-    with running_driver(tmp_path) as driver:
-        wait_for(driver, tmp_path, FILES)
+    settle(start(spark, tmp_path))
     assert vectors_in(tmp_path / "table") == {user: engine.vector(user) for user in engine.users()}
 
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 from itertools import islice, pairwise
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from tests.laws import Event, apply
 from tests.spark.shop import Shop, random_events, vectors_in
 
@@ -30,42 +30,40 @@ def random_batches(
     return [[event for part in sequences for event in part[a:b]] for a, b in pairwise(cuts)]
 
 
-@pytest.mark.parametrize(
-    ("params", "users", "baskets", "items", "types"),
-    [
-        (
-            PARAMS,
-            [f"user {i}" for i in range(240)],
-            ["a", "b", "ä", "1"],
-            [1, 2, -3, 10**12],
-            ("string", "string", "long"),
-        ),
-        (
-            replace(PARAMS, grouping="varying"),
-            [*range(240)],
-            [1, 2, 3, 4, 5, 6],
-            ["p", "q", "r"],
-            ("long", "long", "string"),
-        ),
-    ],
-    ids=["fixed", "varying"],
-)
-def test_random_streams_equal_the_engine(
-    spark: SparkSession,
-    tmp_path: Path,
-    params: Params,
-    users: list[Id],
-    baskets: list[Id],
-    items: list[Id],
-    types: tuple[IdType, IdType, IdType],
-) -> None:
-    batches = random_batches(random.Random(4), users, baskets, items)
-    shop, engine = Shop(tmp_path / "events"), Recommender(params)
-    for batch in batches:
-        shop.write(batch)
-        apply(engine, batch)
-    events = read_files(spark, str(shop.folder), event_schema(*types), most=1)
-    stream = maintain(events, params, checkpoint=str(tmp_path / "checkpoint"))
-    settle(stream.into_table(str(tmp_path / "table"), every="0 seconds"))
-    assert 10 < len(engine) < len(users)
-    assert vectors_in(tmp_path / "table") == {user: engine.vector(user) for user in engine.users()}
+Case = tuple[Params, Sequence[Id], Sequence[Id], Sequence[Id], tuple[IdType, IdType, IdType]]
+CASES: dict[str, Case] = {
+    "fixed": (
+        PARAMS,
+        [f"user {i}" for i in range(240)],
+        ["a", "b", "ä", "1"],
+        [1, 2, -3, 10**12],
+        ("string", "string", "long"),
+    ),
+    "varying": (
+        replace(PARAMS, grouping="varying"),
+        range(240),
+        [1, 2, 3, 4, 5, 6],
+        ["p", "q", "r"],
+        ("long", "long", "string"),
+    ),
+}
+
+
+def test_random_streams_equal_the_engine(spark: SparkSession, tmp_path: Path) -> None:
+    """Both groupings, and ids of both types, in two streams at once."""
+    engines: dict[str, Recommender] = {}
+    queries: list[StreamingQuery] = []
+    for name, (params, users, baskets, items, types) in CASES.items():
+        shop, engine = Shop(tmp_path / name / "events"), Recommender(params)
+        for batch in random_batches(random.Random(4), users, baskets, items):
+            shop.write(batch)
+            apply(engine, batch)
+        assert 10 < len(engine) < len(users)
+        engines[name] = engine
+        events = read_files(spark, str(shop.folder), event_schema(*types), most=1)
+        stream = maintain(events, params, checkpoint=str(tmp_path / name / "checkpoint"))
+        queries.append(stream.into_table(str(tmp_path / name / "table"), every="0 seconds"))
+    for query in queries:
+        settle(query)
+    for name, engine in engines.items():
+        assert vectors_in(tmp_path / name / "table") == {user: engine.vector(user) for user in engine.users()}

@@ -6,10 +6,12 @@ from itertools import islice
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.laws import apply
+from tests.spark.answers import answers, scores_from_spark, scores_from_the_engine
 from tests.spark.shop import random_events
 
-from unbasket import Params, Recommendation, Recommender
-from unbasket.ids import Id
+from unbasket import Params, Recommender
+from unbasket.datasets import generate, hold_out_last
+from unbasket.evaluation import Holdout
 from unbasket.spark import recommend
 
 PARAMS = Params(group_size=2, neighbors=7, alpha=0.6)
@@ -30,10 +32,6 @@ def vectors_of(spark: SparkSession, rec: Recommender, user: str, item: str) -> D
     return spark.createDataFrame(rows, f"user {user}, items array<{item}>, weights array<double>")
 
 
-def answers(frame: DataFrame) -> dict[Id, list[Recommendation]]:
-    return {row.user: [Recommendation(*pair) for pair in row.recommendations] for row in frame.collect()}
-
-
 @pytest.mark.parametrize("block", [1000, 40])
 def test_all_users_in_one_block_or_many(spark: SparkSession, engine: Recommender, block: int) -> None:
     frame = recommend(vectors_of(spark, engine, "string", "long"), PARAMS, n=5, block=block)
@@ -50,3 +48,13 @@ def test_a_lone_user_and_items_of_text(spark: SparkSession) -> None:
     rec = Recommender(PARAMS)
     rec.learn(1, ["tea", "ärger"], basket=1)
     assert answers(recommend(vectors_of(spark, rec, "long", "string"), PARAMS)) == rec.recommend_many()
+
+
+def test_evaluation_says_the_same_of_both(spark: SparkSession) -> None:
+    """Under the paper's protocol, of a small shop; test_tafeng has the paper's own."""
+    data = hold_out_last(generate(users=60, seed=3, baskets_per_user=6, basket_size=5))
+    assert data.future is not None
+    vectors = vectors_of(spark, Recommender(PARAMS).fit(data.history), "long", "long")
+    scores = scores_from_spark(vectors, PARAMS, Holdout(data.history, data.future))
+    assert scores.equals(scores_from_the_engine(PARAMS, Holdout(data.history, data.future)))
+    assert scores["recall@10"].sum() > 0

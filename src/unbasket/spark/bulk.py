@@ -6,6 +6,7 @@ whether it opens a group: all that an engine knows of him.
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -60,12 +61,12 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
         items = table.schema.field("items").type
     fields = {"user": table.schema.field("user").type, "change": pa.string(), "items": items}
     schema = pa.schema([*fields.items(), ("weights", pa.list_(pa.float64())), ("state", pa.binary())])
-    rows = [
+    rows = (
         {"user": user, "change": UPDATED, **model.vector._asdict(), "state": model.state}
         for user, model in load_states(params, orders)
-    ]
-    for start in range(0, len(rows), _BATCH):
-        yield pa.RecordBatch.from_pylist(rows[start : start + _BATCH], schema)
+    )
+    while some := list(islice(rows, _BATCH)):
+        yield pa.RecordBatch.from_pylist(some, schema)
 
 
 def _orders_of(histories: list[dict[str, Any]]) -> Orders:
