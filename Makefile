@@ -1,10 +1,10 @@
-# Everything that a fresh machine needs: Python 3.11 or newer, and this file. Tests of the page need Chromium, and the
-# service's benchmark needs wrk: on Debian they are installed here, by root or with sudo.
+# Everything that a fresh machine needs: Python 3.11 or newer, and this file. Tests of the page need Chromium, those
+# of Spark need Java, and the service's benchmark needs wrk: on Debian they are installed here, by root or with sudo.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test test-slow test-spark demo bench bench-spark reproduce clean
+.PHONY: setup test test-slow demo bench bench-spark reproduce clean
 
 setup: $(VENV)/installed
 
@@ -22,15 +22,12 @@ endef
 
 test: setup
 	$(call install,chromium,chromium)
+	$(call install,java,openjdk-17-jre-headless)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/pytest
-
-test-spark: setup
-	$(call install,java,openjdk-17-jre-headless)
-	$(BIN)/pytest -m 'spark and not slow'
 
 test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)

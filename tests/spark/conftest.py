@@ -1,21 +1,12 @@
 """One Spark session for all tests: to start one takes seconds."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 from tests.spark.driver import QUICK_START
 
 from unbasket.spark import session
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder have the mark `spark`."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")

@@ -19,20 +19,21 @@ from unbasket import Params, Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import Table, settle
 
+KILLS = 6
 FILES = 2  # that a driver takes before it is killed
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(6, marks=pytest.mark.slow)])
-def test_killed_drivers_lose_nothing(spark: SparkSession, tmp_path: Path, kills: int) -> None:
+@pytest.mark.slow
+def test_killed_drivers_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
     """Each goes on from what the one before left behind; the last is that of the other tests, and comes to the end."""
     chance, users = random.Random(5), [f"user {i}" for i in range(50)]
     events = random_events(chance, users, ["a", "b", "c", "d", "e", "f", "g"], ["p", "q", "r", "s"])
     engine, shop = Recommender(Params()), Shop(tmp_path / "events")
-    for number in range((kills + 1) * FILES):
+    for number in range((KILLS + 1) * FILES):
         batch: list[Event] = [*islice(events, 60), Learn("counter", (f"item {number}",), f"basket {number}", None)]
         shop.write(batch)
         apply(engine, batch)
-    for kill in range(kills):
+    for kill in range(KILLS):
         with running_driver(tmp_path) as driver:
             wait_for(driver, tmp_path, (kill + 1) * FILES - 1)
             time.sleep(chance.random())

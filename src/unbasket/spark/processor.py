@@ -38,6 +38,8 @@ class Maintainer(StatefulProcessor):
     more than all that is done for him.
     """
 
+    update = staticmethod(update_states)
+
     def __init__(self, params: Params) -> None:
         self._params = params
 
@@ -55,7 +57,7 @@ class Maintainer(StatefulProcessor):
                 users[user] = events
         held = {user: self._orders.getValue((user,)) for user in users}
         updates = [Update(bytes(state[0]) if state else None, users[user]) for user, state in held.items()]
-        for user, model in zip(held, update_states(self._params, updates), strict=True):
+        for user, model in zip(held, self.update(self._params, updates), strict=True):
             name = users[user][0].user
             if isinstance(model, Model):
                 self._orders.updateValue((user,), (model.state,))
