@@ -4,7 +4,7 @@ import operator
 from collections.abc import Collection, Iterable
 
 from unbasket.errors import InvalidBasketError, InvalidRequestError
-from unbasket.ids import Id, checked
+from unbasket.ids import Id, checked_all
 from unbasket.model.history import UNTIMED
 from unbasket.neighbors.index import MAX_BASKET
 
@@ -18,7 +18,7 @@ def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
     """The distinct items of a basket."""
     if not _is_list(items):
         raise InvalidBasketError(f"{whose} must be a list of item ids, not {items!r}")
-    distinct = list(dict.fromkeys([checked(item, "item") for item in items]))
+    distinct = list(dict.fromkeys(checked_all(items, "item")))
     if not 0 < len(distinct) <= MAX_BASKET:
         raise InvalidBasketError(f"{whose} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
     return distinct
@@ -56,7 +56,7 @@ def checked_users(users: Iterable[Id]) -> list[Id]:
     """The users to answer for."""
     if not _is_list(users):
         raise InvalidRequestError(f"users must be a list of user ids, not {users!r}")
-    return [checked(user, "user") for user in users]
+    return checked_all(users, "user")
 
 
 def checked_exclusion(items: Collection[Id] | None) -> list[Id]:
@@ -65,4 +65,4 @@ def checked_exclusion(items: Collection[Id] | None) -> list[Id]:
         return []
     if not _is_list(items):
         raise InvalidRequestError(f"exclude must be a list of item ids, not {items!r}")
-    return [checked(item, "item") for item in items]
+    return checked_all(items, "item")

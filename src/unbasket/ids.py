@@ -7,6 +7,7 @@ is no room left, all are labelled anew.
 
 from collections.abc import Iterable
 from operator import index as as_index
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,14 @@ def checked(value: object, what: str) -> Id:
     if not -(2**63) <= number < 2**63:
         raise InvalidIdError(f"{what} id {number} does not fit into 64 bits; use a str")
     return number
+
+
+def checked_all(values: Iterable[object], what: str) -> list[Id]:
+    """The values as ids, or an error that names the first that is none."""
+    ids: list[Any] = list(values)
+    if set(map(type, ids)) == {int} and -(2**63) <= min(ids) and max(ids) < 2**63:  # one by one takes thrice the time
+        return ids
+    return [checked(value, what) for value in ids]
 
 
 def _checked_text(value: str, what: str) -> str:

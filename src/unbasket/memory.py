@@ -319,10 +319,9 @@ class Memory:
 
     def _item_codes(self, items: list[Id]) -> Codes:
         """The codes of items; new ones are added. Makes room for all codes given out so far."""
-        codes, get = [], self.items.codes.get
-        for item in items:
-            code = get(item)
-            codes.append(self.items.add(item) if code is None else code)
+        codes = [*map(self.items.codes.get, items)]
+        if None in codes:
+            codes = [self.items.add(item) for item in items]
         self._admit()
         return np.array(codes, np.uint32)
 

@@ -31,7 +31,7 @@ PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
 _WORTH_COMPACTING = 10_000  # a file with fewer blank rows is left as it is
-_PRAGMAS = ("page_size = 1024", "temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "busy_timeout = 200")
+_PRAGMAS = ("page_size = 2048", "temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "busy_timeout = 200")
 
 
 class Database:
