@@ -32,6 +32,23 @@ class Batches(Generic[Request]):
         self._guard = Lock()
         self._at_work = False
 
+    def enter(self) -> bool:
+        """Whether nobody is at work, so that the caller may work now, for himself, until he calls `leave`."""
+        with self._guard:
+            alone, self._at_work = not self._at_work, True
+        return alone
+
+    def leave(self) -> None:
+        """Let one of those who came meanwhile go on."""
+        with self._guard:
+            for place in self._queue:
+                if not place.left:
+                    place.leads = True
+                    place.wake.release()
+                    return
+            self._queue.clear()
+            self._at_work = False
+
     def submit(self, request: Request, serve: Callable[[list[Request]], None]) -> None:
         """Return when the request was served, by this caller's `serve` or by another's.
 
@@ -69,14 +86,4 @@ class Batches(Generic[Request]):
             for place in places:
                 if not place.leads:
                     place.wake.release()
-            self._hand_over()
-
-    def _hand_over(self) -> None:
-        with self._guard:
-            for place in self._queue:
-                if not place.left:
-                    place.leads = True
-                    place.wake.release()
-                    return
-            self._queue.clear()
-            self._at_work = False
+            self.leave()

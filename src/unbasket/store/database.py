@@ -31,6 +31,7 @@ PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
 _WORTH_COMPACTING = 10_000  # a file with fewer blank rows is left as it is
+# Of a log with small pages, less is written and allocated with each commit.
 _PRAGMAS = ("page_size = 2048", "temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "busy_timeout = 200")
 
 

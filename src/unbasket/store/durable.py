@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from time import perf_counter
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from unbasket.store.log import log_of
 from unbasket.store.receipts import Notary, Receipt
 from unbasket.store.rows import decode_basket
 from unbasket.store.saving import append_basket, save, save_orders
+
+Result = TypeVar("Result")
 
 _ERASURES = 10_000  # of so many, the newest, the engine knows how long they took
 
@@ -105,7 +107,15 @@ class DurableRecommender(Recommender):
         return self._submit(rechecked(events))
 
     def _learn(self, event: Learn) -> Learned:
-        return cast(Learned, self._submit([event])[0])
+        if not self._batches.enter():
+            return cast(Learned, self._submit([event])[0])
+        try:  # alone, as most events are, it takes a shorter way
+            with self._turn:
+                learned = self._atomically({event.user}, partial(self._happen_learn, event, alone=True))
+                self._database.erase(0)
+        finally:
+            self._batches.leave()
+        return learned
 
     def _forget(self, event: Forget) -> Forgotten:
         return cast(Forgotten, self._submit([event])[0])
@@ -127,14 +137,13 @@ class DurableRecommender(Recommender):
                 request.error = type(error)(*error.args)
         except BaseException as error:
             for request in requests:
-                request.error = StoreError(f"writing was interrupted by {error!r}; nothing was changed")
+                request.error = StoreError(f"writing was interrupted by {error!r}; see whether it has happened")
             raise
 
     def _bring_to_disk(self, requests: list[_Request]) -> None:
         def write() -> None:
-            alone = len(requests) == len(requests[0].events) == 1
             for request in requests:
-                request.results = [self._happen(event, alone=alone) for event in request.events]
+                request.results = [self._happen(event) for event in request.events]
 
         self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
@@ -154,10 +163,10 @@ class DurableRecommender(Recommender):
         while len(self.seconds_to_erasure) > _ERASURES:
             del self.seconds_to_erasure[next(iter(self.seconds_to_erasure))]
 
-    def _happen(self, event: Event, *, alone: bool) -> Learned | Forgotten:
-        return self._happen_learn(event, alone=alone) if isinstance(event, Learn) else self._happen_forget(event)
+    def _happen(self, event: Event) -> Learned | Forgotten:
+        return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
 
-    def _happen_learn(self, event: Learn, *, alone: bool) -> Learned:
+    def _happen_learn(self, event: Learn, *, alone: bool = False) -> Learned:
         row = self._database.next_row("baskets") if self.params.grouping == "fixed" else 0  # varying: it may open one
         learned, saved = self._add_basket(event, row)
         if saved:
@@ -197,7 +206,7 @@ class DurableRecommender(Recommender):
         known = np.array([user in self._memory.users for user in orders.users], np.bool_)
         for user, baskets in orders.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
-                self._happen_learn(Learn(user, list(items), basket, time), alone=False)
+                self._happen_learn(Learn(user, list(items), basket, time))
         super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
 
     def describe(
@@ -230,11 +239,11 @@ class DurableRecommender(Recommender):
 
     # Transactions -----------------------------------------------------------------------------------------------
 
-    def _atomically(self, users: set[Id], write: Callable[[], None]) -> None:
+    def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
         """What `write` does, to these users, is on disk and in memory at the end, or in neither."""
         notary = self._notary
         try:
-            write()
+            result = write()
             self._database.commit()
         except BaseException as error:
             self._intact = False
@@ -244,6 +253,7 @@ class DurableRecommender(Recommender):
             if isinstance(error, sqlite3.Error):
                 raise explanation(self._database.path, error) from error
             raise
+        return result
 
     def _restore(self, users: set[Id]) -> None:
         """Make memory a function of the disk again, as far as these users go."""
