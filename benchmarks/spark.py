@@ -2,8 +2,8 @@
 
 Three streams of the same events take turns, on states of the same size, so that their differences are what each
 part costs: Spark alone, with a state that never leaves the JVM; ours with a no-op in the place of the model, so that
-events, states and vectors are read and written and nothing is computed; and ours. Last, our code in a loop, without
-Spark.
+events, states and vectors are read and written and nothing is computed; and ours. Clocks within the last two tell what
+the machine's moods can hide.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from unittest.mock import patch
 
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from unbasket import Params
-from unbasket.events import Learn
 from unbasket.memory import Memory
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
 from unbasket.spark.checkpoint import state_key
@@ -37,6 +36,8 @@ say = Console(highlight=False, soft_wrap=True).print
 
 PARAMS = Params()
 BASKETS, ITEMS, SIZE = 5, 5000, 6  # of a user, of the shop, of a basket
+CORES = 2
+CLOCKS = Path(tempfile.mkdtemp(prefix="unbasket-clocks-"))
 
 
 def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
@@ -48,10 +49,37 @@ def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged |
     return [Model(state, vector) for state in encode(memory.orders([user.events[0].user for user in users]))]
 
 
+class Function(Protocol):
+    """What a processor calls for a bucket's users."""
+
+    def __call__(self, params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]: ...
+
+
+def clocked(name: str, function: Function) -> Function:
+    """A function that also notes, in a file, how many seconds it took per user."""
+    notes = str(CLOCKS / name)
+
+    def run(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
+        start = time.perf_counter()
+        models = function(params, users)
+        if users:
+            with open(notes, "a", encoding="utf-8") as file:
+                file.write(f"{(time.perf_counter() - start) / len(users)}\n")
+        return models
+
+    return run
+
+
 class NoOp(Maintainer):
     """Ours with a function in the place of the model's that does nothing."""
 
-    update = staticmethod(recoded)
+    update = staticmethod(clocked("no-op", recoded))
+
+
+class Ours(Maintainer):
+    """Ours, and a clock."""
+
+    update = staticmethod(clocked("ours", update_states))
 
 
 class Batch(NamedTuple):
@@ -131,21 +159,12 @@ def batches_of(query: StreamingQuery, count: int) -> list[Batch]:
     return batches
 
 
-def direct(spark: SparkSession, folder: Path) -> None:
-    """Our code in a loop, without Spark, forty users at a time; and of that, what states cost that are not changed."""
-    rows = spark.read.parquet(str(folder / "loaded")).limit(3200).collect()
-    learned = [Update(bytes(row.state), [Learn(row.user, [1, 2, 3, 4, 5, 6], 10**9, 10**9)]) for row in rows]
-    buckets = [learned[first : first + 40] for first in range(0, len(learned), 40)]
-    took = {}
-    for function in (update_states, recoded) * 2:  # first for the compiler
-        start = time.process_time()
-        for bucket in buckets:
-            function(PARAMS, bucket)
-        took[function] = (time.process_time() - start) / len(learned) * 1e6
-    say(
-        f"  our code without Spark: {took[update_states]:.0f} µs of CPU an event; "
-        f"to decode and encode states is {took[recoded]:.0f} of these"
-    )
+def clock(name: str) -> float:
+    """What a user cost within a function, in seconds, in the median call since it was asked last."""
+    notes = CLOCKS / name
+    seconds = median(map(float, notes.read_text().split()))
+    notes.unlink()
+    return seconds
 
 
 def take_turns(
@@ -175,6 +194,11 @@ def report(took: dict[str, list[Batch]], events: int) -> None:
     jvm, no_op, ours = (batch.total for batch in fastest.values())
     parts = {"Spark": jvm, "serialisation": no_op - jvm, "our fold": ours - no_op}
     say("  of a batch: " + ", ".join(f"{name} {part:.2f} s, {part / ours:.0%}" for name, part in parts.items()))
+    recoding, updating = clock("no-op"), clock("ours")
+    say(
+        f"  by the clocks within: {updating * 1e6:.0f} µs a user, {recoding * 1e6:.0f} of these for his state, "
+        f"so the fold is {(updating - recoding) * events / CORES / ours:.0%} of a batch"
+    )
 
 
 def measure(spark: SparkSession, users: int, events: int, batches: int, rounds: int) -> None:
@@ -189,11 +213,10 @@ def measure(spark: SparkSession, users: int, events: int, batches: int, rounds: 
         streams = {
             "JVM only": partial(in_jvm, spark, folder),
             "no-op": partial(in_python, spark, NoOp, folder),
-            "ours": partial(in_python, spark, Maintainer, folder),
+            "ours": partial(in_python, spark, Ours, folder),
         }
         report(take_turns(streams, batches, rounds), events)
-        direct(spark, folder)
-        held = sum(file.stat().st_size for file in (folder / "Maintainer").rglob("*") if file.is_file())
+        held = sum(file.stat().st_size for file in (folder / "Ours").rglob("*") if file.is_file())
         say(f"  checkpoint: {held / users:.0f} bytes per user")
     finally:
         shutil.rmtree(folder)
@@ -205,12 +228,12 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=10_000, help="in a batch, each of another user")
     parser.add_argument("--batches", type=int, default=4, help="of each stream in a round")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--master", default="local[2]")
     given = parser.parse_args()
-    spark = session(given.master, settings={"spark.driver.memory": "4g"})
+    spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "4g", "spark.log.level": "OFF"})
     for users in given.users:
         measure(spark, users, given.events, given.batches, given.rounds)
     spark.stop()
+    shutil.rmtree(CLOCKS)
 
 
 if __name__ == "__main__":
