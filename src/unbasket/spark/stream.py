@@ -97,12 +97,14 @@ def watch(query: StreamingQuery) -> Iterator[StreamingQueryProgress | None]:
     """Every batch of a query when it is done, and now and then None; raises what ends the query."""
     newest = -1
     while query.isActive:
-        for progress in query.recentProgress:
-            if progress.batchId > newest:
-                newest = progress.batchId
-                yield progress
+        last = query.lastProgress
+        if last is not None and last.batchId > newest:  # all of them take up to a hundred times as long
+            for progress in query.recentProgress:
+                if progress.batchId > newest:
+                    newest = progress.batchId
+                    yield progress
         yield None
-        sleep(0.05)
+        sleep(0.25)
     if query.exception() is not None:
         raise SparkError(f"the stream has ended: {_problem(query)}")
 
