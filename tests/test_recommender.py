@@ -801,3 +801,30 @@ def test_sizes() -> None:
     assert rec.sizes() == ub.Sizes(users=2, items=3, baskets=3, purchases=4, entries=3)
     rec.forget("ann", item="tea")
     assert rec.sizes() == ub.Sizes(users=2, items=2, baskets=3, purchases=3, entries=2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda rec: rec.forget("ann"),
+        lambda rec: rec.forget("ann", item="tea"),
+        lambda rec: rec.learn("ann", ["milk"], basket=1),
+    ],
+    ids=["user", "item", "edit"],
+)
+def test_the_hash_of_what_is_gone_goes_at_once(change: Callable[[ub.Recommender], object]) -> None:
+    rec = ub.Recommender(ub.Params())
+    rec.learn("ann", ["milk", "tea"], basket=1)
+    rec.digest()
+    hashes = rec._digest._hashes
+    assert hashes.any()
+    change(rec)
+    assert not hashes.any()
+
+
+def test_a_text_that_was_learned_twice_goes_with_its_basket() -> None:
+    rec = ub.Recommender(ub.Params())
+    for items in (["milk"], ["milk"], ["tea"]):
+        rec.learn("ann", items, basket="first")
+    rec.forget("ann")
+    assert not rec.has_text_baskets()
