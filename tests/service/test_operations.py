@@ -360,4 +360,30 @@ def test_writers_under_way_are_answered_or_refused(db: Path) -> None:
         assert {basket.basket for basket in rec.history("ann")} >= set(learned)
 
 
+def test_a_signal_may_come_in_the_middle_of_a_line_of_the_log(db: Path) -> None:
+    """The pipe that nobody reads is full: the service stands in the middle of writing when it is told to stop."""
+    with subprocess.Popen([*PROGRAM, "serve", "--db", db, "--port", "0"], stderr=subprocess.PIPE) as process:
+        try:
+            connection = _connected(process)
+            with pytest.raises(TimeoutError):
+                while True:
+                    ask(connection, "PUT", PLACE.format("ann", 1), {})
+            connection.close()
+            process.send_signal(signal.SIGTERM)
+            _, rest = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    assert b'"stopping"' in rest
+
+
+def _connected(process: subprocess.Popen[bytes]) -> http.client.HTTPConnection:
+    """A connection to a service whose log is a pipe, when it is ready."""
+    assert process.stderr is not None
+    lines = map(json.loads, process.stderr)
+    port = int(next(lines)["address"].rpartition(":")[2])
+    next(line for line in lines if line["event"] == "ready")
+    return http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+
+
 _JSON = {"Content-Type": "application/json"}

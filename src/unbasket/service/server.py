@@ -74,7 +74,7 @@ def configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
 class _Server(uvicorn.Server):
     """Ends with exit code 0 after a signal, where uvicorn would let the signal kill it in the end."""
 
-    told_to_stop = False
+    told_to_stop: signal.Signals | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -87,13 +87,18 @@ class _Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def _stop(self, number: int, _: object) -> None:
+        """Nothing but a note: a signal interrupts the thread that may hold the lock of the log, or of threads."""
+        self.told_to_stop = self.told_to_stop or signal.Signals(number)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Finish what was begun, but not at any price."""
         if self.told_to_stop:
-            return
-        self.told_to_stop = self.should_exit = True
-        logs.get().info("stopping", signal=signal.Signals(number).name)
-        alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + _CLOSING, _give_up)
-        alarm.daemon = True
-        alarm.start()
+            logs.get().info("stopping", signal=self.told_to_stop.name)
+            alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + _CLOSING, _give_up)
+            alarm.daemon = True
+            alarm.start()
+        await super().shutdown(sockets)
 
 
 def _give_up() -> None:
