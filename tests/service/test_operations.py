@@ -366,8 +366,7 @@ def test_a_signal_may_come_in_the_middle_of_a_line_of_the_log(db: Path) -> None:
         try:
             connection = _connected(process)
             with pytest.raises(TimeoutError):
-                while True:
-                    ask(connection, "PUT", PLACE.format("ann", 1), {})
+                _fill_the_log(connection)
             connection.close()
             process.send_signal(signal.SIGTERM)
             _, rest = process.communicate(timeout=60)
@@ -384,6 +383,11 @@ def _connected(process: subprocess.Popen[bytes]) -> http.client.HTTPConnection:
     port = int(next(lines)["address"].rpartition(":")[2])
     next(line for line in lines if line["event"] == "ready")
     return http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+
+
+def _fill_the_log(connection: http.client.HTTPConnection) -> None:
+    while True:  # each refusal is a line
+        assert ask(connection, "PUT", PLACE.format("ann", 1), {})[0] == 422
 
 
 _JSON = {"Content-Type": "application/json"}
