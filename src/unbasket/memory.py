@@ -58,10 +58,10 @@ class Memory:
         self._room = (0, 0)
         self.vanished: set[Id] | None = None  # a store puts a set here, and finds the items that nobody has any more
 
-    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None, row: int = 0) -> tuple[Learned, bool]:
+    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None, row: int = 0) -> Learned:
         """Add a basket of distinct items, or replace the items of the one that has this id.
 
-        A new basket that comes last is said to be saved in this row of a store; the second answer is whether it is.
+        A basket that `comes_last` may be in a row of a store.
         """
         owner = self.users.codes.get(user)
         if owner is None:
@@ -75,13 +75,22 @@ class Memory:
         if found >= 0:
             if text:
                 self.texts.release(key)
-            return self._relearn(owner, found, user, items, basket, time), False
+            return self._relearn(owner, found, user, items, basket, time)
         if found == TIED:
             position = self._position_by_id(owner, position, moment, basket)
             update.learn(self._live, owner, position, *new)
         if long is not None or count >= LONG:
             self._ids_of_long(owner).add(basket)
-        return Learned.ADDED, row > 0 and position == count
+        return Learned.ADDED
+
+    def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
+        """Whether a basket would be new, and the user's last."""
+        owner = self.users.codes.get(user)
+        if owner is None:
+            return True
+        long = self._long.get(owner)
+        moment = UNTIMED if time is None else time
+        return update.comes_last(self.histories, owner, *self._key(basket), moment, long is None or basket in long)
 
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: nothing new, other items, or another time."""

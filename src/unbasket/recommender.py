@@ -151,16 +151,16 @@ class Recommender:
         return [self._learn(event) if isinstance(event, Learn) else self._forget(event) for event in rechecked(events)]
 
     def _learn(self, event: Learn) -> Learned:
-        return self._add_basket(event)[0]
+        return self._add_basket(event)
 
-    def _add_basket(self, event: Learn, row: int = 0) -> tuple[Learned, bool]:
+    def _add_basket(self, event: Learn, row: int = 0) -> Learned:
         with self._lock.writing:
-            learned, saved = self._memory.learn(*event, row)
+            learned = self._memory.learn(*event, row)
             if learned is Learned.ADDED:
                 self._digest.touch(self._memory.users.codes[event.user])
             elif learned is Learned.REPLACED:
                 self._digest.wipe(self._memory.users.codes[event.user])
-        return learned, saved
+        return learned
 
     def _forget(self, event: Forget) -> Forgotten:
         with self._lock.writing:

@@ -94,7 +94,7 @@ def learn(
 
     Nothing happens if there is a basket of this id, or if ids must decide between it and others of the same time.
     Returns where the one of this id is (LEARNED: there was none, TIED: see `slot`), the position, and the count before.
-    A basket that comes last is in this row of a store.
+    A basket that comes last may be in this row of a store; of others, it is 0.
     """
     count = history.count(live.histories, user)
     if position == ANYWHERE:
@@ -102,12 +102,20 @@ def learn(
         position, tied = history.slot(live.histories, user, time)
         if found >= 0 or tied:
             return found if found >= 0 else TIED, position, count
-    flags = text + row * ROW if position == count else text
     group_size = live.rule.group_size if live.rule.varying else 0
     marks.drop_from(live.marks, user, position)
-    history.insert(live.histories, user, position, key, flags, time, items, group_size)
+    history.insert(live.histories, user, position, key, text + row * ROW, time, items, group_size)
     refresh(live, user)
     return LEARNED, position, count
+
+
+@jit
+def comes_last(histories: Histories, user: int, key: int, text: int, time: int, search: bool) -> bool:
+    """Whether `learn` would insert a basket behind all others, and ids need not decide."""
+    if search and history.find(histories, user, key, text) >= 0:
+        return False
+    position, tied = history.slot(histories, user, time)
+    return position == history.count(histories, user) and not tied
 
 
 @jit

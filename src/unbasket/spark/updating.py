@@ -69,7 +69,7 @@ def _happen(memory: Memory, event: Event) -> bool:
     """Let an event happen; whether it changed anything."""
     result: Learned | Forgotten
     if isinstance(event, Learn):
-        result, _ = memory.learn(*event)
+        result = memory.learn(*event)
         return result is not Learned.UNCHANGED
     return bool(memory.forget(*event))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import synchronise
 from unbasket.store.faults import explained, explanation
-from unbasket.store.log import log_of
+from unbasket.store.log import Log, log_of
 from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
@@ -31,8 +31,15 @@ PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
 _WORTH_COMPACTING = 10_000  # a file with fewer blank rows is left as it is
-# Of a log with small pages, less is written and allocated with each commit.
-_PRAGMAS = ("page_size = 2048", "temp_store = MEMORY", "secure_delete = ON", "synchronous = FULL", "busy_timeout = 200")
+# Of a log with small pages, less is written and allocated with each commit. What SQLite would sync with each commit if
+# it were "synchronous = FULL", `settle` does.
+_PRAGMAS = (
+    "page_size = 2048",
+    "temp_store = MEMORY",
+    "secure_delete = ON",
+    "synchronous = NORMAL",
+    "busy_timeout = 200",
+)
 
 
 class Database:
@@ -41,11 +48,11 @@ class Database:
     def __init__(self, path: Path, *, read_only: bool, trusted: bool = False) -> None:
         """`trusted` if it is open already, and its pages need not be checked, which takes as long as reading them."""
         self.path = path
-        self._log = log_of(path)
+        self._log = Log(path)
         self._read_only = read_only
         self._last = dict.fromkeys(TABLES, 0)
         self._count = self._sum = self._blanks = 0
-        self._ledger_due = False
+        self._ledger_due = self._unsettled = False
         self._blanked = not read_only  # a crash may have left something to erase
         self.hindrance = ""
         with explained(path):
@@ -104,6 +111,7 @@ class Database:
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {step + 1}")
             self.commit()
+            self.settle()
 
     def _check_pages(self) -> None:
         """See whether SQLite finds its pages in order; whether their content is, `load` sees."""
@@ -185,14 +193,15 @@ class Database:
     # Writing ----------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
-        """Start a transaction with its first write: all that is written until `commit` is on disk then, or nothing."""
+        """Start a transaction with its first write: of what is written until `commit`, all will be there or nothing."""
         if not self._connection.in_transaction:
             self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Return when what was written is on disk."""
+        """End the transaction, if there is one: what was written is there, and on disk after `settle`."""
         if not self._connection.in_transaction:
             return
+        self._unsettled = True
         try:
             if self._ledger_due:
                 ledger = _LEDGER.pack(self._last["baskets"], self._count, self._sum, self._last["receipts"])
@@ -201,6 +210,12 @@ class Database:
         except sqlite3.Error as error:
             raise explanation(self.path, error) from error
         self._ledger_due = False
+
+    def settle(self) -> None:
+        """Return when all that was committed is on disk."""
+        if self._unsettled:
+            self._log.synchronise()
+            self._unsettled = False
 
     def roll_back(self) -> None:
         """End a transaction that went wrong, if it is not over yet, and know again what is on disk."""
@@ -235,9 +250,13 @@ class Database:
         self._connection.executemany(_INSERT["baskets"], rows)
         return range(first, self.next_row("baskets"))
 
-    def append_alone(self, payload: bytes) -> None:
-        """Add a row of a basket; if nothing was written before, in a transaction of its own, which is quicker."""
-        self._connection.execute(_INSERT["baskets"], self._numbered("baskets", payload))
+    def append_alone(self, payload: bytes) -> int:
+        """Add a row of a basket in a transaction of its own, and let the disk begin with it."""
+        self._unsettled = True
+        row, body = self._numbered("baskets", payload)
+        self._connection.execute(_INSERT["baskets"], (row, body))
+        self._log.start_writing()
+        return row
 
     def _numbered(self, table: str, payload: bytes) -> tuple[int, bytes]:
         self._last[table] = row = self._last[table] + 1
@@ -269,7 +288,7 @@ class Database:
                 if time.monotonic() >= deadline:
                     self.hindrance = f"for {patience:g} s a reader has kept them. End that reader"
                     return False
-            synchronise(self._log)  # SQLite would leave its new length in a cache
+            self._log.synchronise()  # SQLite would leave its new length in a cache
         except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
             self.hindrance = f"{error}. Check the disk and its free space"
             return False
@@ -331,10 +350,11 @@ class Database:
             self._begin()
             self._ledger_due = True
             self.commit()
+            self.settle()
 
     def close(self, emptied: Callable[[], object] = lambda: None) -> None:
         """Leave one file, without a log; `emptied` is called when nothing is in the log, just before it vanishes."""
-        with explained(self.path), closing(self._connection):
+        with explained(self.path), closing(self._log), closing(self._connection):
             if not self._read_only:
                 self._write_ledger()
                 patience, self._blanked = PATIENCE if self._blanked else 0, True
@@ -344,6 +364,7 @@ class Database:
     def abandon(self) -> None:
         """Close a file that could not be understood, and write nothing to it."""
         self._connection.close()
+        self._log.close()
 
 
 _MIGRATIONS = (

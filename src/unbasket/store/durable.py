@@ -97,7 +97,7 @@ class DurableRecommender(Recommender):
         if self._writer is None:
             raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
         if not self._intact:
-            raise StoreError(f"{self._database.path} could not be read back after an error. Open it again")
+            raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
         return self._writer
 
     # Events -----------------------------------------------------------------------------------------------------
@@ -167,13 +167,13 @@ class DurableRecommender(Recommender):
         return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
 
     def _happen_learn(self, event: Learn, *, alone: bool = False) -> Learned:
-        row = self._database.next_row("baskets") if self.params.grouping == "fixed" else 0  # varying: it may open one
-        learned, saved = self._add_basket(event, row)
-        if saved:
-            append_basket(event, self._database, alone=alone)
-        else:
+        varying = self.params.grouping == "varying"  # then a row tells whether it opens a group, which memory knows
+        if varying or not self._memory.comes_last(event.user, event.basket, event.time):
+            learned = self._add_basket(event)
             self._save(event.user)
-        return learned
+            return learned
+        row = append_basket(event, self._database, alone=alone)  # first, as a disk writes while memory learns
+        return self._add_basket(event, row)
 
     def _happen_forget(self, event: Forget) -> Erased:
         before = self.digest()
@@ -240,7 +240,7 @@ class DurableRecommender(Recommender):
     # Transactions -----------------------------------------------------------------------------------------------
 
     def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
-        """What `write` does, to these users, is on disk and in memory at the end, or in neither."""
+        """What `write` does, to these users, is on disk and in memory at the end; if it fails, in both or neither."""
         notary = self._notary
         try:
             result = write()
@@ -253,7 +253,18 @@ class DurableRecommender(Recommender):
             if isinstance(error, sqlite3.Error):
                 raise explanation(self._database.path, error) from error
             raise
+        self._settle()
         return result
+
+    def _settle(self) -> None:
+        try:
+            self._database.settle()
+        except OSError as error:
+            self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
+            raise StoreError(
+                f"{self._database.path}: the disk did not take what was written ({error}), so nothing more is. See to "
+                "the disk, open it again, and look what has happened"
+            ) from error
 
     def _restore(self, users: set[Id]) -> None:
         """Make memory a function of the disk again, as far as these users go."""

@@ -1,17 +1,48 @@
-"""The write-ahead log beside a database: what SQLite would pass over in silence is an error here."""
+"""The write-ahead log beside a database: when it is on disk, and what SQLite would pass over in silence."""
 
+import ctypes
+import os
 import struct
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError
 from unbasket.store.lock import is_signed
 
+_START_WRITING = getattr(ctypes.CDLL(None), "sync_file_range", None)  # Linux has it, and Python has no name for it
+_WRITE = 2  # SYNC_FILE_RANGE_WRITE
 _MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
 
 
 def log_of(path: Path) -> Path:
     """The write-ahead log of a database."""
     return path.with_name(path.name + "-wal")
+
+
+class Log:
+    """The log of an open database. SQLite writes to it and we sync it, as there is something to do meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = log_of(path)
+        self._file: int | None = None
+
+    def start_writing(self) -> None:
+        """Let the disk begin; the rest of the way to it is `synchronise`'s."""
+        if _START_WRITING is not None:
+            _START_WRITING(self._opened(), ctypes.c_int64(0), ctypes.c_int64(0), _WRITE)
+
+    def synchronise(self) -> None:
+        """Return when what was written, or the log's length, is on disk."""
+        os.fdatasync(self._opened())
+
+    def _opened(self) -> int:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDONLY)
+        return self._file
+
+    def close(self) -> None:
+        """Free the file."""
+        if self._file is not None:
+            os.close(self._file)
 
 
 def check_log(path: Path) -> None:

@@ -26,13 +26,10 @@ def save(memory: Memory, database: Database, user: Id) -> None:
         database.blank("baskets", row)
 
 
-def append_basket(event: Learn, database: Database, *, alone: bool) -> None:
-    """Write a basket that comes last: the way of most events, which needs nothing from memory."""
+def append_basket(event: Learn, database: Database, *, alone: bool) -> int:
+    """Write a basket that comes last: the way of most events, which needs nothing from memory; returns its row."""
     payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
-    if alone:
-        database.append_alone(payload)
-    else:
-        database.append("baskets", payload)
+    return database.append_alone(payload) if alone else database.append("baskets", payload)
 
 
 def save_orders(orders: Orders, database: Database, progress: Progress | None) -> Orders:
