@@ -26,7 +26,7 @@ from unbasket.files import synchronise
 from unbasket.ids import Id
 
 CALLERS = (1, 16)
-ROUNDS = 9
+ROUNDS = 25
 EVENTS = 256  # in a round
 LATER = 10**12
 RECEIPT = os.urandom(700)  # about what ours has

@@ -13,6 +13,8 @@ from typing import Any
 
 import apsw
 
+from unbasket.store.log import log_of
+
 SECTOR = 512
 
 
@@ -76,6 +78,10 @@ class Disk(apsw.VFS):
         if syncdir:
             self.deleted.clear()
 
+    def log(self, path: Path) -> "LossyLog":
+        """Like `log.Log`, on this disk."""
+        return LossyLog(self, log_of(path))
+
     def sync(self, path: Path) -> None:
         """What the engine itself asks for, beside SQLite."""
         self.step()
@@ -124,6 +130,22 @@ class File(apsw.VFSFile):
 
     def xFileSize(self) -> int:  # noqa: N802
         return len(self._contents.now)
+
+
+class LossyLog:
+    """The log of a database on a `Disk`; what begins to be written may be there or not."""
+
+    def __init__(self, disk: Disk, path: Path) -> None:
+        self._disk, self._path = disk, path
+
+    def start_writing(self) -> None:
+        self._disk.step()
+
+    def synchronise(self) -> None:
+        self._disk.sync(self._path)
+
+    def close(self) -> None:
+        pass
 
 
 class Result:

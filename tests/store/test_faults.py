@@ -31,7 +31,7 @@ from unbasket.events import Learn
 from unbasket.store import audit, database
 from unbasket.store.keys import Keys
 from unbasket.store.lock import WriterLock
-from unbasket.store.log import log_of
+from unbasket.store.log import Log, log_of
 
 NOBODY = 65534
 PAGE = 4096
@@ -217,6 +217,33 @@ def test_a_full_disk_when_closing(disk: FullDisk) -> None:
     assert digest_of(path) == digest
     with ub.open(path) as again:
         assert again.digest() == digest
+
+
+def test_a_disk_that_fails_when_it_is_to_sync(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows then what is on disk, nor would another sync tell: nothing more is acknowledged."""
+    requests: list[Callable[[], object]] = [
+        lambda: engine.learn("ann", ["milk"], basket=2),
+        lambda: engine.learn("ann", ["soap"], basket=1),
+        lambda: engine.apply([Learn("bob", ["milk"], 1, None)]),
+        lambda: engine.forget("ann"),
+    ]
+    for request in requests:
+        with monkeypatch.context() as patch, ub.open(path, ub.Params(group_size=3)) as engine:
+            engine.learn("ann", ["tea"], basket=1)
+            patch.setattr(Log, "synchronise", _failing)
+            with pytest.raises(StoreError, match=r"did not take what was written .*Input/output error"):
+                request()
+            patch.undo()
+            assert engine.verify().ok
+            with pytest.raises(StoreError, match="takes nothing more"):
+                engine.learn("ann", ["tea"], basket=3)
+        with ub.open(path) as engine:
+            assert engine.verify().ok
+            engine.forget("ann")
+
+
+def _failing(_: Log) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 def test_a_disk_without_room_for_a_new_database(path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -13,6 +14,7 @@ from tests.store.lossy import Disk
 import unbasket as ub
 from unbasket.events import Forget
 from unbasket.ids import Id
+from unbasket.memory import Memory
 from unbasket.store import audit, database, opening
 
 LOSSES = 55  # of each grouping
@@ -44,17 +46,24 @@ class Session:
     def work(self, requests: int, after: Callable[[], None] = lambda: None) -> None:
         """Let so many requests happen, with `after` after each; close and reopen the database now and then."""
         traffic = Traffic(self.random.getrandbits(32))
+        while self.done < requests:
+            with self.open() as engine:
+                for _ in range(self.random.choice([5, 60])):
+                    self.requests.append(traffic.request())
+                    submit(engine, self.requests[-1])
+                    self.done += 1
+                    after()
+
+    @contextmanager
+    def open(self) -> Iterator[ub.DurableRecommender]:
+        """An engine on the lossy disk."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "_connect", self.disk.connect)
+            patch.setattr(database, "Log", self.disk.log)
             patch.setattr(database, "synchronise", self.disk.sync)
             patch.setattr(opening, "_check_size", lambda *_: None)  # the files themselves stay empty
-            while self.done < requests:
-                with ub.open(self.path, self.params) as engine:
-                    for _ in range(self.random.choice([5, 60])):
-                        self.requests.append(traffic.request())
-                        submit(engine, self.requests[-1])
-                        self.done += 1
-                        after()
+            with ub.open(self.path, self.params) as engine:
+                yield engine
 
     def _step(self) -> None:
         if self.random.randrange(self.often) == 0:
@@ -122,11 +131,36 @@ def test_forgotten_bytes_are_off_the_disk(tmp_path: Path) -> None:
         assert session.residue(loss, path.parent) == set()
 
 
+def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A basket is written, not synced yet, and the caller interrupts; he asks again and hears that nothing is new."""
+    session = Session(tmp_path / "running", "fixed", seed=3, often=10**9)
+    learn = Memory.learn
+
+    def interrupted(*_: object) -> None:
+        monkeypatch.setattr(Memory, "learn", learn)
+        raise KeyboardInterrupt
+
+    def ask_again(engine: ub.Recommender) -> None:
+        session.lose(0.0)
+        monkeypatch.setattr(Memory, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            engine.learn("ann", ["tea"], basket=1)
+        session.lose(0.0)
+        assert engine.learn("ann", ["tea"], basket=1) == "unchanged"
+        session.lose(0.0)
+
+    with session.open() as engine:
+        ask_again(engine)
+    for number, (loss, users) in enumerate(zip(session.losses, (0, 0, 1), strict=True)):
+        with ub.open(session.lay_out(loss, tmp_path / str(number)), session.params) as engine:
+            assert len(engine) == users
+
+
 def test_less_would_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a sync at each commit, losses are seen: this disk does forget, and these tests do look."""
-    pragmas = [pragma.replace("FULL", "NORMAL") for pragma in database._PRAGMAS]
-    assert pragmas != list(database._PRAGMAS)
-    monkeypatch.setattr(database, "_PRAGMAS", pragmas)
+    monkeypatch.setattr(database.Database, "settle", lambda _: None)
     session = Session(tmp_path / "running", "fixed", seed=1)
     session.work(60)
     recovered = [

@@ -3,14 +3,26 @@
 import ctypes
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 from unbasket.errors import StoreCorruptError
 from unbasket.store.lock import is_signed
 
-_START_WRITING = getattr(ctypes.CDLL(None), "sync_file_range", None)  # Linux has it, and Python has no name for it
-_WRITE = 2  # SYNC_FILE_RANGE_WRITE
 _MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
+
+
+def _sync_file_range() -> Callable[[int, int, int, int], int]:
+    """Linux has this function, and Python has no name for it; elsewhere the disk begins when it must."""
+    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    if function is None:
+        return lambda *_: 0
+    function.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
+    return cast(Callable[[int, int, int, int], int], function)
+
+
+_sync_range, _WRITE = _sync_file_range(), 2  # SYNC_FILE_RANGE_WRITE
 
 
 def log_of(path: Path) -> Path:
@@ -27,8 +39,7 @@ class Log:
 
     def start_writing(self) -> None:
         """Let the disk begin; the rest of the way to it is `synchronise`'s."""
-        if _START_WRITING is not None:
-            _START_WRITING(self._opened(), ctypes.c_int64(0), ctypes.c_int64(0), _WRITE)
+        _sync_range(self._opened(), 0, 0, _WRITE)  # if it fails, `synchronise` does too
 
     def synchronise(self) -> None:
         """Return when what was written, or the log's length, is on disk."""
