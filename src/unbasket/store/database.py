@@ -213,9 +213,16 @@ class Database:
 
     def settle(self) -> None:
         """Return when all that was committed is on disk."""
-        if self._unsettled:
+        if not self._unsettled:
+            return
+        try:
             self._log.synchronise()
-            self._unsettled = False
+        except OSError as error:
+            raise StoreError(
+                f"{self.path}: the disk did not take what was written ({error}), so nothing more is. See to the disk, "
+                "open it again, and look what has happened"
+            ) from error
+        self._unsettled = False
 
     def roll_back(self) -> None:
         """End a transaction that went wrong, if it is not over yet, and know again what is on disk."""

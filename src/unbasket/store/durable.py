@@ -259,12 +259,9 @@ class DurableRecommender(Recommender):
     def _settle(self) -> None:
         try:
             self._database.settle()
-        except OSError as error:
+        except StoreError:
             self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
-            raise StoreError(
-                f"{self._database.path}: the disk did not take what was written ({error}), so nothing more is. See to "
-                "the disk, open it again, and look what has happened"
-            ) from error
+            raise
 
     def _restore(self, users: set[Id]) -> None:
         """Make memory a function of the disk again, as far as these users go."""

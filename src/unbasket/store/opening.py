@@ -82,6 +82,7 @@ def _writer(
         if database.is_new:
             database.append("settings", msgspec.json.encode(asdict(params or Params())))
             database.commit()
+            database.settle()
         engine = _rebuilt(database, params, progress)
         notary = Notary(Keys.of(keys), database.last_payload("receipts"))
         lock.sign()
