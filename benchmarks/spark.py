@@ -46,7 +46,7 @@ def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged |
     memory.load(decode([user.state for user in users if user.state is not None]))
     count = BASKETS * SIZE
     vector = Vector([*range(count)], [0.5] * count)
-    return [Model(state, vector) for state in encode(memory.orders([user.events[0].user for user in users]))]
+    return [Model(encode(memory, user.events[0].user), vector) for user in users]
 
 
 class Function(Protocol):

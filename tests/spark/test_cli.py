@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from tests.cli.running import error, run
+from typer.testing import CliRunner
 
 from unbasket import Params, Recommender, open  # noqa: A004
+from unbasket.cli import app
 
 MASTER = ("--master", "local[2]")
 
@@ -36,8 +39,11 @@ def test_a_shop_moves_to_spark_and_back(tmp_path: Path) -> None:
     folders = ("--checkpoint", tmp_path / "checkpoint", "--table", tmp_path / "table")
     options = ("--history", tmp_path / "history.parquet", "--baskets", "long", "--once", "--partitions", 2)
     model = ("--group-size", 2, "--neighbors", 3)
-    said = run("spark", "run", tmp_path / "events", *folders, *options, *model, *MASTER)
+    command = ("spark", "run", tmp_path / "events", *folders, *options, *model, *MASTER)
+    result = CliRunner().invoke(app, [str(argument) for argument in command])
+    said = result.stdout
     assert said == f"{tmp_path}/table: 6 users after batch {said.split()[-4].strip(',')}, 1 event rejected\n"
+    assert re.search(r"^batch \d+: 3 events in .* s, .* per second; 3 so far, 0 files waiting$", result.stderr, re.M)
 
     run("spark", "recommend", "--table", tmp_path / "table", "--output", tmp_path / "answers", "-n", 3, *MASTER)
     rows = pq.read_table(tmp_path / "answers").to_pylist()

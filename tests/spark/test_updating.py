@@ -4,14 +4,18 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import laws
 from tests.laws import MIXED_IDS, PARAMS
 
 from unbasket import Params, Recommender
+from unbasket.errors import SparkError
 from unbasket.events import Event, Forget, Learn
 from unbasket.ids import Id
+from unbasket.memory import Memory
 from unbasket.spark.state import decode, encode
 from unbasket.spark.updating import Model, Unchanged, Update, update_states
 
@@ -45,5 +49,11 @@ def test_batches_of_events_equal_the_engine(
     vectors: dict[Id, Any] = {user: dict(zip(*model.vector, strict=True)) for user, model in held.items()}
     assert vectors == {user: engine.vector(user) for user in engine.users()}
     assert all([*vectors[user]] == [*engine.vector(user)] for user in vectors)
-    states = [model.state for model in held.values()]
-    assert [*encode(decode(states))] == states
+    memory = Memory(params)
+    memory.load(decode([model.state for model in held.values()]))
+    assert {user: encode(memory, user) for user in held} == {user: model.state for user, model in held.items()}
+
+
+def test_states_of_another_version_are_named_as_such() -> None:
+    with pytest.raises(SparkError, match="another version"):
+        decode([msgspec.msgpack.encode((1, "ann", ["tea"], [1], b"", b"", b"", b""))])

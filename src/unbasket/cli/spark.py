@@ -102,18 +102,19 @@ def _follow(lib: ModuleType, query: Any, *, once: bool) -> None:
         if progress is None:
             continue
         idle = 0 if progress.numInputRows else idle + 1
-        total += progress.numInputRows
-        if progress.numInputRows:
-            errors.print(_line(progress, total), highlight=False, markup=False)
+        events = lib.events_in(progress)
+        total += events
+        if events:
+            errors.print(_line(progress, events, total), highlight=False, markup=False)
         if once and idle == lib.ERASED_WITHIN:
             return
 
 
-def _line(progress: Any, total: int) -> str:
+def _line(progress: Any, events: int, total: int) -> str:
+    seconds = progress.durationMs["triggerExecution"] / 1000
     waiting = progress.sources[0].metrics.get("numFilesOutstanding", "0")
     return (
-        f"batch {progress.batchId}: {counted(progress.numInputRows, 'event')} in "
-        f"{progress.durationMs['triggerExecution'] / 1000:.1f} s, {progress.processedRowsPerSecond:,.0f} per second; "
+        f"batch {progress.batchId}: {counted(events, 'event')} in {seconds:.1f} s, {events / seconds:,.0f} per second; "
         f"{total:,} so far, {counted(int(waiting), 'file')} waiting"
     )
 

@@ -14,7 +14,7 @@ from unbasket.spark.checkpoint import identify
 from unbasket.spark.prediction import recommend
 from unbasket.spark.settings import session
 from unbasket.spark.sources import event_schema, parse_messages, read_files
-from unbasket.spark.stream import ERASED_WITHIN, Stream, maintain, settle, watch
+from unbasket.spark.stream import ERASED_WITHIN, Stream, events_in, maintain, settle, watch
 from unbasket.spark.table import Table
 from unbasket.spark.traces import Finding, audit
 
@@ -25,6 +25,7 @@ __all__ = [
     "Table",
     "audit",
     "event_schema",
+    "events_in",
     "histories",
     "history_row",
     "history_schema",

@@ -4,83 +4,84 @@ Everything derived from them is folded anew when they change, so the state is wh
 histories are equal bytes.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from unbasket.ids import Id, in_order
+from unbasket.errors import SparkError
+from unbasket.ids import Id
+from unbasket.memory import Memory
+from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
 
-_VERSION = 1
+_VERSION = 2
 
 
-class _Fields(NamedTuple):
-    """The layout; numbers are little-endian, in as few bytes as their range allows."""
+class _Basket(NamedTuple):
+    """A basket, with the places of its items in the state's list."""
+
+    basket: Id
+    time: int | None
+    opens: bool
+    items: list[int]
+
+
+class _State(NamedTuple):
+    """The layout, in MessagePack. Items are in the order of their ids, of the user and of a basket."""
 
     version: int
     user: Id
     items: list[Id]
-    names: list[Id]
-    times: bytes
-    sizes: bytes
-    opens: bytes
-    purchases: bytes
+    baskets: list[_Basket]
 
 
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Fields)
+_decoder = msgspec.msgpack.Decoder(_State)
 
 
-def encode(orders: Orders) -> Iterator[bytes]:
-    """The state of each user. Items are in the order of their ids, of a user and of a basket."""
-    items = in_order(list(orders.items))
-    place = {item: number for number, item in enumerate(items)}
-    purchases = np.array([place[item] for item in orders.items], np.int64)[orders.purchases]
-    purchases = purchases[np.lexsort((purchases, np.repeat(np.arange(len(orders.sizes)), orders.sizes)))]
-    basket_ends, item_ends = orders.ends_by_user()
-    first = begin = 0
-    for user, last, end in zip(orders.users, basket_ends.tolist(), item_ends.tolist(), strict=True):
-        codes, own = np.unique(purchases[begin:end], return_inverse=True)
-        yield _encoder.encode(
-            _Fields(
-                version=_VERSION,
-                user=user,
-                items=[items[code] for code in codes.tolist()],
-                names=[orders.names[name] for name in orders.baskets[first:last].tolist()],
-                times=orders.times[first:last].astype("<i8").tobytes(),
-                sizes=orders.sizes[first:last].astype("<u2").tobytes(),
-                opens=orders.opens[first:last].astype("u1").tobytes(),
-                purchases=own.astype("<u4").tobytes(),
-            )
-        )
-        first, begin = last, end
+def encode(memory: Memory, user: Id) -> bytes:
+    """The state of a user."""
+    records, labels = memory.records(user), memory.items.labels
+    codes = sorted({code for record in records for code in record.items}, key=labels.__getitem__)
+    place = {code: number for number, code in enumerate(codes)}
+    baskets = [
+        _Basket(record.basket, record.time, record.opens, sorted([place[code] for code in record.items]))
+        for record in records
+    ]
+    return _encoder.encode(_State(_VERSION, user, [memory.items.names[code] for code in codes], baskets))
 
 
 def decode(states: Sequence[bytes]) -> Orders:
     """The orders of the users whose states these are."""
-    held = [_decoder.decode(state) for state in states]
+    held = [_decoded(state) for state in states]
     items: dict[Id, int] = {}
-    purchases = [np.zeros(0, np.uint32)]
-    for fields in held:
-        codes = np.array([items.setdefault(item, len(items)) for item in fields.items], np.uint32)
-        purchases.append(codes[np.frombuffer(fields.purchases, "<u4")])
-    names = [name for fields in held for name in fields.names]
+    purchases: list[int] = []
+    for state in held:
+        codes = [items.setdefault(item, len(items)) for item in state.items]
+        for basket in state.baskets:
+            purchases += [codes[place] for place in basket.items]
+    baskets = [basket for state in held for basket in state.baskets]
     return Orders(
-        users=[fields.user for fields in held],
+        users=[state.user for state in held],
         items=[*items],
-        names=names,
-        owners=np.repeat(np.arange(len(held), dtype=np.uint32), [len(fields.names) for fields in held]),
-        baskets=np.arange(len(names), dtype=np.uint32),
-        times=_numbers("<i8", [fields.times for fields in held]),
-        sizes=_numbers("<u2", [fields.sizes for fields in held]),
-        opens=_numbers("u1", [fields.opens for fields in held]),
-        rows=np.zeros(len(names), np.int64),
-        purchases=np.concatenate(purchases),
+        names=[basket.basket for basket in baskets],
+        owners=np.repeat(np.arange(len(held), dtype=np.uint32), [len(state.baskets) for state in held]),
+        baskets=np.arange(len(baskets), dtype=np.uint32),
+        times=np.array([UNTIMED if basket.time is None else basket.time for basket in baskets], np.int64),
+        sizes=np.array([len(basket.items) for basket in baskets], np.int64),
+        opens=np.array([basket.opens for basket in baskets], np.int64),
+        rows=np.zeros(len(baskets), np.int64),
+        purchases=np.array(purchases, np.uint32),
     )
 
 
-def _numbers(kind: str, parts: list[bytes]) -> Any:
-    """Numbers as kernels want them: writable, and of 64 bits."""
-    return np.frombuffer(b"".join(parts), kind).astype(np.int64)
+def _decoded(state: bytes) -> _State:
+    try:
+        return _decoder.decode(state)
+    except msgspec.ValidationError as error:
+        raise SparkError(
+            f"the checkpoint was written by another version of unbasket ({error}). Load it with that one, export the "
+            "users with `unbasket spark to-db`, and begin a new checkpoint"
+        ) from error

@@ -18,6 +18,8 @@ from unbasket.spark.table import Table
 
 ERASED_WITHIN = 3  # batches after that of a forget
 
+_EVENTS = "events"
+
 
 def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: DataFrame | None = None) -> "Stream":
     """Let a stream of events happen to the users' states, which the checkpoint keeps.
@@ -27,7 +29,7 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: Data
     spark = events.sparkSession
     for name, value in STATE_SETTINGS.items():
         spark.conf.set(name, value)
-    events = ordered(events)
+    events = ordered(events).observe(_EVENTS, sql.count(sql.lit(1)).alias("count"))
     kinds = {name: events.schema[name].dataType for name in ("user", "basket", "item")}
     names = {name: kind.simpleString() for name, kind in kinds.items()}
     identity = identify(spark, checkpoint, params, names)
@@ -107,6 +109,11 @@ def watch(query: StreamingQuery) -> Iterator[StreamingQueryProgress | None]:
         sleep(0.25)
     if query.exception() is not None:
         raise SparkError(f"the stream has ended: {_problem(query)}")
+
+
+def events_in(progress: StreamingQueryProgress) -> int:
+    """How many events a batch had. Spark itself counts what a source reads, which may be whole files."""
+    return int(progress.observedMetrics[_EVENTS]["count"]) if _EVENTS in progress.observedMetrics else 0
 
 
 def _problem(query: StreamingQuery) -> str:

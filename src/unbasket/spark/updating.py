@@ -76,7 +76,9 @@ def _happen(memory: Memory, event: Event) -> bool:
 
 def _models(memory: Memory, users: list[Id]) -> Iterator[Model]:
     names, labels, space = memory.items.names, memory.items.labels, new_fold_space()
-    for user, state in zip(users, encode(memory.orders(users)), strict=True):
+    for user in users:
         codes, weights = update.vector(memory.histories, space, memory.rule, memory.users.codes[user])
         order = np.argsort(labels[codes])
-        yield Model(state, Vector([names[code] for code in codes[order].tolist()], weights[order].tolist()))
+        yield Model(
+            encode(memory, user), Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
+        )
