@@ -51,6 +51,7 @@ def update_states(params: Params, users: Sequence[Update]) -> list[Model | Uncha
     """
     memory = Memory(params)
     memory.load(decode([user.state for user in users if user.state is not None]))
+    memory.items.add_all([*{item for user in users for event in user.events for item in _bought(event)}])
     changed = [sum(_happen(memory, event) for event in user.events) > 0 for user in users]
     names = [user.events[0].user for user in users]
     left = [name for name, change in zip(names, changed, strict=True) if change and name in memory.users]
@@ -63,6 +64,10 @@ def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
     memory = Memory(params)
     memory.load(orders)
     return zip(orders.users, _models(memory, orders.users), strict=True)
+
+
+def _bought(event: Event) -> list[Id]:
+    return event.items if isinstance(event, Learn) else []
 
 
 def _happen(memory: Memory, event: Event) -> bool:
