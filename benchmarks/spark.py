@@ -1,6 +1,8 @@
 """Throughput on Spark: the initial load, streaming with more and more users in state, and who the time goes to.
 
-Three streams of the same events take turns, on states of the same size, so that their differences are what each
+States of different sizes take turns, so that their differences are what users in state cost.
+
+Then three streams of the same events take turns, on states of the same size, so that their differences are what each
 part costs: Spark alone, with a state that never leaves the JVM; ours with a no-op in the place of the model, so that
 events, states and vectors are read and written and nothing is computed; and ours. Clocks within the last two tell what
 the machine's moods can hide.
@@ -100,7 +102,7 @@ def history(spark: SparkSession, users: int) -> DataFrame:
 def write_events(folder: Path, users: int, events: int, files: int) -> None:
     """Baskets of random users. None comes twice in a batch: that would be cheaper, and happen in small shops only."""
     chance = random.Random(1)
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for number in range(files):
         lines = []
         for i, user in enumerate(chance.sample(range(users), events)):
@@ -176,22 +178,36 @@ def take_turns(
         for name, start in streams.items():
             first, *rest = batches_of(start(), batches + 1)
             took[name] += rest
-            if number == 0:
-                say(f"  {name}: the first batch, with all loaded users, {first.total:.1f} s")
+            say(f"  round {number + 1}, {name}: {first.total:.1f} s at first, then", *(f"{b.total:.1f}" for b in rest))
     return took
 
 
-def report(took: dict[str, list[Batch]], events: int) -> None:
-    """A line for each stream, and one for what each part costs: by the fastest batches, since noise only adds."""
-    fastest = {name: min(batches) for name, batches in took.items()}
-    for name, (total, commit, compaction) in fastest.items():
-        seconds = [batch.total for batch in took[name]]
+def prepare(spark: SparkSession, folder: Path, users: int, events: int, files: int) -> None:
+    """A folder with events, and the loaded states of so many users."""
+    write_events(folder / "events", users, events, files)
+    start = time.perf_counter()
+    load(history(spark, users), PARAMS).write.parquet(str(folder / "loaded"))
+    seconds = time.perf_counter() - start
+    size = spark.read.parquet(str(folder / "loaded")).selectExpr("avg(length(state))").collect()[0][0]
+    say(f"  {users:,} users: {users * BASKETS / seconds:,.0f} baskets/s; {size:.0f} bytes of state per user")
+
+
+def report_growth(took: dict[str, list[Batch]], events: int) -> None:
+    """A line for each number of users: by the fastest batch, since noise only adds."""
+    least = min(next(iter(took.values()))).total
+    for name, batches in took.items():
+        total, commit, compaction = min(batches)
         say(
-            f"  {name:<8} {len(seconds)} batches of {events:,}: fastest {total:.2f} s, {events / total:,.0f} events/s, "
-            f"with {commit:.2f} s of commit, of that {compaction:.2f} s of compaction; "
-            f"median {median(seconds):.2f} s, longest {max(seconds):.2f} s"
+            f"  {name}: {events / total:,.0f} events/s, {total / least:.2f} times the time of the first, with "
+            f"{commit:.2f} s of commit, of that {compaction:.2f} s of compaction; {spread(batches)}"
         )
-    jvm, no_op, ours = (batch.total for batch in fastest.values())
+
+
+def report_parts(took: dict[str, list[Batch]], events: int) -> None:
+    """What each part of a batch costs: by the fastest of each stream."""
+    jvm, no_op, ours = (min(batches).total for batches in took.values())
+    for name, batches in took.items():
+        say(f"  {name}: {spread(batches)}")
     parts = {"Spark": jvm, "serialisation": no_op - jvm, "our fold": ours - no_op}
     say("  of a batch: " + ", ".join(f"{name} {part:.2f} s, {part / ours:.0%}" for name, part in parts.items()))
     recoding, updating = clock("no-op"), clock("ours")
@@ -201,25 +217,32 @@ def report(took: dict[str, list[Batch]], events: int) -> None:
     )
 
 
-def measure(spark: SparkSession, users: int, events: int, batches: int, rounds: int) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-"))
-    try:
-        write_events(folder / "events", users, events, rounds * (batches + 2))
-        start = time.perf_counter()
-        load(history(spark, users), PARAMS).write.parquet(str(folder / "loaded"))
-        seconds = time.perf_counter() - start
-        size = spark.read.parquet(str(folder / "loaded")).selectExpr("avg(length(state))").collect()[0][0]
-        say(f"\n{users:,} users: loaded {users * BASKETS / seconds:,.0f} baskets/s; {size:.0f} bytes of state per user")
-        streams = {
-            "JVM only": partial(in_jvm, spark, folder),
-            "no-op": partial(in_python, spark, NoOp, folder),
-            "ours": partial(in_python, spark, Ours, folder),
-        }
-        report(take_turns(streams, batches, rounds), events)
-        held = sum(file.stat().st_size for file in (folder / "Ours").rglob("*") if file.is_file())
-        say(f"  checkpoint: {held / users:.0f} bytes per user")
-    finally:
-        shutil.rmtree(folder)
+def spread(batches: list[Batch]) -> str:
+    seconds = [batch.total for batch in batches]
+    return f"{len(seconds)} batches: {min(seconds):.2f} s, median {median(seconds):.2f} s, longest {max(seconds):.2f} s"
+
+
+def measure(spark: SparkSession, folder: Path, given: argparse.Namespace) -> None:
+    files = 2 * given.rounds * (given.batches + 2)
+    say("loading")
+    folders = {users: folder / str(users) for users in given.users}
+    for users, place in folders.items():
+        prepare(spark, place, users, given.events, files)
+    say(f"streaming, batches of {given.events:,} events")
+    sizes = {f"{users:,} users": partial(in_python, spark, Ours, place) for users, place in folders.items()}
+    report_growth(take_turns(sizes, given.batches, given.rounds), given.events)
+    for users, place in folders.items():
+        held = sum(file.stat().st_size for file in (place / "Ours").rglob("*") if file.is_file())
+        say(f"  {users:,} users: the checkpoint has {held / users:.0f} bytes per user")
+    users, place = next(iter(folders.items()))
+    (CLOCKS / "ours").unlink()
+    say(f"parts, {users:,} users")
+    streams = {
+        "JVM only": partial(in_jvm, spark, place),
+        "no-op": partial(in_python, spark, NoOp, place),
+        "ours": partial(in_python, spark, Ours, place),
+    }
+    report_parts(take_turns(streams, given.batches, given.rounds), given.events)
 
 
 def main() -> None:
@@ -230,10 +253,13 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
     spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "4g", "spark.log.level": "OFF"})
-    for users in given.users:
-        measure(spark, users, given.events, given.batches, given.rounds)
-    spark.stop()
-    shutil.rmtree(CLOCKS)
+    folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-"))
+    try:
+        measure(spark, folder, given)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder)
+        shutil.rmtree(CLOCKS)
 
 
 if __name__ == "__main__":
