@@ -100,17 +100,26 @@ def history(spark: SparkSession, users: int) -> DataFrame:
 
 
 def write_events(folder: Path, users: int, events: int, files: int) -> None:
-    """Baskets of random users. None comes twice in a batch: that would be cheaper, and happen in small shops only."""
+    """Batches in which half of the users learn a basket and the others forget the one that they learned in the batch
+    before, so that histories do not grow. Nobody comes twice in a batch: that would be cheaper, and happen in small
+    shops only.
+    """
     chance = random.Random(1)
     folder.mkdir(parents=True)
+    learned: dict[int, int] = {}
     for number in range(files):
-        lines = []
-        for i, user in enumerate(chance.sample(range(users), events)):
-            items = [chance.randrange(ITEMS) for _ in range(SIZE)]
-            place = 10**9 + number * events + i
-            event = {"event": "learn", "user": user, "basket": place, "items": items, "time": place}
-            lines.append(json.dumps(event))
-        (folder / f"{number:03d}.json").write_text("\n".join(lines))
+        gone = [{"event": "forget", "user": user, "basket": basket} for user, basket in learned.items()]
+        chosen = chance.sample([user for user in range(users) if user not in learned], events // 2)
+        learned = {user: 10**9 + number * events + i for i, user in enumerate(chosen)}
+        new = [
+            {"event": "learn", "user": user, "basket": basket, "items": some_items(chance), "time": basket}
+            for user, basket in learned.items()
+        ]
+        (folder / f"{number:03d}.json").write_text("\n".join(map(json.dumps, new + gone)))
+
+
+def some_items(chance: random.Random) -> list[int]:
+    return [chance.randrange(ITEMS) for _ in range(SIZE)]
 
 
 def in_python(spark: SparkSession, processor: type, folder: Path) -> StreamingQuery:
@@ -228,7 +237,7 @@ def measure(spark: SparkSession, folder: Path, given: argparse.Namespace) -> Non
     folders = {users: folder / str(users) for users in given.users}
     for users, place in folders.items():
         prepare(spark, place, users, given.events, files)
-    say(f"streaming, batches of {given.events:,} events")
+    say(f"streaming, batches of {given.events:,} events, half of them forgets")
     sizes = {f"{users:,} users": partial(in_python, spark, Ours, place) for users, place in folders.items()}
     report_growth(take_turns(sizes, given.batches, given.rounds), given.events)
     for users, place in folders.items():

@@ -84,6 +84,5 @@ def _models(memory: Memory, users: list[Id]) -> Iterator[Model]:
     for user in users:
         codes, weights = update.vector(memory.histories, space, memory.rule, memory.users.codes[user])
         order = np.argsort(labels[codes])
-        yield Model(
-            encode(memory, user), Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
-        )
+        vector = Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
+        yield Model(encode(memory, user), vector)

@@ -63,7 +63,7 @@ class Database:
                     self._check_pages()
                 self._find_last()
             except BaseException:
-                self._connection.close()
+                self.abandon()
                 raise
 
     def _prepare(self) -> None:
