@@ -104,8 +104,7 @@ class Ids:
     def add_all(self, names: Iterable[Id]) -> list[int]:
         """Add many ids: as `add` for each, at the cost of one sort."""
         new = [name for name in dict.fromkeys(names) if name not in self.codes]
-        for name in new:
-            self._claim(name)
+        self._claim_all(new)
         self._ints.update(name for name in new if isinstance(name, int))
         self._texts.update(name for name in new if isinstance(name, str))
         if new:
@@ -130,13 +129,27 @@ class Ids:
         else:
             code = len(self.names)
             self.names.append(name)
-            if code == len(self.labels):
-                labels = np.zeros(code + code // 4 + 8, np.int64)
-                labels[:code] = self.labels
-                self.labels[:] = 0
-                self.labels = labels
+            self._make_room()
         self.codes[name] = code
         return code
+
+    def _claim_all(self, names: list[Id]) -> None:
+        free = [self._free.pop() for _ in range(min(len(self._free), len(names)))]
+        for code, name in zip(free, names, strict=False):
+            self.names[code] = name
+        first = len(self.names)
+        self.names += names[len(free) :]
+        self._make_room()
+        self.codes.update(zip(names, [*free, *range(first, len(self.names))], strict=True))
+
+    def _make_room(self) -> None:
+        """Let there be a label for every code."""
+        count = len(self.names)
+        if count > len(self.labels):
+            labels = np.zeros(count + count // 4 + 8, np.int64)
+            labels[: len(self.labels)] = self.labels
+            self.labels[:] = 0
+            self.labels = labels
 
     def _label(self, name: Id, code: int) -> None:
         below, above = self._label_below(name), self._label_above(name)

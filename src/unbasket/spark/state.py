@@ -4,14 +4,14 @@ Everything derived from them is folded anew when they change, so the state is wh
 histories are equal bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from unbasket.errors import SparkError
-from unbasket.ids import Id
+from unbasket.ids import Id, in_order
 from unbasket.memory import Memory
 from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
@@ -43,18 +43,17 @@ _decoder = msgspec.msgpack.Decoder(_State)
 
 def encode(memory: Memory, user: Id) -> bytes:
     """The state of a user."""
-    records, labels = memory.records(user), memory.items.labels
-    codes = sorted({code for record in records for code in record.items}, key=labels.__getitem__)
-    place = {code: number for number, code in enumerate(codes)}
+    records, names, codes = memory.records(user), memory.items.names, memory.items.codes
+    items = in_order([names[code] for code in set().union(*(record.items for record in records))])
+    place = {codes[item]: number for number, item in enumerate(items)}
     baskets = [
-        _Basket(record.basket, record.time, record.opens, sorted([place[code] for code in record.items]))
-        for record in records
+        (record.basket, record.time, record.opens, sorted([place[code] for code in record.items])) for record in records
     ]
-    return _encoder.encode(_State(_VERSION, user, [memory.items.names[code] for code in codes], baskets))
+    return _encoder.encode((_VERSION, user, items, baskets))
 
 
-def decode(states: Sequence[bytes]) -> Orders:
-    """The orders of the users whose states these are."""
+def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> Orders:
+    """The orders of the users whose states these are; `further` items are to be known, too."""
     held = [_decoded(state) for state in states]
     items: dict[Id, int] = {}
     purchases: list[int] = []
@@ -62,6 +61,8 @@ def decode(states: Sequence[bytes]) -> Orders:
         codes = [items.setdefault(item, len(items)) for item in state.items]
         for basket in state.baskets:
             purchases += [codes[place] for place in basket.items]
+    for item in further:
+        items.setdefault(item, len(items))
     baskets = [basket for state in held for basket in state.baskets]
     return Orders(
         users=[state.user for state in held],

@@ -50,8 +50,8 @@ def update_states(params: Params, users: Sequence[Update]) -> list[Model | Uncha
     Many at a time, since to start a memory costs more than to let an event happen in it.
     """
     memory = Memory(params)
-    memory.load(decode([user.state for user in users if user.state is not None]))
-    memory.items.add_all([*{item for user in users for event in user.events for item in _bought(event)}])
+    bought = [item for user in users for event in user.events if isinstance(event, Learn) for item in event.items]
+    memory.load(decode([user.state for user in users if user.state is not None], bought))
     changed = [sum(_happen(memory, event) for event in user.events) > 0 for user in users]
     names = [user.events[0].user for user in users]
     left = [name for name, change in zip(names, changed, strict=True) if change and name in memory.users]
@@ -64,10 +64,6 @@ def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
     memory = Memory(params)
     memory.load(orders)
     return zip(orders.users, _models(memory, orders.users), strict=True)
-
-
-def _bought(event: Event) -> list[Id]:
-    return event.items if isinstance(event, Learn) else []
 
 
 def _happen(memory: Memory, event: Event) -> bool:
