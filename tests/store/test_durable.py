@@ -2,17 +2,21 @@
 
 import gc
 import sqlite3
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
+from unbasket.memory import Memory
 from unbasket.store.database import Database
+from unbasket.store.log import Log
 
 SHOP = pl.DataFrame(
     {
@@ -311,3 +315,55 @@ def all_rows(path: Path) -> int:
     with closing(sqlite3.connect(path)) as connection:
         count: int = connection.execute("SELECT count(*) FROM baskets").fetchone()[0]
     return count
+
+
+# Beside others --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("grouping", ["fixed", "varying"])
+def test_a_writer_asks_memory_when_nobody_can_change_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, grouping: Literal["fixed", "varying"]
+) -> None:
+    """A question about unknown items makes room for them in memory, and does not wait for the disk as writers do."""
+    entered: list[bool] = []
+    threads: list[threading.Thread] = []
+
+    def enter(done: threading.Event) -> None:
+        with rec._lock.writing:
+            done.set()
+
+    def probed(name: str) -> Callable[..., Any]:
+        method = getattr(Memory, name)
+
+        def run(*given: Any) -> Any:
+            done = threading.Event()
+            threads.append(threading.Thread(target=enter, args=(done,)))
+            threads[-1].start()
+            entered.append(done.wait(0.05))
+            return method(*given)
+
+        return run
+
+    with ub.open(path, ub.Params(grouping=grouping)) as rec:
+        for name in ("comes_last", "learn", "forget", "take_changes", "is_exact"):
+            monkeypatch.setattr(Memory, name, probed(name))
+        rec.learn("ann", ["milk"], basket=1, time=1)
+        rec.learn("ann", ["bread"], basket=2, time=0)
+        rec.forget("ann", basket=2)
+        for thread in threads:
+            thread.join()
+    assert len(entered) >= 7
+    assert not any(entered)
+
+
+def test_what_a_crash_left_unsynced_is_synced_before_it_counts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may have been written by a process that was killed before it was synced."""
+    with ub.open(path) as rec:
+        rec.learn("ann", ["milk"], basket=1)
+    synced: list[Log] = []
+    with ub.open(path) as rec, monkeypatch.context() as patch:
+        patch.setattr(Log, "synchronise", lambda log: synced.append(log))
+        assert rec.learn("ann", ["milk"], basket=1) == "unchanged"
+        assert len(synced) == 1
+        assert rec.learn("ann", ["milk"], basket=1) == "unchanged"
+        assert len(synced) == 1

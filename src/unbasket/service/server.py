@@ -94,15 +94,18 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish what was begun, but not at any price."""
         if self.told_to_stop:
-            logs.get().info("stopping", signal=self.told_to_stop.name)
             alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + _CLOSING, _give_up)
             alarm.daemon = True
             alarm.start()
+            logs.get().info("stopping", signal=self.told_to_stop.name)
         await super().shutdown(sockets)
 
 
 def _give_up() -> None:
-    logs.get().error("closing takes too long; what was acknowledged is on disk")
+    last_words = ("closing takes too long; what was acknowledged is on disk",)
+    speaker = threading.Thread(target=logs.get().error, args=last_words, daemon=True)
+    speaker.start()
+    speaker.join(1)  # a log that nobody reads must not keep the process
     os._exit(1)
 
 

@@ -79,10 +79,9 @@ def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> Orders:
 
 
 def _decoded(state: bytes) -> _State:
-    try:
-        return _decoder.decode(state)
-    except msgspec.ValidationError as error:
+    if state[1] != _VERSION:  # behind the byte of a list of four, and a small number is a byte
         raise SparkError(
-            f"the checkpoint was written by another version of unbasket ({error}). Load it with that one, export the "
-            "users with `unbasket spark to-db`, and begin a new checkpoint"
-        ) from error
+            "the checkpoint was written by another version of unbasket. Export its users with that version's "
+            "`unbasket spark to-db`, and begin a new checkpoint"
+        )
+    return _decoder.decode(state)

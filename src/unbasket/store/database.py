@@ -52,8 +52,8 @@ class Database:
         self._read_only = read_only
         self._last = dict.fromkeys(TABLES, 0)
         self._count = self._sum = self._blanks = 0
-        self._ledger_due = self._unsettled = False
-        self._blanked = not read_only  # a crash may have left something to erase
+        self._ledger_due = False
+        self._blanked = self._unsettled = not read_only  # a crash may have left something to erase, or to sync
         self.hindrance = ""
         with explained(path):
             self._connection = _connect(path, read_only)

@@ -167,19 +167,25 @@ class DurableRecommender(Recommender):
         return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
 
     def _happen_learn(self, event: Learn, *, alone: bool = False) -> Learned:
-        varying = self.params.grouping == "varying"  # then a row tells whether it opens a group, which memory knows
-        if varying or not self._memory.comes_last(event.user, event.basket, event.time):
+        if not self._comes_last(event):
             learned = self._add_basket(event)
             self._save(event.user)
             return learned
         row = append_basket(event, self._database, alone=alone)  # first, as a disk writes while memory learns
         return self._add_basket(event, row)
 
+    def _comes_last(self, event: Learn) -> bool:
+        """Whether its row can be written before memory learns it. Of varying groups, memory knows which it opens."""
+        if self.params.grouping == "varying":
+            return False
+        with self._lock.reading:  # as a question about unknown items may let memory grow meanwhile
+            return self._memory.comes_last(event.user, event.basket, event.time)
+
     def _happen_forget(self, event: Forget) -> Erased:
         before = self.digest()
         forgotten = super()._forget(event)
         self._save(event.user)
-        with self._borrowed_spaces() as (_, space):
+        with self._lock.reading, self._borrowed_spaces() as (_, space):
             verified = self._memory.is_exact(event.user, space)
         erased = Erased(*forgotten)
         erased.receipt = self._notary.certify(event, forgotten, before, self.digest(), verified=verified)
@@ -187,7 +193,8 @@ class DurableRecommender(Recommender):
         return erased
 
     def _save(self, user: Id) -> None:
-        save(self._memory, self._database, user)
+        with self._lock.writing:
+            save(self._memory, self._database, user)
         assert self._memory.vanished is not None
         for item in self._memory.vanished:
             if item not in self._memory.items:

@@ -1,4 +1,4 @@
-"""What SQLite says, as errors of this package; and what it does not sync."""
+"""What SQLite says, as errors of this package."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -22,6 +22,7 @@ def _sync_file_range() -> Callable[[int, int, int, int], int]:
     return cast(Callable[[int, int, int, int], int], function)
 
 
+_synchronise = getattr(os, "fdatasync", os.fsync)
 _sync_range, _WRITE = _sync_file_range(), 2  # SYNC_FILE_RANGE_WRITE
 
 
@@ -43,7 +44,7 @@ class Log:
 
     def synchronise(self) -> None:
         """Return when what was written, or the log's length, is on disk."""
-        os.fdatasync(self._opened())
+        _synchronise(self._opened())
 
     def _opened(self) -> int:
         if self._file is None:
@@ -54,6 +55,7 @@ class Log:
         """Free the file."""
         if self._file is not None:
             os.close(self._file)
+            self._file = None
 
 
 def check_log(path: Path) -> None:
