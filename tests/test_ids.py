@@ -179,6 +179,16 @@ def test_all_removed_leaves_nothing() -> None:
     assert sorted(codes._free) == [0, 1, 2, 3]
 
 
+def test_many_at_once_use_free_codes_again() -> None:
+    codes = Ids()
+    codes.add_all(["a", "b", "c"])
+    codes.remove("a")
+    codes.remove("b")
+    codes.add_all(["d", 1, "e", 2])
+    assert len(codes.names) == 5
+    check(codes, {"c", "d", 1, "e", 2})
+
+
 # Texts ----------------------------------------------------------------------------------------------------------
 
 

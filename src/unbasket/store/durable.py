@@ -193,13 +193,13 @@ class DurableRecommender(Recommender):
         return erased
 
     def _save(self, user: Id) -> None:
-        with self._lock.writing:
+        with self._lock.writing:  # also since a question may lend codes to items that nobody has
             save(self._memory, self._database, user)
-        assert self._memory.vanished is not None
-        for item in self._memory.vanished:
-            if item not in self._memory.items:
-                self.catalog.drop(item, self._database)
-        self._memory.vanished.clear()
+            assert self._memory.vanished is not None
+            for item in self._memory.vanished:
+                if item not in self._memory.items:
+                    self.catalog.drop(item, self._database)
+            self._memory.vanished.clear()
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
