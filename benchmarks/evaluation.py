@@ -2,7 +2,7 @@
 
     python benchmarks/evaluation.py
 
-From the purchases to the metrics: vectors, neighbours, scores, ranking, recall and NDCG, with the paper's parameters
+From the purchases to the metrics: vectors, neighbors, scores, ranking, recall and NDCG, with the paper's parameters
 under the protocol `all-users`. All must come to the same figures, so all break ties by the lower id. The data is
 read, and the engine's kernels are compiled, before the clock starts. Each peer runs once (scikit-learn once for each
 setting of n_jobs; the faster run counts), the engine several times before, between and after them: its median counts.
@@ -100,7 +100,7 @@ def scipy_pipeline(data: Holdout, params: Params) -> pl.DataFrame:
 
 
 def scikit_learn(data: Holdout, params: Params, *, n_jobs: int) -> pl.DataFrame:
-    """Brute-force nearest neighbours on the sparse matrix, mean, argsort."""
+    """Brute-force nearest neighbors on the sparse matrix, mean, argsort."""
     users, items, vectors = user_vectors(data.history, params)
     model = NearestNeighbors(n_neighbors=params.neighbors + 1, algorithm="brute", n_jobs=n_jobs).fit(vectors)
     best = []
@@ -134,7 +134,7 @@ def batches(users: int) -> list[Rows]:
 
 
 def without_self(near: Rows, rows: Rows) -> Rows:
-    """Drop the query from his own neighbours, or the last one if users of equal vectors crowded him out."""
+    """Drop the query from his own neighbors, or the last one if users of equal vectors crowded him out."""
     own = near == rows[:, np.newaxis]
     own[~own.any(axis=1), -1] = True
     others: Rows = near[~own].reshape(len(rows), -1)
@@ -142,7 +142,7 @@ def without_self(near: Rows, rows: Rows) -> Rows:
 
 
 def prediction(vectors: Matrix, rows: Rows, near: Rows, alpha: float) -> NDArray[np.float64]:
-    """The paper's p: alpha * own vector + (1 - alpha) * mean of the neighbours' vectors, dense."""
+    """The paper's p: alpha * own vector + (1 - alpha) * mean of the neighbors' vectors, dense."""
     count, k = near.shape
     weights, starts = np.full(near.size, 1 / k), np.arange(count + 1) * k
     mean = sparse.csr_array((weights, near.ravel(), starts), (count, vectors.shape[0])) @ vectors

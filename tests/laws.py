@@ -114,7 +114,7 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
         assert engine.groups(user) == [len(group) for group in oracle.groups(user)]
         assert engine.vector(user) == pytest.approx(oracle.vector(user), abs=1e-9)
         _check_neighbors(engine, oracle, user)
-        if engine.params.neighbors >= len(oracle.users()) - 1:  # no neighbour is left out by a rounded distance
+        if engine.params.neighbors >= len(oracle.users()) - 1:  # no neighbor is left out by a rounded distance
             expected = oracle.prediction(user)
             for item, score in engine.recommend(user, n=100):
                 assert score == pytest.approx(expected.pop(item), abs=1e-6)

@@ -122,9 +122,9 @@ class Oracle:
         return sorted(others, key=lambda other: (other[1], id_key(other[0])))[:k]
 
     def prediction(self, user: Id) -> dict[Id, float]:
-        """Section 2.2: p = alpha * own vector + (1 - alpha) * mean of the neighbours' vectors.
+        """Section 2.2: p = alpha * own vector + (1 - alpha) * mean of the neighbors' vectors.
 
-        The mean is over the neighbours there are; with none at all their part is zero.
+        The mean is over the neighbors there are; with none at all their part is zero.
         """
         alpha = self.params.alpha
         own = self.vector(user)

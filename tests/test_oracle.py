@@ -225,7 +225,7 @@ def test_varying_groups_keep_their_borders_and_the_newest_fills_up() -> None:
     assert grouped(model) == [[1, 2], [4], [5]]
     model.learn("u", ["x"], 7, 7)
     assert grouped(model) == [[1, 2], [4], [5, 7]]
-    model.forget("u", basket=4)  # the only one of its group: its neighbours' groups stay apart
+    model.forget("u", basket=4)  # the only one of its group: its neighbors' groups stay apart
     assert grouped(model) == [[1, 2], [5, 7]]
 
 

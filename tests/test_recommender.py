@@ -1,6 +1,6 @@
 """The contract, method by method, on a shop that is small enough for pencil and paper.
 
-With m = 2, both decays 1/2, alpha 1/2 and two neighbours:
+With m = 2, both decays 1/2, alpha 1/2 and two neighbors:
 
     ann  {milk, bread}, {milk}   milk (1/2 + 1)/2 = 3/4, bread (1/2)/2 = 1/4
     bob  {milk, tea}             milk 1, tea 1
@@ -363,7 +363,7 @@ def test_equal_scores_are_in_the_order_of_ids() -> None:
     assert [item for item, _ in rec.recommend("u", 4, exclude=[9])] == [-1, 10, "B", "a"]
 
 
-def test_a_user_alone_has_no_neighbours() -> None:
+def test_a_user_alone_has_no_neighbors() -> None:
     rec = ub.Recommender(params())
     rec.learn("u", ["a"], basket=1)
     assert rec.recommend("u") == [("a", 0.5)]

@@ -14,7 +14,7 @@ ROUNDS = 1500
 
 
 def shop() -> Recommender:
-    """Shoppers with overlapping baskets; the one who is changed is everybody's neighbour."""
+    """Shoppers with overlapping baskets; the one who is changed is everybody's neighbor."""
     rec = Recommender(Params(neighbors=39, group_size=2))
     for number, shopper in enumerate(SHOPPERS):
         for basket in range(3):

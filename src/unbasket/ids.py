@@ -1,7 +1,7 @@
 """External ids (the caller's str or int) and the dense internal codes that stand for them.
 
 The order of ids, which breaks all ties, is: ints by value, then strs by code point. Kernels know codes only, so each
-code carries a *label*, an int64 that sorts as its id does. A new id gets a label between its neighbours'; when there
+code carries a *label*, an int64 that sorts as its id does. A new id gets a label between its neighbors'; when there
 is no room left, all are labelled anew.
 """
 

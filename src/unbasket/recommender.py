@@ -249,7 +249,7 @@ class Recommender:
     ) -> list[Recommendation]:
         """Recommend for a history that is not stored: baskets of items, oldest first.
 
-        With `user`, the history is taken as that user's: he is left out of the neighbours, so that the answer is
+        With `user`, the history is taken as that user's: he is left out of the neighbors, so that the answer is
         what `recommend` would say if his history were this one. Under varying groups, the baskets are grouped
         by m from the oldest on.
         """
@@ -333,7 +333,7 @@ class Recommender:
             ]
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Why the item scores what it does for the user: the share of each own basket, and the neighbours'."""
+        """Why the item scores what it does for the user: the share of each own basket, and the neighbors'."""
         item = checked(item, "item")
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)

@@ -44,9 +44,9 @@ class BasketShare(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why an item scores what it does: the baskets' shares and the neighbours' share sum to the score.
+    """Why an item scores what it does: the baskets' shares and the neighbors' share sum to the score.
 
-    Neighbours are counted, never named: their baskets are not the business of the user who asks.
+    Neighbors are counted, never named: their baskets are not the business of the user who asks.
     """
 
     item: Id

@@ -181,5 +181,5 @@ def test_bad_requests_are_named(shop: Holdout) -> None:
         evaluate(shop, PARAMS, PROTOCOLS["hu"], baselines=["TopFreq"])
     with pytest.raises(InvalidRequestError, match="'hu' finds no user"):
         evaluate(Holdout(shop.history, shop.future.clear()), PARAMS, PROTOCOLS["hu"])
-    with pytest.raises(InvalidRequestError, match="at least 2 neighbours"):
+    with pytest.raises(InvalidRequestError, match="at least 2 neighbors"):
         evaluate(shop, replace(PARAMS, neighbors=1), PROTOCOLS["paper"])

@@ -1,4 +1,4 @@
-"""The search against brute force in exact integers: the same neighbours, the same scores, bit for bit."""
+"""The search against brute force in exact integers: the same neighbors, the same scores, bit for bit."""
 
 import random
 from collections.abc import Callable

@@ -417,7 +417,7 @@ def test_live_figures_move(page: Page, shop: Service) -> None:
     expect(page.locator(".figures")).to_contain_text("recommendations per second")
     expect(page.locator(".chart .curve").filter(has_text="p99")).to_have_count(1)
     expect(page.get_by_role("cell", name="GET /v1/users/{user}/recommendations", exact=True)).to_be_visible()
-    expect(page.locator(".parameters")).to_contain_text("neighbours k")
+    expect(page.locator(".parameters")).to_contain_text("neighbors k")
 
 
 def test_add_a_basket_by_hand_and_watch(page: Page, shop: Service) -> None:

@@ -141,7 +141,7 @@ def _show(name: str, hidden: bool, evaluation: Evaluation, means: Means) -> None
     split = evaluation.split
     say(
         f"{name}, protocol {evaluation.protocol.name}: {len(split.queries):,} users, "
-        f"neighbours among {len(split.candidates):,}"
+        f"neighbors among {len(split.candidates):,}"
     )
     say(str(evaluation.params))
     if hidden:

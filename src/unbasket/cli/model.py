@@ -16,7 +16,7 @@ GroupDecay = Annotated[
 Neighbors = Annotated[int | None, typer.Option(help="Similar users to learn from (300).", rich_help_panel=_MODEL)]
 Alpha = Annotated[
     float | None,
-    typer.Option(help="Weight of the own baskets; the neighbours' is the rest (0.7).", rich_help_panel=_MODEL),
+    typer.Option(help="Weight of the own baskets; the neighbors' is the rest (0.7).", rich_help_panel=_MODEL),
 ]
 Grouping = Annotated[
     str | None, typer.Option(help="fixed, or varying as in the paper (fixed).", rich_help_panel=_MODEL)

@@ -17,18 +17,18 @@ class EvaluationProtocol:
     name: str
     summary: str
     split: Callable[[pl.DataFrame, pl.DataFrame], Split]
-    """(history, future) -> who is asked and who may be a neighbour."""
+    """(history, future) -> who is asked and who may be a neighbor."""
     ndcg: NdcgForm
     """The form in which figures under this protocol were published."""
     query_takes_a_place: bool = False
-    """The query is counted as one of his own k neighbours, then dropped."""
+    """The query is counted as one of his own k neighbors, then dropped."""
     twins_once: bool = False
     """Of users with equal vectors, only the one with the lowest id is scored; see `first_of_twins`."""
 
     def true_neighbors(self, k: int) -> int:
         """How many *other* users are averaged when the parameter says k."""
         if self.query_takes_a_place and k < 2:
-            raise InvalidRequestError(f"protocol {self.name!r} needs at least 2 neighbours, not {k}")
+            raise InvalidRequestError(f"protocol {self.name!r} needs at least 2 neighbors, not {k}")
         return k - 1 if self.query_takes_a_place else k
 
 
@@ -50,7 +50,7 @@ def first_of_twins(users: Sequence[Hashable], vectors: Sequence[Hashable]) -> li
 
 PAPER = EvaluationProtocol(
     name="paper",
-    summary="as the paper's own code: all users but one hard-coded, k-1 true neighbours, twins scored once",
+    summary="as the paper's own code: all users but one hard-coded, k-1 true neighbors, twins scored once",
     split=paper_split,
     ndcg="paper",
     query_takes_a_place=True,
@@ -58,13 +58,13 @@ PAPER = EvaluationProtocol(
 )
 ALL_USERS = EvaluationProtocol(
     name="all-users",
-    summary="every user with a future, k true neighbours among all other users",
+    summary="every user with a future, k true neighbors among all other users",
     split=all_users_split,
     ndcg="paper",
 )
 HU = EvaluationProtocol(
     name="hu",
-    summary="original TIFU-kNN: users with 2 baskets or more, by id 72/8/20, neighbours from the first 72 %",
+    summary="original TIFU-kNN: users with 2 baskets or more, by id 72/8/20, neighbors from the first 72 %",
     split=hu_split,
     ndcg="hu",
 )

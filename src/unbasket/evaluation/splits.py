@@ -20,7 +20,7 @@ class Split:
     queries: pl.Series
     """Users whose next basket is predicted and scored."""
     candidates: pl.Series
-    """Users among whom neighbours are sought, and whose baskets make an item popular."""
+    """Users among whom neighbors are sought, and whose baskets make an item popular."""
 
 
 class HuUsers(NamedTuple):

@@ -40,7 +40,7 @@ class Evaluation:
     protocol: EvaluationProtocol
     params: Params
     split: Split
-    """Who was asked and scored, and who could be a neighbour."""
+    """Who was asked and scored, and who could be a neighbor."""
     scores: dict[str, pl.DataFrame]
     """Model -> a row per user, a column per metric, as `score_users` names them."""
 

@@ -108,7 +108,7 @@ def _optuna() -> Any:
 
 
 def _search_space(history: pl.DataFrame) -> dict[str, Any]:
-    """The ranges. Groups longer than any history, or more neighbours than there are users, change nothing."""
+    """The ranges. Groups longer than any history, or more neighbors than there are users, change nothing."""
     distributions = importlib.import_module("optuna").distributions
     longest: Any = history.group_by("user").agg(pl.col("basket").n_unique())["basket"].max()
     others = max(1, history["user"].n_unique() - 1)

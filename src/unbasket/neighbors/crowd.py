@@ -1,8 +1,8 @@
 """The crowd: the k users with the smallest norms, whose vectors are summed in advance.
 
-In Euclidean space small vectors are near to everyone, so most neighbourhoods are the crowd but for a few users. A
-query adds those few, subtracts the members that are not its neighbours, and is done with a fifth of the work. Sums
-are exact integers, so the result is the very one of adding up all neighbours; who is in the crowd is only a matter
+In Euclidean space small vectors are near to everyone, so most neighborhoods are the crowd but for a few users. A
+query adds those few, subtracts the members that are not its neighbors, and is done with a fifth of the work. Sums
+are exact integers, so the result is the very one of adding up all neighbors; who is in the crowd is only a matter
 of speed, and is chosen anew from time to time.
 """
 

@@ -27,7 +27,7 @@ class SearchSpaceType(types.StructRef):
 class SearchSpace(Struct):
     """Work space of one query at a time; all zero between queries.
 
-    Per user: the dot product, the users met, the candidates and their keys. Per item: the sum over the neighbours,
+    Per user: the dot product, the users met, the candidates and their keys. Per item: the sum over the neighbors,
     the items seen. Lists have one place more than they need, to append without a branch.
     """
 
@@ -250,7 +250,7 @@ def recommend(
     items: Codes,
     scores: Floats,
 ) -> int:
-    """The best items by p = alpha u + (1 - alpha) mean of the neighbours, best first, without the banned ones.
+    """The best items by p = alpha u + (1 - alpha) mean of the neighbors, best first, without the banned ones.
 
     Fills `items` and `scores`; returns how many have a score above 0.
     """
@@ -333,7 +333,7 @@ def recommend_all(
 
 @jit
 def holders(index: Index, user: int, item: int, k: int, order: Int64s, space: SearchSpace) -> tuple[int, int, int, int]:
-    """For an explanation: own weight of an item, the neighbours' sum, how many of them have it, how many they are."""
+    """For an explanation: own weight of an item, the neighbors' sum, how many of them have it, how many they are."""
     found = nearest(index, vector_of(index, user), user, k, order, space)
     own, total, having = _weight_in(index, user, item), 0, 0
     for i in range(found):
@@ -372,7 +372,7 @@ def sum_of(index: Index, users: Codes, space: SearchSpace) -> tuple[Codes, Int64
 def best(
     query: Codes, items: Codes, totals: Int64s, found: int, alpha: float, order: Int64s, sums: Int64s, n: int
 ) -> tuple[Codes, Floats]:
-    """The n best items, best first, of a query whose `found` neighbours have these items with these totals.
+    """The n best items, best first, of a query whose `found` neighbors have these items with these totals.
 
     An item may come more than once, with parts of its total. `sums` is work space, zero for every item. The arithmetic
     is that of `recommend`, to the bit.

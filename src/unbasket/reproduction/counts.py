@@ -58,7 +58,7 @@ def dense_answers(history: pl.DataFrame, params: Params, progress: Progress) -> 
     answered: Answers = {}
     for start in range(0, len(users), _BLOCK):
         block = vectors[start : start + _BLOCK]
-        distances = squares - 2 * (block @ vectors.T)  # less the query's own square, the same for all neighbours
+        distances = squares - 2 * (block @ vectors.T)  # less the query's own square, the same for all neighbors
         own = np.arange(len(block))
         distances[own, start + own] = np.inf
         nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]

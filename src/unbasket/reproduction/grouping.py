@@ -84,7 +84,7 @@ def present(frame: pl.DataFrame) -> Section:
         "the oldest on, which is what a retrain does. varying: the paper's relaxation, where boundaries of groups "
         "survive and groups get shorter.",
         "Protocol: every user with a history and a next basket (Instacart: last history basket; ValuedShopper: next "
-        "basket), k true neighbours; users who lost all baskets are left out.",
+        "basket), k true neighbors; users who lost all baskets are left out.",
         "Where most users have fewer than m baskets, as in TaFeng (m = 7, median 4), there is one group and hardly "
         "anything to decide.",
     )

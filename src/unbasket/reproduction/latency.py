@@ -105,7 +105,7 @@ def present(frame: pl.DataFrame) -> Section:
         "the recommendation of 10 items from all users' live vectors.",
         f"The paper: {claims.ADDITION_MS:g} ms per addition and less than {claims.DELETION_MS:g} ms per deletion for "
         f"the state update of one customer with ten items, {claims.TAFENG_UPDATE_MS:g} ms on TaFeng; the micro-batch "
-        f"around it takes {micro_batch} (medians, its authors' result files), and neighbours are computed later, "
+        f"around it takes {micro_batch} (medians, its authors' result files), and neighbors are computed later, "
         "in batch.",
         "In memory and in one process: no network and no disk, on either side of the comparison.",
     )

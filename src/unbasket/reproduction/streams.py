@@ -15,7 +15,7 @@ PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7)
 """The paper's parameters of section 6.3. For section 6.2 it gives none."""
 
 SHOP_PARAMS = Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=50, alpha=0.7)
-"""For a shop of 100 customers, half of whom are neighbours."""
+"""For a shop of 100 customers, half of whom are neighbors."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

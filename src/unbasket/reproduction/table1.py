@@ -49,7 +49,7 @@ def present(frame: pl.DataFrame) -> Section:
     notes = (
         "Statistics of the history, without the held-out baskets; each cell is paper / ours.",
         "Hyper-parameters are the paper's, and used throughout: group size m, decay r_b within a group, decay r_g "
-        "across groups, neighbours k, weight alpha of the user's own vector.",
+        "across groups, neighbors k, weight alpha of the user's own vector.",
         "The average basket size counts an item as often as the source lists it in a basket, as the paper's does. "
         "That matters for ValuedShopper only. The engine's baskets are sets (0/1), so it sees the distinct items.",
     )

@@ -128,7 +128,7 @@ def present(frame: pl.DataFrame) -> Section:
     """The paper's table with ours beside, then what was forgotten and whether it equals a retrain."""
     notes = (
         "Protocol: as the paper's own code does it. All users are asked but number 2939, who has no future in "
-        "ValuedShopper; the query counts as one of its own k neighbours (so k - 1 others are averaged); of users with "
+        "ValuedShopper; the query counts as one of its own k neighbors (so k - 1 others are averaged); of users with "
         "equal vectors only the lowest id is scored; NDCG is cut at the size of the true basket.",
         "Decremental: users with at least two baskets are drawn at random (decremental: 1 of 1,000 users as in the "
         "paper; then the named shares), and a tenth of each one's baskets, rounded up, is forgotten. The paper does "

@@ -106,7 +106,7 @@ _NOTES = (
     "retrain: the paper's baseline, dense vectors in NumPy on one core; the multi-hot matrix of the history is "
     "ready, only the weighted sum over it is timed (by einsum; BLAS on a quiet machine is up to twice as fast). "
     "paper's rules: its incremental and decremental equations, dense, in NumPy. "
-    "ours: the public call (ids checked, history, vector and neighbour index updated), after which the next "
+    "ours: the public call (ids checked, history, vector and neighbor index updated), after which the next "
     "recommendation is fresh. ours, with a recommendation: that call and the recommendation, end to end.",
     "Retrain and the paper's rules stop at the vector: no ids, no index, no recommendation. Each event is timed "
     f"in {RUNS} runs and its median taken; a point is the mean of the events between it and the point before.",

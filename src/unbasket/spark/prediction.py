@@ -90,7 +90,7 @@ class _Job:
         return near.groupBy("user").agg(*_same("codes", "weights"), sql.slice(all_found, 1, k).alias("neighbors"))
 
     def sums(self, nearest: DataFrame) -> DataFrame:
-        """What the neighbours of each query have, added up; an item comes once for each block."""
+        """What the neighbors of each query have, added up; an item comes once for each block."""
         added = f"{self._query}, found int, items array<int>, totals array<long>"
         nearest = nearest.withColumn("found", sql.size("neighbors"))
         parts = self._meet(nearest, partial(_sums, len(self._catalog.value)), added)
@@ -155,7 +155,7 @@ def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Ta
 
 
 def _sums(items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
-    """The sums over those neighbours that are in one block."""
+    """The sums over those neighbors that are in one block."""
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
     neighbors = queries["neighbors"].combine_chunks()
     codes = pc.index_in(neighbors.flatten(), names).to_numpy(zero_copy_only=False).astype(np.uint32)

@@ -3,7 +3,7 @@
 import {h, show as fill} from './dom.js';
 import {live} from './figures.js';
 import {into} from './notices.js';
-import {neighbours} from './neighbours.js';
+import {neighbors} from './neighbors.js';
 import {tabs} from './tabs.js';
 import {trial} from './trial.js';
 
@@ -12,7 +12,7 @@ const PARTS = [
   ['try', 'Try a basket'],
   ['similar', 'Similar users'],
 ];
-const VIEWS = {live, try: trial, similar: neighbours};
+const VIEWS = {live, try: trial, similar: neighbors};
 
 /** Show a part; returns what stops it. */
 export async function show(place, [part = 'live', text]) {

@@ -132,7 +132,7 @@ function parameters(given) {
     group_size: 'group size m',
     basket_decay: 'basket decay r_b',
     group_decay: 'group decay r_g',
-    neighbors: 'neighbours k',
+    neighbors: 'neighbors k',
     alpha: 'alpha',
     grouping: 'grouping',
   };

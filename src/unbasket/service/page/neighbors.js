@@ -10,7 +10,7 @@ import {bar} from './why.js';
 const COUNT = 20;
 
 /** The form, and the answer if a user is named in the address. */
-export async function neighbours(text) {
+export async function neighbors(text) {
   const input = h('input', {
     type: 'text',
     required: true,
