@@ -209,6 +209,32 @@ def test_dates_and_datetimes_become_seconds(
     assert [basket.basket for basket in history] == [2, 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("2024-01-02", 1_704_153_600),
+        ("1969-12-31", -86_400),
+        ("2024-01-02 10:00", 1_704_189_600),
+        ("2024-01-02T10:00:01", 1_704_189_601),
+        ("2024-01-02T10:00:01.750", 1_704_189_601),
+        ("2024-01-02T10:00:01Z", 1_704_189_601),
+        ("2024-01-02 10:00:01+02:00", 1_704_182_401),
+    ],
+)
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pandas of objects", "pandas categorical", "arrow"])
+def test_iso_text_becomes_seconds(kind: str, text: str, seconds: int) -> None:
+    rows = {"user": ["u", "u"], "basket": [1, 2], "item": ["a", "b"], "time": [text, "1900-01-01"]}
+    history = recommender().fit(KINDS[kind](rows)).history("u")
+    assert [(basket.basket, basket.time) for basket in history] == [(2, -2_208_988_800), (1, seconds)]
+
+
+def test_iso_text_and_dates_are_the_same_history() -> None:
+    days = [date(2024, 1, 2), date(2023, 5, 6)]
+    rows = {"user": ["u", "u"], "basket": [1, 2], "item": ["a", "b"]}
+    as_text = recommender().fit(pl.DataFrame(rows | {"time": [day.isoformat() for day in days]}))
+    assert as_text.digest() == recommender().fit(pd.DataFrame(rows | {"time": days})).digest()
+
+
 def test_pandas_nanoseconds() -> None:
     times = pd.to_datetime(["2024-01-02", "2024-01-01"]).astype("datetime64[ns]")
     rec = recommender().fit(pd.DataFrame({"user": [1, 1], "basket": [1, 2], "item": [1, 2], "time": times}))
@@ -388,9 +414,11 @@ def test_the_same_basket_id_of_two_users_may_have_two_times() -> None:
     ("times", "problem"),
     [
         ([1, None], "is null in row 1"),
-        ([1.0, 1.0], "has type Float64; times must be integers"),
-        (["a", "b"], "has type String; times must be integers"),
-        ([True, True], "has type Boolean; times must be integers"),
+        ([1.0, 1.0], "has type Float64; times must be whole numbers"),
+        (["2024-01-31", "31.01.2024"], "is '31.01.2024' in row 1, which is not a date such as 2024-01-31"),
+        (["2024-02-30", "2024-02-30"], "is '2024-02-30' in row 0"),
+        (["1700000000", "1700000000"], "is '1700000000' in row 0"),
+        ([True, True], "has type Boolean; times must be whole numbers"),
         ([-(2**63), -(2**63)], f"the time {-(2**63)} is out of range"),
         (pl.Series([1, 2**63], dtype=pl.UInt64), ""),
     ],
@@ -410,3 +438,32 @@ def test_too_large_a_basket() -> None:
 
 def test_a_group_column_may_not_be_null() -> None:
     assert "column 'batch' is null in row 1" in frame_error(table(batch=[1, None]), group="batch")
+
+
+# Frames out -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("users", [None, ["bob", "ann"], ["bob"], []])
+def test_recommendations_as_a_frame_are_those_of_recommend_many(users: list[str] | None) -> None:
+    rec = recommender().fit(pl.DataFrame(ROWS))
+    expected = [
+        (user, item, score, rank)
+        for user, answer in rec.recommend_many(users, 2).items()
+        for rank, (item, score) in enumerate(answer, 1)
+    ]
+    frame = rec.recommend_frame(users, 2)
+    assert frame.columns == ["user", "item", "score", "rank"]
+    assert frame.rows() == expected
+    assert len(frame) == 2 * len(rec.users() if users is None else users)
+
+
+def test_frame_of_whole_number_ids_has_numbers() -> None:
+    frame = recommender().fit(table(user=[7, 7])).recommend_frame()
+    assert frame.schema == {"user": pl.Int64, "item": pl.Int64, "score": pl.Float64, "rank": pl.Int64}
+
+
+def test_ids_of_two_kinds_are_no_column() -> None:
+    rec = recommender()
+    rec.learn("ann", ["tea", 1], basket=1)
+    with pytest.raises(ub.InvalidRequestError, match="some item ids are numbers and some are text"):
+        rec.recommend_frame()

@@ -39,7 +39,9 @@ def checked_time(time: object) -> int | None:
     if time is None:
         return None
     if not hasattr(time, "__index__") or isinstance(time, bool):
-        raise InvalidBasketError(f"time must be an integer or None, not {time!r} ({type(time).__name__})")
+        raise InvalidBasketError(
+            f"time must be a whole number or None, not {time!r}; for a datetime, give int(moment.timestamp())"
+        )
     if not UNTIMED < operator.index(time) < 2**63:
         raise InvalidBasketError(f"time {time!r} does not fit into 64 bits")
     return operator.index(time)

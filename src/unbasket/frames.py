@@ -1,11 +1,12 @@
-"""Data frames in, orders out: the one place where foreign tables are read and checked."""
+"""Data frames: foreign tables are read and checked here and nowhere else, and recommendations become a table."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
 import polars as pl
 
-from unbasket.errors import InvalidFrameError
+from unbasket.errors import InvalidFrameError, InvalidRequestError
 from unbasket.ids import Id
 from unbasket.kernels.arrange import arrange, rows_by_user
 from unbasket.kernels.encode import encode, tick
@@ -13,6 +14,7 @@ from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model.history import UNTIMED
 from unbasket.neighbors.index import MAX_BASKET
 from unbasket.orders import Orders
+from unbasket.results import Recommendation
 
 
 def read_orders(
@@ -59,6 +61,24 @@ def read_orders(
         rows=np.zeros(len(rows), np.int64),
         purchases=purchases,
     )
+
+
+def recommendation_frame(answers: Mapping[Id, Sequence[Recommendation]]) -> pl.DataFrame:
+    """A row per user and recommended item: user, item, score, rank (from 1)."""
+    users = [user for user, answer in answers.items() for _ in answer]
+    items = [item for answer in answers.values() for item, _ in answer]
+    scores = [score for answer in answers.values() for _, score in answer]
+    ranks = [rank for answer in answers.values() for rank in range(1, len(answer) + 1)]
+    columns = [_ids("user", users), _ids("item", items), pl.Series("score", scores, pl.Float64)]
+    return pl.DataFrame([*columns, pl.Series("rank", ranks, pl.Int64)])
+
+
+def _ids(name: str, ids: list[Id]) -> pl.Series:
+    if len(set(map(type, ids))) > 1:
+        raise InvalidRequestError(
+            f"some {name} ids are numbers and some are text, and a column holds one kind: use recommend_many"
+        )
+    return pl.Series(name, ids)
 
 
 def _frame(frame: Any) -> Any:
@@ -174,8 +194,17 @@ def _id_column(column: pl.Series) -> pl.Series:
     )
 
 
+_ISO_FORMATS = ("%F", "%F %R", "%F %T%.f", "%F %T%.f%#z")
+
+
+def iso_seconds(text: pl.Expr) -> pl.Expr:
+    """Dates and times written as in ISO 8601, as seconds since 1970 (UTC unless they name a zone); else null."""
+    text = text.str.replace("T", " ", literal=True)
+    return pl.coalesce(text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s") for form in _ISO_FORMATS)
+
+
 def _times(column: pl.Series) -> Int64s:
-    """Times as integers; dates and datetimes as seconds since 1970."""
+    """Times as integers. This is the one place where dates become numbers, and all become seconds since 1970."""
     if column.null_count():
         raise InvalidFrameError(
             f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
@@ -183,9 +212,12 @@ def _times(column: pl.Series) -> Int64s:
         )
     if column.dtype in (pl.Date, pl.Datetime):
         column = column.dt.epoch("s")
+    elif column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        column = _iso_times(column.cast(pl.String))
     if not column.dtype.is_integer() and len(column):
         raise InvalidFrameError(
-            f"column {column.name!r} has type {column.dtype}; times must be integers, dates or datetimes"
+            f"column {column.name!r} has type {column.dtype}; "
+            "times must be whole numbers, dates, datetimes or text such as 2024-01-31 or 2024-01-31 18:05"
         )
     try:
         column = column.cast(pl.Int64)
@@ -194,6 +226,18 @@ def _times(column: pl.Series) -> Int64s:
     times = np.concatenate([np.zeros(0, np.int64), *(chunk.to_numpy() for chunk in column.get_chunks())])
     if len(times) and times.min() == UNTIMED:
         raise InvalidFrameError(f"column {column.name!r}: the time {UNTIMED} is out of range")
+    return times
+
+
+def _iso_times(column: pl.Series) -> pl.Series:
+    times = pl.DataFrame(column).select(iso_seconds(pl.col(column.name))).to_series()
+    if times.null_count():
+        row = times.is_null().arg_max()
+        assert row is not None
+        raise InvalidFrameError(
+            f"column {column.name!r} is {column[row]!r} in row {row}, which is not a date such as 2024-01-31 or "
+            "2024-01-31 18:05. Other formats: parse them first, for example with pandas.to_datetime"
+        )
     return times
 
 

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from threading import Lock
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,9 +19,9 @@ from unbasket.checks import (
     checked_users,
 )
 from unbasket.digest import Digest
-from unbasket.errors import InvalidFrameError, InvalidIdError, UnknownUserError
+from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
 from unbasket.events import Event, Forget, Learn, rechecked
-from unbasket.frames import read_orders
+from unbasket.frames import read_orders, recommendation_frame
 from unbasket.ids import Id, checked, sort_key
 from unbasket.kernels.jit import Codes, Floats
 from unbasket.locks import ReadWriteLock
@@ -32,6 +32,7 @@ from unbasket.model.space import FoldSpace, new_fold_space
 from unbasket.neighbors import search
 from unbasket.neighbors.index import ONE, vector_of
 from unbasket.neighbors.search import SearchSpace, new_search_space
+from unbasket.notebook import html_table
 from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.results import (
@@ -46,6 +47,9 @@ from unbasket.results import (
     Sizes,
     Verification,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 _CHUNK = 256  # users that recommend_many answers for under one lock: writers wait for no more than these
 
@@ -209,6 +213,12 @@ class Recommender:
                 if progress is not None:
                     progress(min(done * _CHUNK, len(wanted)), len(wanted))
         return answers
+
+    def recommend_frame(
+        self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
+    ) -> "pl.DataFrame":
+        """`recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the order of asking."""
+        return recommendation_frame(self.recommend_many(users, n, progress=progress))
 
     def _recommend_chunk(self, users: list[Id], n: int) -> dict[Id, list[Recommendation]]:
         with self._lock.reading:
@@ -398,6 +408,26 @@ class Recommender:
             return False
         with self._lock.reading:
             return wanted in self._memory.users
+
+    def __repr__(self) -> str:
+        try:
+            sizes = self.sizes()
+        except ClosedError:
+            return f"<{self._title()}, closed>"
+        return f"<{self._title()}: users={sizes.users:,} items={sizes.items:,} baskets={sizes.baskets:,} {self.params}>"
+
+    def _repr_html_(self) -> str:
+        try:
+            sizes = self.sizes()
+        except ClosedError:
+            return html_table(f"{self._title()}, closed", [], [])
+        counts = {"users": sizes.users, "items": sizes.items, "baskets": sizes.baskets, "purchases": sizes.purchases}
+        row = [f"{count:,}" for count in counts.values()]
+        return html_table(self._title(), list(counts), [row], note=str(self.params))
+
+    def _title(self) -> str:
+        """What kind of engine this is, and of which file."""
+        return type(self).__name__
 
     # Proving ----------------------------------------------------------------------------------------------------
 

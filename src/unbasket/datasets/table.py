@@ -11,8 +11,7 @@ from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
 from unbasket.datasets.source import Progress, Source, Text, expected_rows, files_at, open_source
-
-_ISO_FORMATS = ("%F", "%F %R", "%F %T%.f", "%F %T%.f%#z")
+from unbasket.frames import iso_seconds
 
 
 def read_table(
@@ -137,9 +136,4 @@ def _time(source: Source, column: str, time_format: str | None) -> pl.Expr:
         return seconds(column, time_format)
     # One rule for the whole column, by its first value: a number among dates is a mistake, not a second
     first = str(source.first_value(column) or "")
-    return whole_number(column) if first.lstrip("+-").isdigit() else _iso_seconds(column)
-
-
-def _iso_seconds(column: str) -> pl.Expr:
-    text = pl.col(column).str.replace("T", " ", literal=True)
-    return pl.coalesce(text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s") for form in _ISO_FORMATS)
+    return whole_number(column) if first.lstrip("+-").isdigit() else iso_seconds(pl.col(column))

@@ -100,6 +100,9 @@ class DurableRecommender(Recommender):
             raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
         return self._writer
 
+    def _title(self) -> str:
+        return f"{super()._title()} {self._database.path}"
+
     # Events -----------------------------------------------------------------------------------------------------
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:

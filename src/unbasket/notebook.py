@@ -1,0 +1,24 @@
+"""What a notebook shows of an object: a small table in HTML, in the colors of the notebook's own theme."""
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+_CELL = "padding:.2em .8em .2em 0;vertical-align:top;text-align:"
+
+
+def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> str:
+    """A table with a title above it and a note below it. The first column is left-aligned, the others are numbers."""
+    head = "".join(_cell("th", name, place) for place, name in enumerate(header))
+    body = "".join(
+        "<tr>" + "".join(_cell("td", value, place) for place, value in enumerate(row)) + "</tr>" for row in rows
+    )
+    below = f"<small>{escape(note)}</small>" if note else ""
+    return (
+        f'<div><strong>{escape(title)}</strong><div style="overflow-x:auto">'
+        f'<table style="border-collapse:collapse;margin:.4em 0"><tr>{head}</tr>{body}'
+        f"</table></div>{below}</div>"
+    )
+
+
+def _cell(tag: str, text: str, place: int) -> str:
+    return f'<{tag} style="{_CELL}{"right" if place else "left"}">{escape(text)}</{tag}>'
