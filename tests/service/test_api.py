@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -390,6 +391,35 @@ def test_stats(service: Service) -> None:
     assert (stats["users"], stats["baskets"], stats["params"]["neighbors"]) == (3, 5, 2)
     assert stats["calls"]["GET /v1/users/{user}/recommendations"]["count"] == 1
     assert (stats["learned"], stats["forgotten"]) == (1, 1)
+
+
+def test_stats_fall_to_nothing_when_the_load_does(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    moment = 1000.5
+    monkeypatch.setattr("unbasket.service.metrics.time", SimpleNamespace(monotonic=lambda: moment))
+    for _ in range(6):
+        service("GET", "/v1/users/ann/recommendations")
+    service("PUT", "/v1/users/ann/baskets/9", json={"items": ["milk"]})
+    assert _rates(service) == [(0, 0)] * 30  # nothing is said of two seconds that are not over
+    moment += 2
+    assert _rates(service) == [(0, 0)] * 29 + [(3, 0.5)]
+    moment += 2
+    assert _rates(service) == [(0, 0)] * 28 + [(3, 0.5), (0, 0)]
+    newest = service("GET", "/v1/stats")["buckets"]
+    assert (newest[-1]["p50"], newest[-1]["p99"]) == (None, None)
+    assert 0 < newest[-2]["p50"] <= newest[-2]["p90"] <= newest[-2]["p99"]
+    moment += 56
+    assert _rates(service) == [(3, 0.5)] + [(0, 0)] * 29
+    moment += 2
+    assert _rates(service) == [(0, 0)] * 30
+
+
+def _rates(service: Service) -> list[tuple[float, float]]:
+    buckets = service("GET", "/v1/stats")["buckets"]
+    return [(bucket["recommendations_per_second"], bucket["events_per_second"]) for bucket in buckets]
+
+
+def test_without_keys_whoever_asks_may_do_everything(service: Service) -> None:
+    assert service("GET", "/v1/me") == {"key": None, "shopper": None, "roles": ["admin", "privacy", "read", "write"]}
 
 
 # Operations -----------------------------------------------------------------------------------------------------

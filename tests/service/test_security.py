@@ -73,8 +73,10 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 def allowed(who: str, call: Call) -> bool:
     if not call.roles:
         return True
-    if who in ("none", "other"):
+    if who == "none":
         return False
+    if who == "other":
+        return call.own and not call.places  # then it is about whoever asks
     return call.own if who == "own" else not call.roles.isdisjoint(GRANTS[who])
 
 
@@ -96,7 +98,7 @@ def test_the_matrix(guarded: Guarded, who: str, call: Call) -> None:
 def test_every_role_is_known_and_every_call_needs_one() -> None:
     assert {role for call in CALLS for role in call.roles} == set(ROLES)
     assert [call.path for call in CALLS if not call.roles] == ["/healthz", "/readyz"]
-    assert all("{user}" in call.path for call in CALLS if call.own)
+    assert [call.path for call in CALLS if call.own and "{user}" not in call.path] == ["/v1/me"]
 
 
 # Shoppers -------------------------------------------------------------------------------------------------------
@@ -137,6 +139,14 @@ def test_a_shopper_and_his_own_data(guarded: Guarded) -> None:
 def test_a_shopper_has_no_other_calls(guarded: Guarded) -> None:
     bodies = {guarded.as_caller("own", call).content for call in CALLS if call.roles and not call.own}
     assert bodies == {guarded.get("/v1/users/bob", guarded.token("ann")).content}
+
+
+def test_the_service_says_who_asks(guarded: Guarded) -> None:
+    for role, key in guarded.keys.items():
+        assert guarded.get("/v1/me", key).json() == {"key": role, "shopper": None, "roles": sorted(GRANTS[role])}
+    for shopper in ("ann", 41):
+        assert guarded.get("/v1/me", guarded.token(shopper)).json() == {"key": None, "shopper": shopper, "roles": []}
+    assert guarded.get("/v1/me", "nonsense").status_code == 401
 
 
 @pytest.mark.parametrize("end", ["", "x", "."])

@@ -22,7 +22,7 @@ Place = Literal["loop", "reader", "writer"]
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call. Without roles it is open to everybody; `own` opens it to the shopper in its path as well.
+    """One call. Without roles it is open to everybody; `own` opens it to the shopper whom it is about as well.
 
     A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, or
     if `quick` says that this request does and no other one is under way.
@@ -257,6 +257,14 @@ CALLS = (
         place="writer",
     ),
     _call("GET /v1/stats", "admin", "Live figures and parameters", lists.stats, shapes.StatsAnswer),
+    _call(
+        "GET /v1/me",
+        "read write privacy admin own",
+        "Who asks: the name and the roles of a key, or the shopper of a token",
+        operations.me,
+        shapes.MeAnswer,
+        place="loop",
+    ),
     _call(
         "POST /v1/tokens",
         "privacy",

@@ -29,6 +29,8 @@ from unbasket.service.shop import NotReadyError, Shop
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WINDOW = 60
 """Seconds that the figures for people look back."""
+BUCKET = 2
+"""Seconds to a point of their charts."""
 
 _SHADES = 4  # bounds per doubling; Prometheus gets every fourth
 _BOUNDS = [50e-6 * 2 ** (i / _SHADES) for i in range(20 * _SHADES + 1)]  # 50 us to 52 s
@@ -44,8 +46,20 @@ class CallFigures(msgspec.Struct, frozen=True):
     p99: float | None
 
 
+class Bucket(msgspec.Struct, frozen=True):
+    """Two seconds that are over: recommendations and events per second, and the seconds that recommendations took."""
+
+    recommendations_per_second: float
+    events_per_second: float
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
 class Figures(msgspec.Struct, frozen=True):
-    """The service during the last minute, and its size now. Calls are named "GET /v1/items"."""
+    """The service during the last minute, and its size now. Calls are named "GET /v1/items"; buckets of two seconds
+    come oldest first.
+    """
 
     uptime: float
     memory: int
@@ -59,6 +73,7 @@ class Figures(msgspec.Struct, frozen=True):
     events_per_second: float
     recommendations_per_second: float
     calls: dict[str, CallFigures]
+    buckets: list[Bucket]
 
 
 class _Second:
@@ -74,21 +89,30 @@ class _Second:
 class _Window:
     """Counts of the last minute, a slot per second: old ones are overwritten when their turn comes."""
 
+    _SLOTS = WINDOW + BUCKET  # a minute of whole buckets, and the bucket that is being filled
+
     def __init__(self, size: int) -> None:
         self._size = size
-        self._seconds = [_Second(-WINDOW, size) for _ in range(WINDOW)]
+        self._seconds = [_Second(-self._SLOTS, size) for _ in range(self._SLOTS)]
 
     def add(self, place: int, amount: int = 1) -> None:
         number = int(time.monotonic())
-        second = self._seconds[number % WINDOW]
+        second = self._seconds[number % self._SLOTS]
         if second.number != number:
             second.number, second.counts = number, [0] * self._size
         second.counts[place] += amount
 
     def total(self) -> list[int]:
         oldest = int(time.monotonic()) - WINDOW
-        recent = [second.counts for second in self._seconds if second.number > oldest]
-        return [sum(column) for column in zip(*recent, strict=True)] or [0] * self._size
+        return _added(self._size, (second.counts for second in self._seconds if second.number > oldest))
+
+    def buckets(self, now: float) -> list[list[int]]:
+        """Counts of each two seconds of the minute before the bucket that is being filled, oldest first."""
+        end = int(now) // BUCKET * BUCKET
+        return [
+            _added(self._size, (each.counts for each in self._seconds if first <= each.number < first + BUCKET))
+            for first in range(end - WINDOW, end, BUCKET)
+        ]
 
 
 class _Call:
@@ -121,7 +145,7 @@ class _Call:
     def figures(self, span: float) -> CallFigures:
         counts = self.window.total()
         total = sum(counts)
-        return CallFigures(total, total / span, *(_percentile(counts, total, part) for part in (0.5, 0.9, 0.99)))
+        return CallFigures(total, total / span, *_percentiles(counts))
 
 
 class Metrics:
@@ -176,11 +200,19 @@ class Metrics:
             learned=sum(self._events[result.value] for result in Learned),
             forgotten=self._events["forgotten"],
             events_per_second=self._window.total()[0] / span,
-            recommendations_per_second=sum(
-                figures.rate for call, figures in calls.items() if call.endswith("/recommendations")
-            ),
+            recommendations_per_second=sum(figures.rate for call, figures in calls.items() if _recommends(call)),
             calls=calls,
+            buckets=self._buckets(),
         )
+
+    def _buckets(self) -> list[Bucket]:
+        now = time.monotonic()
+        calls = [found.window.buckets(now) for (call, _), found in list(self._calls.items()) if _recommends(call)]
+        found = []
+        for number, [events] in enumerate(self._window.buckets(now)):
+            counts = _added(len(_BOUNDS) + 1, (buckets[number] for buckets in calls))
+            found.append(Bucket(sum(counts) / BUCKET, events / BUCKET, *_percentiles(counts)))
+        return found
 
     def collect(self) -> Iterator[Metric]:
         """What the registry asks for."""
@@ -234,6 +266,20 @@ def resident_memory() -> int:
         return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
     except OSError:
         return 0
+
+
+def _recommends(call: str) -> bool:
+    return call.endswith("/recommendations")
+
+
+def _added(size: int, parts: Iterable[list[int]]) -> list[int]:
+    """Counts of the same places, added up."""
+    return [sum(column) for column in zip([0] * size, *parts, strict=True)]
+
+
+def _percentiles(counts: list[int]) -> Iterator[float | None]:
+    total = sum(counts)
+    return (_percentile(counts, total, part) for part in (0.5, 0.9, 0.99))
 
 
 def _percentile(counts: list[int], total: int, part: float) -> float | None:

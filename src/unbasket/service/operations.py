@@ -1,7 +1,7 @@
-"""Calls of whoever runs the service: is it alive, is it ready, how is it doing."""
+"""Calls about the service: is it alive, is it ready, how is it doing, who am I to it."""
 
 from unbasket.service.request import Request
-from unbasket.service.shapes import HealthAnswer, ReadyAnswer
+from unbasket.service.shapes import HealthAnswer, MeAnswer, ReadyAnswer
 
 
 def health(_: Request) -> HealthAnswer:
@@ -13,6 +13,13 @@ def ready(request: Request) -> ReadyAnswer:
     """Whether the shop is loaded."""
     shop = request.shop
     return ReadyAnswer(shop.ready, shop.stage, list(shop.progress))
+
+
+def me(request: Request) -> MeAnswer:
+    """Who asks."""
+    caller = request.caller
+    key = caller.name.removeprefix("key ") if caller.shopper is None else ""
+    return MeAnswer(key or None, caller.shopper, sorted(caller.grants))
 
 
 def metrics(request: Request) -> bytes:

@@ -9,6 +9,7 @@ from unbasket.events import Event, Forget, Learn
 from unbasket.ids import Id as AnyId
 from unbasket.results import Forgotten
 from unbasket.service.metrics import Figures
+from unbasket.service.security import Role
 from unbasket.store import Receipt
 
 Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -409,6 +410,14 @@ class TokenAnswer(msgspec.Struct, frozen=True):
     token: str
     user: AnyId
     expires: int
+
+
+class MeAnswer(msgspec.Struct, frozen=True):
+    """Who asks: a key by its name, or a shopper. If the service has no keys, it is neither, with all roles."""
+
+    key: str | None
+    shopper: AnyId | None
+    roles: list[Role]
 
 
 class HealthAnswer(msgspec.Struct, frozen=True):
