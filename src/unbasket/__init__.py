@@ -9,6 +9,8 @@ when it is wanted (`neighbors.search`). `update` has the compiled steps of that 
 by external ids; `recommender` is the engine that users hold; `store` makes it durable.
 """
 
+from typing import TYPE_CHECKING
+
 from unbasket.errors import (
     ClosedError,
     ErasureBlockedError,
@@ -42,6 +44,19 @@ from unbasket.results import (
     Verification,
 )
 from unbasket.store import DurableRecommender, Erased, Product, Receipt, open  # noqa: A004
+
+if TYPE_CHECKING:
+    __version__: str
+else:
+
+    def __getattr__(name: str) -> str:
+        """The version is looked up when it is asked for, in what the installer wrote down."""
+        if name != "__version__":
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib.metadata import version
+
+        return version(__name__)
+
 
 __all__ = [
     "Basket",

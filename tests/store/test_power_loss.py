@@ -60,7 +60,6 @@ class Session:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(database, "_connect", self.disk.connect)
             patch.setattr(database, "Log", self.disk.log)
-            patch.setattr(database, "synchronise", self.disk.sync)
             patch.setattr(opening, "_check_size", lambda *_: None)  # the files themselves stay empty
             with ub.open(self.path, self.params) as engine:
                 yield engine

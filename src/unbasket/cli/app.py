@@ -1,6 +1,8 @@
 """The application and its commands."""
 
 from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -21,7 +23,7 @@ from unbasket.cli.reproduce import reproduce
 from unbasket.cli.retain import retain
 from unbasket.cli.serve import serve
 from unbasket.cli.spark import spark
-from unbasket.cli.terminal import command
+from unbasket.cli.terminal import command, say
 from unbasket.cli.tune import tune
 from unbasket.cli.verify import verify
 from unbasket.spelling import RULE
@@ -33,6 +35,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        say(f"unbasket {version('unbasket')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """The options that come before a command."""
+
 
 _SHOP, _USERS, _LARGE, _LAB = "A shop's database", "Its users", "More than one machine", "Trying and measuring"
 

@@ -50,9 +50,8 @@ def add(
 ) -> None:
     """Make a key and print it, this once: only a hash of it is stored. Repeat --role for several roles."""
     file = _file(db, access)
-    known = Access.read(file) or Access.new()
-    text = known.add(name, [part.value for part in role])
-    known.write(file)
+    with Access.changing(file) as access_file:
+        text = access_file.add(name, [part.value for part in role])
     if as_json:
         say_json({"name": name, "roles": role, "key": text})
     else:
@@ -72,9 +71,8 @@ def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> No
 def remove(name: Name, db: Db = None, access: File = None) -> None:
     """Remove a key: a running service refuses it from the next second on."""
     file = _file(db, access)
-    known = Access.read(file) or Access.new()
-    known.remove(name)
-    known.write(file)
+    with Access.changing(file) as access_file:
+        access_file.remove(name)
     say(f"{file}: removed key {name}")
 
 

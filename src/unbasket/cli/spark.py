@@ -16,6 +16,7 @@ from unbasket.cli.shop import Db, open_or_create, open_to_read
 from unbasket.cli.terminal import AsJson, command, counted, errors, say, say_json
 from unbasket.errors import InvalidRequestError, SparkError
 from unbasket.events import Learn
+from unbasket.files import replacing
 from unbasket.ids import Id
 from unbasket.params import Params
 from unbasket.recommender import Recommender
@@ -167,7 +168,11 @@ def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="T
         "item": _kind("items", rec.items()),
     }
     schema = lib.history_schema(kinds)
-    with parquet.ParquetWriter(output, schema) as writer, progress_bar("writing") as report:
+    with (
+        replacing(output) as partial,
+        parquet.ParquetWriter(partial, schema) as writer,
+        progress_bar("writing") as report,
+    ):
         done = 0
         for users in _batched(rec.users()):
             rows = [lib.history_row(user, zip(rec.history(user), _opens(rec, user), strict=True)) for user in users]

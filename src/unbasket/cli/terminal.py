@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from unbasket.errors import UnbasketError
+from unbasket.files import write
 
 console = Console()
 errors = Console(stderr=True)
@@ -62,9 +63,9 @@ def counted(number: int, what: str) -> str:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write a text into a file, which may exist."""
+    """Write a text into a file, which may exist. If it does not, only its owner can read it."""
     try:
-        path.write_text(text, encoding="utf-8")
+        write(path, text.encode())
     except OSError as error:
         raise UnbasketError(f"cannot write {path}: {error.strerror}") from error
 

@@ -1,11 +1,11 @@
 """Results on disk, each with the settings that made it, so that nothing is computed twice."""
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from unbasket.files import write
 from unbasket.reproduction.section import Row
 from unbasket.reproduction.settings import Settings
 
@@ -42,9 +42,7 @@ class Ledger:
         """Store a result: completely or, if interrupted, not at all."""
         self._folder.mkdir(parents=True, exist_ok=True)
         path = self._path(part, dataset)
-        partial = path.with_suffix(".partial")
-        partial.write_text(json.dumps(asdict(Result(_plain(settings), environment, seconds, rows)), indent=1))
-        os.replace(partial, path)
+        write(path, json.dumps(asdict(Result(_plain(settings), environment, seconds, rows)), indent=1).encode())
 
     def _path(self, part: str, dataset: str) -> Path:
         return self._folder / f"{part}-{dataset}.json"

@@ -10,7 +10,8 @@ import re
 import secrets
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -18,6 +19,7 @@ from typing import Annotated, Literal, Self
 import msgspec
 
 from unbasket.errors import UnbasketError
+from unbasket.files import alone_in, write
 from unbasket.ids import Id
 from unbasket.service.errors import ApiError
 from unbasket.spelling import spells
@@ -111,21 +113,26 @@ class Access(msgspec.Struct, forbid_unknown_fields=True):
             raise AccessError(f"there is no key {name!r}")
         self.key[:] = left
 
+    @classmethod
+    @contextmanager
+    def changing(cls, path: Path) -> Iterator[Self]:
+        """The keys in a file, to be changed: another process that wants to change them waits for its turn."""
+        try:
+            with alone_in(path.resolve().parent):
+                access = cls.read(path) or cls.new()
+                yield access
+                access.write(path)
+        except OSError as error:
+            raise AccessError(f"cannot write the keys to {path}: {error.strerror}") from error
+
     def write(self, path: Path) -> None:
         """Replace the file, which only its owner can read: all of it or nothing."""
         records = [
             f'\n[[key]]\nname = "{key.name}"\nroles = {key.roles}\nsalt = "{key.salt}"\nhash = "{key.hash}"\n'
             for key in self.key
         ]
-        partial = path.with_name(path.name + "-partial")
         try:
-            partial.unlink(missing_ok=True)
-            file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(file, "w", encoding="utf-8") as stream:
-                stream.write(f'secret = "{self.secret}"\n' + "".join(records))
-                stream.flush()
-                os.fsync(file)
-            os.replace(partial, path)
+            write(path, (f'secret = "{self.secret}"\n' + "".join(records)).encode())
         except OSError as error:
             raise AccessError(f"cannot write the keys to {path}: {error.strerror}") from error
 

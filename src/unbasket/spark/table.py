@@ -22,7 +22,7 @@ from pyspark.sql import functions as sql
 from pyspark.sql.types import StructType
 
 from unbasket.errors import SparkError
-from unbasket.files import synchronise
+from unbasket.files import replacing, write
 from unbasket.params import Params
 from unbasket.spark.checkpoint import Identity
 from unbasket.spark.processor import REJECTED, UPDATED
@@ -138,19 +138,13 @@ def _write_bucket(folder: Path, old: str | None, new: str, changes: pa.Table) ->
         before = pq.read_table(folder / old).cast(vectors.schema)
         kept = before.filter(pc.invert(pc.is_in(before["user"], changes["user"].combine_chunks())))
         vectors = pa.concat_tables([kept, vectors])
-    partial_file = folder / f"{new}-{os.getpid()}-partial"
-    pq.write_table(vectors, partial_file)
-    synchronise(partial_file)
-    os.replace(partial_file, folder / new)
+    with replacing(folder / new, f"-{os.getpid()}-partial") as partial_file:  # another attempt may be under way
+        pq.write_table(vectors, partial_file)
     return len(vectors)
 
 
 def _replace(folder: Path, manifest: Manifest) -> None:
-    partial_file = folder / f"{_MANIFEST}-partial"
-    partial_file.write_text(json.dumps(manifest._asdict()))
-    synchronise(partial_file)
-    os.replace(partial_file, folder / _MANIFEST)
-    synchronise(folder)
+    write(folder / _MANIFEST, json.dumps(manifest._asdict()).encode())
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:

@@ -14,7 +14,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
-from unbasket.files import synchronise
+from unbasket.files import create, replacing
 from unbasket.store.faults import explained, explanation
 from unbasket.store.log import Log, log_of
 from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
@@ -340,16 +340,11 @@ class Database:
         """Write a copy of this moment's state, which holds nothing but the rows that remain."""
         if target.exists():
             raise StoreError(f"{target} exists. Choose another name, or remove it first")
-        partial = target.with_name(target.name + "-partial")
-        partial.unlink(missing_ok=True)
         try:
-            with explained(target):
+            with replacing(target) as partial, explained(target):
                 self._connection.execute("VACUUM INTO ?", (str(partial),))
-            synchronise(partial)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)  # of one that failed, nothing stays
-        synchronise(target.parent)
+        except OSError as error:
+            raise StoreError(f"cannot write {target}: {error.strerror}") from error
 
     def _write_ledger(self) -> None:
         """Let the ledger count the newest baskets too, which otherwise waits for a row to be blanked."""
@@ -399,9 +394,19 @@ def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
         raise StoreError(f"{path} does not exist. Create it with `unbasket import`, or unbasket.open")
     if path.is_dir():
         raise StoreError(f"{path} is a directory. Choose a file")
-    mode = "ro" if read_only else "rwc"
+    mode = "ro" if read_only else "rw"
     if read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK, effective_ids=True):
         mode += "&immutable=1"  # SQLite's shared memory has no place there, and needs none
+    if not read_only and not path.exists():
+        _create(path)
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
+
+
+def _create(path: Path) -> None:
+    """An empty database for its owner alone. SQLite gives the files beside it the same mode."""
+    try:
+        create(path.resolve())  # a link may point to where it is to be
+    except OSError as error:
+        raise StoreError(f"cannot create {path}: {error.strerror}") from error

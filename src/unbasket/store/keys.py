@@ -10,7 +10,7 @@ from typing import Self
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from unbasket.errors import StoreError
-from unbasket.files import synchronise
+from unbasket.files import write
 from unbasket.ids import Id
 
 _SIZE = 32  # bytes of a key
@@ -50,7 +50,7 @@ class Keys:
     def destroy_subjects(cls, path: Path) -> Self:
         """Overwrite the key that hides subjects by a new one: no receipt can be traced to a person any more."""
         keys = cls.of(path)
-        _write(path, keys._signing.private_bytes_raw(), os.urandom(_SIZE))
+        _overwrite(path, _text(keys._signing.private_bytes_raw(), os.urandom(_SIZE)))
         return cls.of(path)
 
     def sign(self, message: bytes) -> bytes:
@@ -64,22 +64,22 @@ class Keys:
 
 def _create(path: Path) -> None:
     """Make new keys: a file with both of them, or none."""
-    partial = path.with_name(path.name + "-partial")
-    _write(partial, os.urandom(_SIZE), os.urandom(_SIZE))
     try:
-        os.replace(partial, path)
-        synchronise(path.parent)
+        write(path, _text(os.urandom(_SIZE), os.urandom(_SIZE)))
     except OSError as error:
         raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
 
 
-def _write(path: Path, signing: bytes, subjects: bytes) -> None:
+def _text(signing: bytes, subjects: bytes) -> bytes:
+    return json.dumps({"signing": signing.hex(), "subjects": subjects.hex()}).encode() + b"\n"
+
+
+def _overwrite(path: Path, text: bytes) -> None:
     """Write in place: the length never changes, so old keys are overwritten and not left in a freed block."""
-    text = json.dumps({"signing": signing.hex(), "subjects": subjects.hex()}) + "\n"
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
         try:
-            if os.pwrite(file, text.encode(), 0) < len(text):
+            if os.pwrite(file, text, 0) < len(text):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             os.fsync(file)
         finally:

@@ -1,0 +1,22 @@
+"""The version stands in one place, pyproject.toml, and everybody reads it from there."""
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.cli.running import run
+
+import unbasket as ub
+
+VERSION = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_the_version() -> None:
+    assert ub.__version__ == VERSION
+    assert run("--version") == f"unbasket {VERSION}\n"
+
+
+def test_nobody_waits_for_it_who_does_not_ask() -> None:
+    code = "import importlib.metadata as m; m.version = None; import unbasket; print(unbasket.Params().alpha)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
