@@ -1,8 +1,11 @@
-"""Examples in Markdown and docstrings run in a folder of their own, since some of them write files."""
+"""What holds for every test: the project's own data, and examples that write into a folder of their own."""
 
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ.pop("UNBASKET_DATA", None)
 
 
 @pytest.fixture(autouse=True)

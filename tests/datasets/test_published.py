@@ -1,20 +1,24 @@
 """The real Parquet files, against the figures of their README and of the paper's Table 1."""
 
+from functools import cache
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from unbasket.datasets import PUBLISHED, Dataset, DatasetError, data_folder, hold_out_last, load, statistics
+from unbasket.datasets import (
+    PUBLISHED,
+    Dataset,
+    DatasetError,
+    hold_out_last,
+    load,
+    published_path,
+    statistics,
+    write_published,
+)
 from unbasket.params import Params
 
-
-def real(name: str, **options: str) -> Dataset:
-    try:
-        folder = data_folder()
-    except DatasetError:
-        pytest.skip("no data folder: set UNBASKET_DATA")
-    return load(name, folder=folder, **options)  # type: ignore[arg-type]
+real = cache(load)  # some take seconds
 
 
 @pytest.mark.parametrize(
@@ -126,26 +130,51 @@ def test_the_union_sums_quantities_of_the_same_item(tmp_path: Path) -> None:
     assert future.rows() == [(1, 7, 3, 3, 5)]
 
 
-def test_the_default_folder_is_beside_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shared = tmp_path / "shared" / "data"
-    inner = tmp_path / "repository" / "docs"
-    shared.mkdir(parents=True)
-    inner.mkdir(parents=True)
-    monkeypatch.delenv("UNBASKET_DATA", raising=False)
-    monkeypatch.chdir(inner)
-    with pytest.raises(DatasetError, match="set UNBASKET_DATA"):
-        data_folder()
-    (tmp_path / "repository" / "pyproject.toml").touch()
-    assert data_folder() == shared
-    monkeypatch.chdir(tmp_path / "repository")
-    assert data_folder() == shared
+def test_the_environment_comes_before_the_projects_own_files_but_does_not_hide_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = published_path("coop100")
+    monkeypatch.setenv("UNBASKET_DATA", str(tmp_path))
+    assert published_path("coop100") == own
+    path = published(tmp_path)
+    assert published_path("tafeng") == path
+    assert load("tafeng").notes == "Read from tafeng.parquet. Future: the next basket."
 
 
-def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DatasetError, match=r"tafeng\.parquet: no such file\. Set UNBASKET_DATA"):
-        load("tafeng", folder=tmp_path)
+def test_what_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DatasetError, match=f"tafang: neither a file nor one of the datasets {', '.join(PUBLISHED)}"):
         load("tafang")
+    monkeypatch.setenv("UNBASKET_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(DatasetError, match=r"UNBASKET_DATA names .*nowhere, which is not a folder"):
+        load("tafeng")
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    """Ids stay what they are, and baskets in their order; the time becomes the place of a basket."""
+    columns = ["user", "basket", "item", "time", "quantity"]
+    history = [("a", 9, "x", 100, 1), ("a", 9, "y", 100, 2), ("a", 7, "x", 200, 1), ("b", 8, "y", 50, 1)]
+    future = [("a", 5, "z", 150, 3)]  # a future that the clock puts too early is a future all the same
+    parts = [pl.DataFrame(rows, columns, orient="row") for rows in (history, future)]
+    write_published(Dataset("own", parts[0], parts[1]), path := tmp_path / "own.parquet")
+    again = load(path)
+    assert again.history.rows() == [
+        ("a", 9, "x", 1, 1),
+        ("a", 9, "y", 1, 2),
+        ("a", 7, "x", 2, 1),
+        ("b", 8, "y", 1, 1),
+    ]
+    assert again.future is not None
+    assert again.future.rows() == [("a", 5, "z", 3, 3)]
+
+
+def test_a_real_dataset_survives_being_written(tmp_path: Path) -> None:
+    tafeng = load("tafeng")
+    write_published(tafeng, path := tmp_path / "tafeng.parquet")
+    again = load(path)
+    assert again.history.equals(tafeng.history)
+    assert tafeng.future is not None
+    assert again.future is not None
+    assert again.future.equals(tafeng.future)
 
 
 def test_a_missing_value_is_refused_with_its_row(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from unbasket.datasets import MissingDatasetError, published_path
 from unbasket.errors import InvalidRequestError
 from unbasket.reproduction import plots, report, runner
 from unbasket.reproduction.ledger import Ledger
@@ -23,6 +24,11 @@ class Recorder:
     tasks: list[tuple[str, str, bool]] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
     interrupt_at: str = ""
+    left_out: list[str] = field(default_factory=list)
+
+    def missing(self, dataset: str, reason: str) -> None:
+        assert f"{dataset}.parquet is not here" in reason
+        self.left_out.append(dataset)
 
     def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
         assert 1 <= number <= total
@@ -47,10 +53,9 @@ def present(frame: pl.DataFrame) -> Section:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     found = Recorder()
-    for name in list(PARTS):
-        monkeypatch.delitem(PARTS, name)
     part = Part("table1", "Table <1>", ("tafeng", "instacart"), ("tafeng",), found.run, present)
-    monkeypatch.setitem(PARTS, "table1", part)
+    for module in (runner, report):
+        monkeypatch.setattr(module, "PARTS", {part.name: part})
     return found
 
 
@@ -127,6 +132,45 @@ def test_what_cannot_be_made_is_an_error(
     with pytest.raises(InvalidRequestError, match=message):
         reproduce(tmp_path, Settings(), recorder, **options)
     assert recorder.tasks == []
+
+
+@pytest.fixture
+def no_instacart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def path(dataset: str) -> Path:
+        if dataset == "instacart":
+            raise MissingDatasetError("instacart.parquet is not here")
+        return published_path(dataset)
+
+    monkeypatch.setattr(runner, "published_path", path)
+
+
+@pytest.mark.usefixtures("no_instacart")
+def test_what_needs_a_missing_dataset_is_left_out_and_the_report_says_so(tmp_path: Path, recorder: Recorder) -> None:
+    text = reproduce(tmp_path, Settings(), recorder).read_text()
+    assert recorder.runs == [("tafeng", 0)]
+    assert recorder.tasks == [("table1", "tafeng", False)]
+    assert recorder.left_out == ["instacart"]
+    assert "<li>instacart.parquet is not here</li>" in text
+    assert "Left out" not in reproduce(tmp_path, Settings(), recorder, datasets=["tafeng"]).read_text()
+
+
+@pytest.mark.usefixtures("no_instacart")
+def test_a_missing_dataset_that_was_asked_for_is_an_error(tmp_path: Path, recorder: Recorder) -> None:
+    for datasets in (["instacart"], ["tafeng", "instacart"]):
+        with pytest.raises(MissingDatasetError, match=r"instacart\.parquet is not here"):
+            reproduce(tmp_path, Settings(), recorder, datasets=datasets)
+    assert recorder.runs == []
+
+
+@pytest.mark.usefixtures("no_instacart")
+def test_a_run_that_nothing_is_left_of_is_an_error(
+    tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Part("counts", "Counts", ("instacart",), (), recorder.run, present)
+    monkeypatch.setattr(runner, "PARTS", {"counts": part})
+    with pytest.raises(MissingDatasetError, match=r"instacart\.parquet is not here"):
+        reproduce(tmp_path, Settings(), recorder, only=["counts"])
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_ledger_gives_back_what_it_keeps(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ class _Bars:
         self._present = progress.add_task("")
         self._shown = 0.0
 
+    def missing(self, dataset: str, reason: str) -> None:
+        """Say what is left out."""
+        self._progress.console.print(f"{dataset} is left out: {reason}", soft_wrap=True)
+
     def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
         """Say what comes next."""
         self._progress.update(self._all, completed=number - 1, total=total)

@@ -9,10 +9,10 @@ Files are streamed. A file that does not fit raises a `DatasetError` with the mi
 from unbasket.datasets.catalog import SENSITIVE_CATEGORIES
 from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
-from unbasket.datasets.errors import DatasetError
+from unbasket.datasets.errors import DatasetError, MissingDatasetError
 from unbasket.datasets.instacart import read_instacart
-from unbasket.datasets.loading import load
-from unbasket.datasets.published import PAPER_PARAMS, PUBLISHED, data_folder, read_published
+from unbasket.datasets.loading import PUBLISHED, load
+from unbasket.datasets.published import PAPER_PARAMS, published_path, read_published, write_published
 from unbasket.datasets.shop import generate
 from unbasket.datasets.source import Progress
 from unbasket.datasets.table import read_table
@@ -26,12 +26,13 @@ __all__ = [
     "SENSITIVE_CATEGORIES",
     "Dataset",
     "DatasetError",
+    "MissingDatasetError",
     "Progress",
     "Statistics",
-    "data_folder",
     "generate",
     "hold_out_last",
     "load",
+    "published_path",
     "read_complete_journey",
     "read_instacart",
     "read_published",
@@ -40,4 +41,5 @@ __all__ = [
     "read_tifuknn",
     "read_valued_shoppers",
     "statistics",
+    "write_published",
 ]

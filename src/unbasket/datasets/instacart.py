@@ -21,7 +21,7 @@ def read_instacart(
     """Read orders.csv with order_products__prior.csv and, where it is there, order_products__train.csv.
 
     The preprocessing: a basket is an order; time is its order_number, since the source has no dates; the
-    prior orders are the history, and the train order of a user, his last, is the future (the users of the
+    prior orders are the history, and a user's train order, the last one, is the future (users of the
     competition's test set have none). Names and categories come from products.csv, aisles.csv and
     departments.csv, if all three are there. `sample` is the share of the users to keep, always the same ones;
     the paper's subset has about a tenth of them.

@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
+from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.instacart import read_instacart
-from unbasket.datasets.published import PUBLISHED, PUBLISHED_COLUMNS, published_path, read_published
+from unbasket.datasets.published import PREPARED, PUBLISHED_COLUMNS, published_path, read_published
 from unbasket.datasets.purchases import FutureChoice
 from unbasket.datasets.source import Progress, columns_of
 from unbasket.datasets.table import read_table
@@ -13,24 +14,29 @@ from unbasket.datasets.tafeng import TAFENG_COLUMNS, read_tafeng
 from unbasket.datasets.tifuknn import TIFUKNN_COLUMNS, read_tifuknn
 from unbasket.datasets.valuedshoppers import VALUED_SHOPPERS_COLUMNS, read_valued_shoppers
 
+PUBLISHED = (*PREPARED, "completejourney")
+
 
 def load(
     name_or_path: str | Path,
     *,
     future: FutureChoice = "next",
-    folder: str | Path | None = None,
     skip_bad: bool = False,
     progress: Progress | None = None,
 ) -> Dataset:
     """Load a published dataset by its name, or whatever is at a path: the columns tell the format.
 
-    Names: tafeng, instacart, valuedshopper, completejourney, coop100, from `folder` or else the folder that
-    the environment variable UNBASKET_DATA names. A path may be a prepared Parquet file, the history of a CSV
-    pair of the TIFU-kNN release, a raw file of Ta-Feng or Valued Shoppers, the folder of Instacart, or a
-    table with the columns user, basket, item and perhaps time. `future` is explained at `read_published`.
+    Names: tafeng, which comes with the package; instacart, valuedshopper, coop100, which come with a clone of the
+    repository; completejourney, which comes with its own package, and is what `read_complete_journey` gives. The
+    first four are looked for in the folder that the environment variable UNBASKET_DATA names, if it names one,
+    before the project's own. A path may be a prepared Parquet file, the history of a CSV pair of the TIFU-kNN
+    release, a raw file of Ta-Feng or Valued Shoppers, the folder of Instacart, or a table with the columns user,
+    basket, item and perhaps time. `future` is explained at `read_published`.
     """
-    if name_or_path in PUBLISHED:
-        return read_published(published_path(str(name_or_path), folder), future=future)
+    if name_or_path == "completejourney":
+        return read_complete_journey(progress=progress)
+    if name_or_path in PREPARED:
+        return read_published(published_path(str(name_or_path)), future=future)
     path = Path(name_or_path)
     if path.is_dir():
         return read_instacart(path, skip_bad=skip_bad, progress=progress)

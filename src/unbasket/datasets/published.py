@@ -1,12 +1,13 @@
-"""The datasets of the paper, and two more, as prepared Parquet files."""
+"""The published datasets that come as prepared Parquet files: those of the paper, and Coop-100."""
 
 import os
 from pathlib import Path
 
 import polars as pl
+import polars.selectors as cs
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.errors import DatasetError
+from unbasket.datasets.errors import DatasetError, MissingDatasetError
 from unbasket.datasets.purchases import FutureChoice, drop_ones, one_future
 from unbasket.datasets.source import ROW, open_source
 from unbasket.params import Params
@@ -26,14 +27,44 @@ _NOTES = {
     "instacart": "Instacart as in the paper, history only: the paper's future baskets are not available. "
     "hold_out_last hides each user's last basket instead; figures from that do not compare with the paper's.",
     "valuedshopper": "ValuedShopper as in the paper; quantity counts repeats, which the paper's code uses.",
-    "completejourney": "The Complete Journey, one year; not a dataset of the paper.",
     "coop100": "Coop-100: 100 customers, seven years; not a dataset of the paper.",
 }
-PUBLISHED = tuple(_NOTES)
+PREPARED = tuple(_NOTES)
+
+
+def published_path(name: str) -> Path:
+    """The Parquet file of a dataset: in the folder that UNBASKET_DATA names, or else one of the project's own."""
+    file = f"{name}.parquet"
+    for folder in (*_named_folder(), *_own_folders()):
+        if (folder / file).is_file():
+            return folder / file
+    raise MissingDatasetError(
+        f"{file} is not here: it is in the folder data/ of the repository, not in the installed package. "
+        f"Set {FOLDER_VARIABLE} to a folder that holds it, or make it from the raw download as docs/datasets.md says."
+    )
+
+
+def _named_folder() -> list[Path]:
+    named = os.environ.get(FOLDER_VARIABLE)
+    if not named:
+        return []
+    if not Path(named).is_dir():
+        raise DatasetError(f"{FOLDER_VARIABLE} names {named}, which is not a folder")
+    return [Path(named)]
+
+
+def _own_folders() -> list[Path]:
+    """The package's folder of data and, where the package lies in a clone of the repository, the clone's."""
+    here = Path(__file__).resolve().parent
+    source = here.parents[1]
+    clone = [source.parent / "data"] if source.name == "src" else []
+    return [here / "data", *clone]
 
 
 def read_published(path: str | Path, *, future: FutureChoice = "next") -> Dataset:
     """Read a prepared Parquet file, whose columns are `PUBLISHED_COLUMNS`; time is the basket's position.
+
+    The name of the file, without its ending, is the name of the dataset.
 
     `future` matters where several baskets follow the history, as in ValuedShopper: "next" is the real next
     basket, "union" all of them as one, which is the target of TIFU-kNN's first release and of the paper.
@@ -47,7 +78,8 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
     history = _part(frame, ["history"])
     later = one_future(_part(frame, ["future", "future_later"]), future)
     history, later = drop_ones([history, later])
-    notes = _NOTES.get(name, f"Read from {source.path.name}.")
+    is_own = name in PREPARED and source.path.resolve().parent in _own_folders()
+    notes = _NOTES[name] if is_own else f"Read from {source.path.name}."
     if (frame["split"] == "future_later").any():
         meaning = {"next": "the next basket", "union": "the union of the baskets after the history, as one"}
         notes = f"{notes} Future: {meaning[future]}."
@@ -55,33 +87,29 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
 
 
 def _part(frame: pl.DataFrame, splits: list[str]) -> pl.DataFrame:
-    return frame.filter(pl.col("split").is_in(splits)).select(
-        user=pl.col("user_id").cast(pl.Int64),
-        basket=pl.col("basket_id").cast(pl.Int64),
-        item=pl.col("item_id").cast(pl.Int64),
-        time=pl.col("position").cast(pl.Int64),
-        quantity=pl.col("quantity").cast(pl.Int64),
+    return (
+        frame.filter(pl.col("split").is_in(splits))
+        .select(user="user_id", basket="basket_id", item="item_id", time="position", quantity="quantity")
+        .with_columns(cs.integer().cast(pl.Int64))
     )
 
 
-def published_path(name: str, folder: str | Path | None = None) -> Path:
-    """The Parquet file of a dataset, in `folder` or else the data folder."""
-    directory = Path(folder) if folder is not None else data_folder()
-    path = directory / f"{name}.parquet"
-    if not path.is_file():
-        raise DatasetError(f"{path}: no such file. Set {FOLDER_VARIABLE} to the folder that holds it.")
-    return path
+def write_published(dataset: Dataset, path: str | Path) -> None:
+    """Write a dataset as a prepared Parquet file, for `load` to find in the folder that UNBASKET_DATA names.
 
-
-def data_folder() -> Path:
-    """The folder that UNBASKET_DATA names, else ../shared/data from here or from the repository's root."""
-    named = os.environ.get(FOLDER_VARIABLE)
-    if named:
-        return Path(named)
-    here = Path.cwd()
-    roots = [folder for folder in (here, *here.parents) if (folder / "pyproject.toml").is_file()]
-    for folder in (here, *roots):
-        candidate = folder.parent / "shared" / "data"
-        if candidate.is_dir():
-            return candidate
-    raise DatasetError(f"no data folder: set {FOLDER_VARIABLE} to the folder with the Parquet files")
+    Baskets keep their order and lose their times; names and categories of items are not written.
+    """
+    parts = [("history", dataset.history), ("future", dataset.future)]
+    purchases = pl.concat([part.with_columns(split=pl.lit(split)) for split, part in parts if part is not None])
+    if "quantity" not in purchases.columns:
+        purchases = purchases.with_columns(quantity=1)
+    is_future = pl.col("split") == "future"
+    place = pl.struct(is_future.alias("is_future"), "time", "basket").rle_id().over("user")
+    purchases.sort("user", is_future, "time", "basket", maintain_order=True).select(
+        user_id="user",
+        basket_id="basket",
+        position=place.cast(pl.Int32) + 1,
+        item_id="item",
+        quantity=pl.col("quantity").cast(pl.Int32),
+        split="split",
+    ).write_parquet(path, compression="zstd")

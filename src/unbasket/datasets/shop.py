@@ -48,8 +48,8 @@ def generate(
 ) -> Dataset:
     """Make up a shop: the same arguments give the same purchases.
 
-    Items follow a Zipf law of popularity. A user has favourites, which make `repeat_share` of what he buys,
-    and shops in occasional categories (alcohol, baby, health and the like) only if his household does.
+    Items follow a Zipf law of popularity. A user has favourites, which make `repeat_share` of what they buy,
+    and shops in occasional categories (alcohol, baby, health and the like) only if their household does.
     Baskets are spread over `weeks` from 1 January 2024, at the hours and on the weekdays when people shop;
     their ids count up in time. `basket_size` is the average number of picks; an item picked twice is in the
     basket once. Progress is in users.

@@ -1,6 +1,7 @@
 """The report: one HTML file with everything inside, and a CSV and a PNG file per table or figure."""
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
@@ -26,10 +27,11 @@ td:first-child, th:first-child { text-align: left }
 """
 
 
-def write_report(folder: Path, ledger: Ledger) -> Path:
+def write_report(folder: Path, ledger: Ledger, missing: Sequence[str] = ()) -> Path:
     """Write all results that the folder holds, also those of earlier runs; the path of the HTML file.
 
-    Those of another version of this package are left out: their rows may have other columns.
+    Results of another version of this package are left out: their rows may have other columns. `missing` are the
+    reasons why this run left something out.
     """
     bodies, environments = [], []
     version = environment()["unbasket"]
@@ -49,20 +51,22 @@ def write_report(folder: Path, ledger: Ledger) -> Path:
         bodies.append(_section(part, section, image, results))
         environments += [result.environment for result in results.values()]
     path = folder / "report.html"
-    path.write_text(_page(bodies, environments), encoding="utf-8")
+    path.write_text(_page(bodies, environments, missing), encoding="utf-8")
     return path
 
 
-def _page(bodies: list[str], environments: list[dict[str, str]]) -> str:
+def _page(bodies: list[str], environments: list[dict[str, str]], missing: Sequence[str]) -> str:
     lines = dict.fromkeys(", ".join(f"{name} {value}" for name, value in made.items()) for made in environments)
     versions = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    left_out = "".join(f"<li>{escape(reason)}</li>" for reason in missing)
+    left_out = left_out and f"<p>Left out, for want of data:</p><ul>{left_out}</ul>"
     title = "Efficiently maintaining next basket recommendations: the paper's evaluation, reproduced"
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>"
         "<p>Tables and figures of section 6 of Wang and Schelter (2021), with this package beside the paper's figures, "
         "and some more that its claims ask for.</p>"
-        f"<p>Made with:</p><ul>{versions}</ul>{''.join(bodies)}</body></html>\n"
+        f"<p>Made with:</p><ul>{versions}</ul>{left_out}{''.join(bodies)}</body></html>\n"
     )
 
 
