@@ -9,7 +9,8 @@ when it is wanted (`neighbors.search`). `update` has the compiled steps of that 
 by external ids; `recommender` is the engine that users hold; `store` makes it durable.
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from unbasket.errors import (
     ClosedError,
@@ -47,15 +48,19 @@ from unbasket.store import DurableRecommender, Erased, Product, Receipt, open  #
 
 if TYPE_CHECKING:
     __version__: str
+    from unbasket import datasets, evaluation
+    from unbasket.evaluation.front import evaluate, tune
 else:
 
-    def __getattr__(name: str) -> str:
-        """The version is looked up when it is asked for, in what the installer wrote down."""
-        if name != "__version__":
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from importlib.metadata import version
-
-        return version(__name__)
+    def __getattr__(name: str) -> Any:
+        """What costs time is looked up when it is first used, so that `import unbasket` stays quick."""
+        if name == "__version__":
+            return import_module("importlib.metadata").version(__name__)
+        if name in ("datasets", "evaluation"):
+            return import_module(f"{__name__}.{name}")
+        if name in ("evaluate", "tune"):
+            return getattr(import_module(f"{__name__}.evaluation.front"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __all__ = [
@@ -93,5 +98,9 @@ __all__ = [
     "UnbasketError",
     "UnknownUserError",
     "Verification",
+    "datasets",
+    "evaluate",
+    "evaluation",
     "open",
+    "tune",
 ]

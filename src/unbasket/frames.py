@@ -26,12 +26,7 @@ def read_orders(
     none of that name, a user's baskets are in the order of their first rows. `group` names a column that is equal for
     the baskets of a group; without it, groups are filled by `group_size` from the oldest basket on.
     """
-    frame = _frame(frame)
-    if time is None and "time" in frame.columns:
-        time = "time"
-    table = _columns(frame, list(dict.fromkeys(name for name in (user, basket, item, time, group) if name is not None)))
-    if isinstance(table[item].dtype, pl.List):
-        table = _one_row_per_purchase(table, item)
+    table, time = _table(frame, user, basket, item, time, group)
     user_codes, users = _codes(table[user])
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
@@ -61,6 +56,29 @@ def read_orders(
         rows=np.zeros(len(rows), np.int64),
         purchases=purchases,
     )
+
+
+def read_purchases(frame: Any, *, user: str, basket: str, item: str, time: str | None) -> pl.DataFrame:
+    """The purchases in such a frame, each once: user, basket, item and, if baskets have one, time."""
+    table, time = _table(frame, user, basket, item, time, None)
+    names = {"user": user, "basket": basket, "item": item}
+    columns = [_id_column(table[column]).alias(name) for name, column in names.items()]
+    if time is not None:
+        columns.append(pl.Series("time", _times(table[time])))
+    return pl.DataFrame(columns).unique(list(names), keep="first", maintain_order=True)
+
+
+def _table(
+    frame: Any, user: str, basket: str, item: str, time: str | None, group: str | None
+) -> tuple[pl.DataFrame, str | None]:
+    """The columns that were named, with one row per purchase, and the name of the time column if there is one."""
+    frame = _frame(frame)
+    if time is None and "time" in frame.columns:
+        time = "time"
+    table = _columns(frame, list(dict.fromkeys(name for name in (user, basket, item, time, group) if name is not None)))
+    if isinstance(table[item].dtype, pl.List):
+        table = _one_row_per_purchase(table, item)
+    return table, time
 
 
 def recommendation_frame(answers: Mapping[Id, Sequence[Recommendation]]) -> pl.DataFrame:

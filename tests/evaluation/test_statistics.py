@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.statistics import bootstrap_mean, compare_paired
+from unbasket.evaluation.statistics import bootstrap_mean, bootstrap_means, compare_paired
 
 
 def test_interval_of_normal_data_is_that_of_theory() -> None:
@@ -18,6 +18,19 @@ def test_interval_of_normal_data_is_that_of_theory() -> None:
     assert interval.mean == pytest.approx(values.mean())
     assert interval.low == pytest.approx(values.mean() - half, abs=half * 0.1)
     assert interval.high == pytest.approx(values.mean() + half, abs=half * 0.1)
+
+
+def test_means_at_once_are_those_one_by_one() -> None:
+    columns = list(np.random.default_rng(1).random((5, 1_777)))
+    assert bootstrap_means(columns, seed=3) == [bootstrap_mean(column, seed=3) for column in columns]
+
+
+def test_interval_is_that_of_means_of_drawn_users() -> None:
+    values = np.random.default_rng(1).random(300)
+    draws = np.random.default_rng(0).integers(300, size=(2_000, 300))
+    expected = np.quantile(values[draws].mean(axis=1), [0.025, 0.975])
+    interval = bootstrap_mean(values)
+    assert (interval.low, interval.high) == pytest.approx(tuple(expected), abs=1e-12)
 
 
 def test_interval_covers_the_truth_as_often_as_it_says() -> None:

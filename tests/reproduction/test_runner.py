@@ -8,7 +8,8 @@ import pytest
 
 from unbasket.datasets import MissingDatasetError, published_path
 from unbasket.errors import InvalidRequestError
-from unbasket.reproduction import plots, report, runner
+from unbasket.evaluation import plots
+from unbasket.reproduction import report, runner
 from unbasket.reproduction.ledger import Ledger
 from unbasket.reproduction.parts import DATASETS, PARTS, Part
 from unbasket.reproduction.runner import reproduce

@@ -1,6 +1,5 @@
 """`unbasket evaluate`: how good the recommendations are on a shop's data."""
 
-import itertools
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -13,15 +12,13 @@ from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import AsJson, console, say, say_json
 from unbasket.datasets import hold_out_last
 from unbasket.errors import InvalidParamsError, InvalidRequestError
-from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout, MeanInterval
-from unbasket.evaluation.tifuknn import Evaluation
+from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout
+from unbasket.evaluation.outcome import NOTE, Evaluation
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
 from unbasket.params import Params
 
 _CUTOFFS = (10, 20)
 _HIDDEN = "The data has no future: each user's last basket was hidden and is what is predicted."
-
-Means = dict[str, dict[str, MeanInterval | None]]
 
 
 def evaluate(
@@ -65,11 +62,11 @@ def evaluate(
             cutoffs=_CUTOFFS,
             progress=report,
         )
-    means = _means(evaluation)
+        _ = evaluation.means  # under the bar: intervals take their time
     if as_json:
-        say_json(_facts(dataset.name, dataset.notes, evaluation, means))
+        say_json(_facts(dataset.name, dataset.notes, evaluation))
     else:
-        _show(dataset.name, hidden, evaluation, means)
+        _show(dataset.name, hidden, evaluation)
 
 
 def parse_params(text: str) -> dict[str, Any]:
@@ -105,25 +102,7 @@ def _protocol(name: str) -> EvaluationProtocol:
     return PROTOCOLS[name]
 
 
-def _metrics(protocol: EvaluationProtocol) -> list[str]:
-    """What is shown: NDCG in the protocol's own form only."""
-    names = ("recall", f"ndcg_{protocol.ndcg}", "hit_rate", "repeat_recall", "explore_recall")
-    return [f"{name}@{n}" for n in _CUTOFFS for name in names]
-
-
-def _means(evaluation: Evaluation) -> Means:
-    """Model -> metric -> mean. The intervals take longer than the recommendations, hence a bar of their own."""
-    metrics = _metrics(evaluation.protocol)
-    means: Means = {model: {} for model in evaluation.scores}
-    pairs = list(itertools.product(means, metrics))
-    with progress_bar("confidence intervals") as report:
-        for done, (model, metric) in enumerate(pairs):
-            report(done, len(pairs))
-            means[model][metric] = evaluation.mean(model, metric)
-    return means
-
-
-def _facts(name: str, notes: str, evaluation: Evaluation, means: Means) -> dict[str, Any]:
+def _facts(name: str, notes: str, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "data": name,
         "notes": notes,
@@ -132,32 +111,22 @@ def _facts(name: str, notes: str, evaluation: Evaluation, means: Means) -> dict[
         "users": len(evaluation.split.queries),
         "candidates": len(evaluation.split.candidates),
         "models": {
-            model: {metric: mean and asdict(mean) for metric, mean in row.items()} for model, row in means.items()
+            model: {metric: mean and asdict(mean) for metric, mean in row.items()}
+            for model, row in evaluation.means.items()
         },
     }
 
 
-def _show(name: str, hidden: bool, evaluation: Evaluation, means: Means) -> None:
-    split = evaluation.split
-    say(
-        f"{name}, protocol {evaluation.protocol.name}: {len(split.queries):,} users, "
-        f"neighbors among {len(split.candidates):,}"
-    )
+def _show(name: str, hidden: bool, evaluation: Evaluation) -> None:
+    say(f"{name}. {evaluation.title()}")
     say(str(evaluation.params))
     if hidden:
         say(_HIDDEN)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("", no_wrap=True)
-    for model in means:
+    for model in evaluation.means:
         table.add_column(model, justify="right", no_wrap=True)
-    for metric in _metrics(evaluation.protocol):
-        table.add_row(metric, *(_cell(row[metric]) for row in means.values()))
+    for row in evaluation.rows():
+        table.add_row(*row)
     console.print(table)
-    say("Means over users; ± is half the width of the 95 % bootstrap interval.")
-
-
-def _cell(mean: MeanInterval | None) -> str:
-    if mean is None:
-        return "-"
-    half = f"{(mean.high - mean.low) / 2:.4f}".removeprefix("0")  # four models fit into 80 columns
-    return f"{mean.mean:.4f} ±{half}"
+    say(NOTE)

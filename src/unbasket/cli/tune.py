@@ -55,8 +55,4 @@ def tune(
     if as_json:
         say_json(asdict(tuning))
         return
-    say(
-        f"{dataset.name}: {metric} {tuning.value:.4f} on the validation baskets of {tuning.users:,} users, "
-        f"the best of {tuning.trials} trials:"
-    )
-    say(tuning.line())
+    say(f"{dataset.name}: {tuning}")

@@ -24,7 +24,7 @@ from unbasket.evaluation.splits import (
     hu_validation_split,
     paper_split,
 )
-from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, compare_paired
+from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, bootstrap_means, compare_paired
 
 __all__ = [
     "BASELINES",
@@ -40,6 +40,7 @@ __all__ = [
     "Split",
     "all_users_split",
     "bootstrap_mean",
+    "bootstrap_means",
     "compare_paired",
     "find_hits",
     "first_of_twins",

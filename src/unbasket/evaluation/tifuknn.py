@@ -1,25 +1,23 @@
 """The engine of this package as a ranker, and one call that evaluates it beside the baselines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
 
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES
+from unbasket.evaluation.outcome import Evaluation
 from unbasket.evaluation.protocols import EvaluationProtocol, first_of_twins
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split
-from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, compare_paired
+from unbasket.evaluation.waiting import Progress
 from unbasket.ids import Id
 from unbasket.params import Params
 from unbasket.recommender import Recommender
 from unbasket.results import Recommendation
 
 TIFUKNN = "TIFU-kNN"
-
-Progress = Callable[[int, int], object]
-"""Called with the queries answered so far, and all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,27 +31,6 @@ class TifuKnn:
         return rank(fit_candidates(history, split, self.params), history, split, n, self.progress)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Evaluation:
-    """The scores of models on the same users, in the same order."""
-
-    protocol: EvaluationProtocol
-    params: Params
-    split: Split
-    """Who was asked and scored, and who could be a neighbor."""
-    scores: dict[str, pl.DataFrame]
-    """Model -> a row per user, a column per metric, as `score_users` names them."""
-
-    def mean(self, model: str, metric: str) -> MeanInterval | None:
-        """A model's mean over users, with its interval; None if the metric has no value for any of them."""
-        values = self.scores[model][metric].drop_nulls()
-        return bootstrap_mean(values) if len(values) else None
-
-    def compare(self, first: str, second: str, metric: str) -> Comparison:
-        """Is the first model better than the second?"""
-        return compare_paired(self.scores[first][metric], self.scores[second][metric])
-
-
 def evaluate(
     data: Holdout,
     params: Params,
@@ -65,7 +42,8 @@ def evaluate(
 ) -> Evaluation:
     """Score TIFU-kNN and the named baselines under a protocol, on the users whom the protocol asks.
 
-    `params.neighbors` is the published k: how many other users are averaged is for the protocol to say.
+    `params.neighbors` is the published k: the protocol decides how many other users are averaged. `progress` is called
+    with the users answered so far, and all of them.
     """
     unknown = [name for name in baselines if name not in BASELINES]
     if unknown:
@@ -81,7 +59,7 @@ def evaluate(
     rankings = {TIFUKNN: rank(engine, data.history, split, n, progress)}
     rankings |= {name: BASELINES[name](data.history, split, n) for name in baselines}
     scores = {name: score_users(ranked, data.history, data.future, cutoffs) for name, ranked in rankings.items()}
-    return Evaluation(protocol, params, split, scores)
+    return Evaluation(protocol, params, split, scores, tuple(cutoffs))
 
 
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:

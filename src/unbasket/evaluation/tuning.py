@@ -1,32 +1,41 @@
 """The search for the five parameters on a validation split, with Optuna. The future takes no part in it."""
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from unbasket.errors import InvalidRequestError, UnbasketError
+from unbasket.errors import InvalidRequestError
+from unbasket.evaluation.optional import optional
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split, all_users_split, hide_last_basket
 from unbasket.evaluation.tifuknn import TifuKnn
+from unbasket.evaluation.waiting import Progress
+from unbasket.notebook import html_table
 from unbasket.params import Params
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 METRICS = ("recall", "precision", "hit_rate", "ndcg_paper", "ndcg_hu", "ndcg_standard")
 _DIGITS = 3  # of decays and alpha: more would pretend to a precision that no validation has
 
-Progress = Callable[[int, int], object]
-"""Called with the trials done so far, and all of them."""
-
-
-class MissingPackageError(UnbasketError, ImportError):
-    """An optional package is not installed."""
+_SHOWN = 5  # trials in a notebook
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """Parameters that were tried, and how good they are on the validation split."""
+
+    params: Params
+    value: float
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Tuning:
     """The best parameters so far, and how good they are on the validation split."""
 
@@ -36,11 +45,45 @@ class Tuning:
     trials: int
     users: int
     """Users whose hidden basket was predicted."""
+    tried: tuple[Trial, ...]
+    """All trials, the first one first."""
 
     def line(self) -> str:
         """The parameters as a line of Python to paste."""
-        tuned = {name: value for name, value in asdict(self.params).items() if name != "grouping"}
-        return f"Params({', '.join(f'{name}={value}' for name, value in tuned.items())})"
+        return f"Params({', '.join(f'{name}={value}' for name, value in _tuned(self.params).items())})"
+
+    def frame(self) -> pl.DataFrame:
+        """All trials as a frame: trial (from 1), value, and a column per parameter."""
+        rows = [{"trial": i, "value": trial.value} | _tuned(trial.params) for i, trial in enumerate(self.tried, 1)]
+        return pl.DataFrame(rows)
+
+    def plot(self) -> "Figure":
+        """How the search went, and what each parameter does to the metric. Needs Matplotlib."""
+        plots = optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
+        figure: Figure = plots.draw_tuning(self)
+        return figure
+
+    def title(self) -> str:
+        """How good the parameters are, and how they were found."""
+        return (
+            f"{self.metric} {self.value:.4f} on the validation baskets of {self.users:,} users, "
+            f"the best of {self.trials} trials"
+        )
+
+    def __repr__(self) -> str:
+        return f"{self.title()}:\n{self.line()}"
+
+    def _repr_html_(self) -> str:
+        best = self.frame().sort("value", "trial", descending=[True, False]).head(_SHOWN)
+        rows = [[f"{value:.4f}" if name == "value" else str(value) for name, value in row.items()]
+                for row in best.iter_rows(named=True)]  # fmt: skip
+        header = [self.metric if name == "value" else name for name in best.columns]
+        return html_table(self.title(), header, rows, note=self.line())
+
+
+def _tuned(params: Params) -> dict[str, Any]:
+    """The parameters that are searched for."""
+    return {name: value for name, value in asdict(params).items() if name != "grouping"}
 
 
 def tune(
@@ -58,7 +101,8 @@ def tune(
     `start` is tried first, so the result is at least as good on the validation split. With a `study` file, the
     search can be interrupted: a second call goes on from the trials in the file, to the same result as an
     uninterrupted one, and stops when there are `trials` of them. The file holds parameters and scores, and the
-    numbers of users, baskets and purchases to tell other data: nothing about any person.
+    numbers of users, baskets and purchases to tell other data: nothing about any person. `progress` is called with the
+    trials done so far, and all of them.
     """
     if trials < 1:
         raise InvalidRequestError(f"trials must be at least 1, not {trials}")
@@ -81,7 +125,9 @@ def tune(
             if progress is not None:
                 progress(number + 1, trials)
         best = search.best_trial
-        return Tuning(_params(best.params), metric, best.value, max(done, trials), len(split.queries))
+        complete = search.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+        tried = tuple(Trial(_params(trial.params), trial.value) for trial in complete)
+        return Tuning(_params(best.params), metric, best.value, max(done, trials), len(split.queries), tried)
 
 
 def _score(data: Holdout, split: Split, params: Params, metric: str, cutoff: int) -> float:
@@ -98,11 +144,7 @@ def _cutoff(metric: str) -> int:
 
 
 def _optuna() -> Any:
-    """Imported when needed: it is optional, and takes a second to load."""
-    try:
-        optuna = importlib.import_module("optuna")
-    except ImportError as error:
-        raise MissingPackageError("tuning needs Optuna: pip install 'unbasket[tune]'") from error
+    optuna = optional("optuna", "tuning needs Optuna", "tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # not a line per trial
     return optuna
 

@@ -12,11 +12,11 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib.figure import Figure
 
-from unbasket.evaluation import PROTOCOLS
+from unbasket.evaluation import PROTOCOLS, plots
 from unbasket.ids import Id
 from unbasket.params import Params
 from unbasket.recommender import Progress, Recommender
-from unbasket.reproduction import claims, plots
+from unbasket.reproduction import claims
 from unbasket.reproduction.evaluated import COUNTED, LENGTH, Answers, answers, read, scored_users, scores
 from unbasket.reproduction.section import Row, Section, Table, number, signed
 from unbasket.reproduction.settings import Settings

@@ -4,9 +4,10 @@ from functools import partial
 
 import polars as pl
 
+from unbasket.evaluation import plots
 from unbasket.model.paper import PaperUser
 from unbasket.recommender import Progress, Recommender
-from unbasket.reproduction import claims, plots
+from unbasket.reproduction import claims
 from unbasket.reproduction.rivals import USER
 from unbasket.reproduction.section import Row, Section, Table, number
 from unbasket.reproduction.settings import Settings

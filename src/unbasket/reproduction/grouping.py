@@ -6,10 +6,10 @@ from functools import partial
 import polars as pl
 from matplotlib.figure import Figure
 
-from unbasket.evaluation import PROTOCOLS, compare_paired
+from unbasket.evaluation import PROTOCOLS, compare_paired, plots
 from unbasket.params import Grouping
 from unbasket.recommender import Recommender
-from unbasket.reproduction import claims, plots
+from unbasket.reproduction import claims
 from unbasket.reproduction.evaluated import answers, read, scores, shuffled_baskets
 from unbasket.reproduction.section import Row, Section, Table, number, signed
 from unbasket.reproduction.settings import Settings

@@ -7,9 +7,10 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from unbasket.datasets import PAPER_PARAMS, load
+from unbasket.evaluation import plots
 from unbasket.ids import Id
 from unbasket.recommender import Recommender
-from unbasket.reproduction import claims, plots
+from unbasket.reproduction import claims
 from unbasket.reproduction.section import Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
 from unbasket.reproduction.streams import SHOP_PARAMS

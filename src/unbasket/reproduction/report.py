@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from unbasket.reproduction import plots
+from unbasket.evaluation import plots
 from unbasket.reproduction.environment import environment
 from unbasket.reproduction.ledger import Ledger, Result
 from unbasket.reproduction.parts import PARTS, Part

@@ -4,7 +4,8 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from unbasket.datasets import PAPER_PARAMS, load
-from unbasket.reproduction import claims, plots
+from unbasket.evaluation import plots
+from unbasket.reproduction import claims
 from unbasket.reproduction.section import Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
 from unbasket.reproduction.watch import Watch

@@ -7,8 +7,9 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
+from unbasket.evaluation import plots
 from unbasket.recommender import Progress
-from unbasket.reproduction import claims, plots, streams
+from unbasket.reproduction import claims, streams
 from unbasket.reproduction.rivals import DenseRetrain, Engine, PaperRules, Rival
 from unbasket.reproduction.section import Row, Section, Table, number
 from unbasket.reproduction.settings import Settings

@@ -1,0 +1,106 @@
+"""The look that all figures share, and the figures of an evaluation and of a search for parameters."""
+
+import io
+import math
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from unbasket.evaluation.outcome import Evaluation
+from unbasket.evaluation.statistics import MeanInterval
+from unbasket.evaluation.tuning import Tuning
+
+PAPER, OURS, RETRAIN, CLAIM = "#d95f02", "#1f5fa8", "#6b6b6b", "#b01e1e"
+_DPI = 150
+_MODELS = (OURS, "#9aa5b1", "#e0a458", "#6a994e")
+
+
+class _Picture(Figure):
+    """A figure that a notebook shows by itself, without pyplot and its global state."""
+
+    def _repr_png_(self) -> bytes:
+        return png(self)
+
+
+def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
+    """A new figure of rows x columns axes, read row by row; inches."""
+    figure = _Picture(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)  # no window, no global state: works without a display and in any thread
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat:
+        axis.grid(visible=True, alpha=0.25)
+        axis.set_axisbelow(True)
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes.flat)
+
+
+def legend_below(figure: Figure, axis: Axes, columns: int) -> None:
+    """One legend for all panels: that of one of them."""
+    handles, labels = axis.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as a file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DPI)
+    return buffer.getvalue()
+
+
+def svg(figure: Figure) -> str:
+    """The figure as a drawing that can be enlarged; equal figures give equal text."""
+    buffer = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": "unbasket", "svg.fonttype": "none"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def draw_evaluation(evaluation: Evaluation) -> Figure:
+    """A panel per cutoff, a group of bars per metric, a bar per model, each with its interval."""
+    per_panel = len(evaluation.metrics) // len(evaluation.cutoffs)
+    figure, axes = panels(1, len(evaluation.cutoffs), 1.5 + 4.5 * len(evaluation.cutoffs), 4.2)
+    width = 0.85 / len(evaluation.means)
+    for place, axis in enumerate(axes):
+        metrics = evaluation.metrics[place * per_panel : (place + 1) * per_panel]
+        for number, (model, means) in enumerate(evaluation.means.items()):
+            heights, errors = _bars([means[metric] for metric in metrics])
+            color = _MODELS[number % len(_MODELS)]
+            bars = np.arange(len(metrics)) + (number - (len(evaluation.means) - 1) / 2) * width
+            axis.bar(
+                bars, heights, width, yerr=errors, color=color, label=model, capsize=2, error_kw={"linewidth": 0.8}
+            )
+        axis.set_xticks(range(len(metrics)), metrics, rotation=20, ha="right")
+        axis.set_ylabel("mean over users, 95 % interval")
+    legend_below(figure, axes[0], len(evaluation.means))
+    return figure
+
+
+def _bars(means: list[MeanInterval | None]) -> tuple[list[float], list[list[float]]]:
+    """Heights of bars, and how far the intervals reach below and above them; NaN where there is no mean."""
+    heights = [mean.mean if mean else math.nan for mean in means]
+    below = [mean.mean - mean.low if mean else math.nan for mean in means]
+    above = [mean.high - mean.mean if mean else math.nan for mean in means]
+    return heights, [below, above]
+
+
+def draw_tuning(tuning: Tuning) -> Figure:
+    """The metric from trial to trial with the best so far, then against each parameter; the best trial in color."""
+    frame = tuning.frame()
+    names = [name for name in frame.columns if name != "value"]
+    figure, axes = panels(2, math.ceil(len(names) / 2), 11, 6)
+    best = frame["value"].arg_max()
+    for axis, name in zip(axes, names, strict=True):
+        axis.plot(frame[name], frame["value"], "o", color=RETRAIN, alpha=0.45, markersize=4)
+        if name == "trial":
+            axis.plot(frame[name], frame["value"].cum_max(), color=OURS, label="best so far")
+            axis.legend(frameon=False, loc="lower right")
+        if best is not None:
+            axis.plot(frame[name][best], frame["value"][best], "o", color=PAPER, markersize=8)
+        if name == "neighbors":
+            axis.set_xscale("log")
+        axis.set_xlabel(name)
+        axis.set_ylabel(tuning.metric)
+    return figure

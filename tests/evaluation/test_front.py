@@ -1,0 +1,85 @@
+"""`unbasket.evaluate` and `unbasket.tune`: the same figures as by the long way, from datasets and from any frame."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+import unbasket as ub
+from unbasket.datasets import Dataset, generate, hold_out_last
+from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout, hide_last_basket, tifuknn, tuning
+
+PARAMS = ub.Params(group_size=2, basket_decay=0.8, group_decay=0.6, neighbors=3, alpha=0.6)
+
+
+@pytest.fixture(scope="module")
+def shop() -> Dataset:
+    """Without a future."""
+    return generate(users=40, seed=3, baskets_per_user=6, basket_size=5)
+
+
+def test_a_dataset_with_a_future_is_evaluated_against_it(shop: Dataset) -> None:
+    held = hold_out_last(shop)
+    assert held.future is not None
+    expected = tifuknn.evaluate(
+        Holdout(held.history, held.future), PARAMS, PROTOCOLS["hu"], baselines=list(BASELINES), cutoffs=[5]
+    )
+    assert ub.evaluate(held, PARAMS, protocol="hu", cutoffs=[5]).frame().equals(expected.frame())
+
+
+def test_without_a_future_the_last_basket_is_predicted(shop: Dataset) -> None:
+    expected = ub.evaluate(hold_out_last(shop), PARAMS).frame()
+    assert ub.evaluate(shop, PARAMS).frame().equals(expected)
+    assert ub.evaluate(shop.history, PARAMS).frame().equals(expected)
+
+
+def test_any_frame_that_fit_takes(shop: Dataset) -> None:
+    columns = {"user": "customer", "basket": "receipt", "item": "article", "time": "moment"}
+    sales = shop.history.with_columns(pl.from_epoch("time")).rename(columns)
+    expected = ub.evaluate(shop.history, PARAMS).frame()
+    for frame in (sales.to_pandas(), sales.to_arrow(), sales.with_columns(pl.col("moment").cast(pl.String)).lazy()):
+        found = ub.evaluate(frame, PARAMS, user="customer", basket="receipt", item="article", time="moment")
+        assert found.frame().equals(expected)
+
+
+def test_parameters_are_those_of_the_dataset_unless_given() -> None:
+    tafeng = ub.datasets.load("tafeng")
+    small = Dataset("small", tafeng.history.filter(pl.col("user") < 50), params=PARAMS)
+    assert ub.evaluate(small, baselines=[]).params == PARAMS
+    assert ub.evaluate(small, ub.Params(), baselines=[]).params == ub.Params()
+    assert ub.evaluate(small.history, baselines=[]).params == ub.Params()
+    assert ub.tune(small, trials=1).tried[0].params == replace(PARAMS, neighbors=10)  # the least that is tried
+
+
+def test_tuning_leaves_out_what_evaluate_predicts(shop: Dataset) -> None:
+    unseen = hide_last_basket(shop.history)
+    expected = tuning.tune(unseen.history, trials=3, metric="hit_rate@5", seed=7)
+    for data in (shop, shop.history, Holdout(unseen.history, unseen.future)):
+        assert ub.tune(data, trials=3, metric="hit_rate@5", seed=7) == expected
+    assert ub.tune(unseen.history, trials=3, metric="hit_rate@5", seed=7) != expected
+
+
+def test_bad_requests_are_named(shop: Dataset) -> None:
+    with pytest.raises(ub.InvalidRequestError, match="not 'everybody'"):
+        ub.evaluate(shop, protocol="everybody")
+    with pytest.raises(ub.InvalidFrameError, match="no column 'customer'"):
+        ub.evaluate(shop.history, user="customer")
+    with pytest.raises(ub.InvalidFrameError, match="not int"):
+        ub.tune(3)
+
+
+def test_importing_the_package_imports_no_research() -> None:
+    heavy = "{'unbasket.evaluation', 'unbasket.datasets', 'optuna', 'matplotlib', 'IPython'}"
+    code = (
+        f"import sys, unbasket; assert not {heavy} & set(sys.modules); "
+        "unbasket.evaluate, unbasket.tune, unbasket.datasets.load; assert 'unbasket.evaluation' in sys.modules; "
+        "assert 'matplotlib' not in sys.modules and 'optuna' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="'unbasket' has no attribute 'evaluates'"):
+        ub.evaluates  # noqa: B018
