@@ -78,8 +78,3 @@ def test_importing_the_package_imports_no_research() -> None:
         "assert 'matplotlib' not in sys.modules and 'optuna' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-def test_what_is_not_there_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="'unbasket' has no attribute 'evaluates'"):
-        ub.evaluates  # noqa: B018
