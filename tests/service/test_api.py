@@ -408,9 +408,10 @@ def test_stats_fall_to_nothing_when_the_load_does(service: Service, monkeypatch:
     assert (newest[-1]["p50"], newest[-1]["p99"]) == (None, None)
     assert 0 < newest[-2]["p50"] <= newest[-2]["p90"] <= newest[-2]["p99"]
     moment += 56
+    service("GET", "/v1/users/ann/recommendations")  # in no slot that still counts
     assert _rates(service) == [(3, 0.5)] + [(0, 0)] * 29
     moment += 2
-    assert _rates(service) == [(0, 0)] * 30
+    assert _rates(service) == [(0, 0)] * 29 + [(0.5, 0)]
 
 
 def _rates(service: Service) -> list[tuple[float, float]]:
