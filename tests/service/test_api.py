@@ -360,6 +360,7 @@ def test_retention(service: Service) -> None:
     assert "wine" in service.shop.engine.items()
     done = service("POST", "/v1/retention", json={"rules": RULES, "run": True})
     assert (done["done"], done["forgotten"], done["receipts"]) == (True, plan["forgotten"], 3)
+    assert plan["share"] == done["share"] == 3 / 11
     assert "wine" not in service.shop.engine.items()
 
 

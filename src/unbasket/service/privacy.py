@@ -84,16 +84,19 @@ def retention(request: Request) -> RetentionAnswer:
     """Count what the rules forget, or forget it."""
     body: RetentionRequest = request.body
     start = time.perf_counter()
+    held = request.rec.sizes().purchases
     planned = plan(request.rec, _rules(body.rules), datetime.now(UTC))
     outcome = run(request.rec, planned) if body.run else None
     if outcome is not None:
         request.results.append(outcome.forgotten)
+    forgotten = (outcome or planned).forgotten
     return RetentionAnswer(
         done=body.run,
         rules=[
             RuleAnswer(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings) for rule in planned.rules
         ],
-        forgotten=Removed.of((outcome or planned).forgotten),
+        forgotten=Removed.of(forgotten),
+        share=forgotten.purchases / max(1, held),
         receipts=outcome.receipts if outcome else 0,
         seconds=time.perf_counter() - start,
     )

@@ -378,11 +378,14 @@ class RuleAnswer(msgspec.Struct, frozen=True):
 
 
 class RetentionAnswer(msgspec.Struct, frozen=True):
-    """What the rules forget, or, when `done`, have forgotten with so many receipts."""
+    """What the rules forget, or, when `done`, have forgotten with so many receipts. `share` is the part of all
+    purchases in the shop, from 0 to 1.
+    """
 
     done: bool
     rules: list[RuleAnswer]
     forgotten: Removed
+    share: float
     receipts: Count
     seconds: float
 
