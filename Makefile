@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test test-slow demo bench bench-spark reproduce clean
+.PHONY: setup test test-slow docs demo bench bench-spark reproduce clean
 
 setup: $(VENV)/installed
 
@@ -33,6 +33,15 @@ test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)
 	$(BIN)/pytest -m slow
 
+docs: $(VENV)/docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs -d $(VENV)/doctrees . site
+	@echo "site/index.html"
+
+$(VENV)/docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	touch $@
+
 bench-spark: setup
 	$(call install,java,openjdk-17-jre-headless)
 	$(BIN)/python benchmarks/spark.py
@@ -56,5 +65,5 @@ reproduce: setup
 	$(BIN)/unbasket reproduce
 
 clean:
-	rm -rf $(VENV) .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) site .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

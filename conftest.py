@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 os.environ.pop("UNBASKET_DATA", None)
+collect_ignore = ["docs/conf.py"]  # it is for Sphinx, which tests do without
 
 
 @pytest.fixture(autouse=True)

@@ -20,6 +20,7 @@ release = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
 extensions = ["myst_parser", "autoapi.extension", "sphinx_copybutton"]
 root_doc = "docs/index"
 include_patterns = ["*.md", "data/README.md", "docs/**.md"]
+exclude_patterns = [".*", "build", "dist", "site", "src", "tests"]  # not even looked into
 suppress_warnings = [
     "autoapi.python_import_resolution",  # it does not see `A, B = 0, 1`
     "misc.highlighting_failure",  # a shortened exchange over HTTP is not quite HTTP
