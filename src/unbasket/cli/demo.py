@@ -25,42 +25,48 @@ _SENSITIVE = {*SENSITIVE_CATEGORIES, "GROCERY / BEERS/ALES", "DRUG GM / CIGARETT
 
 def demo(
     offline: Annotated[
-        bool, typer.Option("--offline", help="Use a generated shop: no package with real purchases is needed.")
+        bool, typer.Option("--offline", help="Use a generated shop, which needs no package with real purchases.")
     ] = False,
-    port: Annotated[int, typer.Option(help="The port to listen on; 0 for a free one.")] = 8000,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for a free one.")] = 8000,
     folder: Annotated[
         Path | None,
         typer.Option(metavar="FOLDER", help="Keep the database here, and go on with one that is there already."),
     ] = None,
 ) -> None:
-    """Serve a shop to play with, on this machine only: households of The Complete Journey and what they bought.
+    """Serve a shop to play with, to this machine only: households of The Complete Journey and what they bought.
 
     Without --folder, everything is gone when it ends.
     """
     with needing("service"):  # slow to import, and no other command needs it
-        from unbasket.service.server import run
+        from unbasket.service.server import listening, run
         from unbasket.service.settings import Settings
 
-    with _folder(folder) as place:
-        db = place / "demo.db"
-        _fill(db, offline=offline)
-        settings = Settings(db=db, port=port, access=place / "demo.db-access.toml")
+    with listening("127.0.0.1", port) as listener, _folder(folder) as place:  # a taken port is reported at once
+        settings = Settings(db=place / "demo.db", port=port, access=place / "demo.db-access.toml")
+        _fill(settings.db, offline=offline)
         with (place / "demo.log").open("ab") as log:
-            run(settings, bar=partial(progress_bar, "starting"), ready=_welcome, log=log)
+            run(settings, listener, bar=partial(progress_bar, "starting"), ready=_welcome, log=log)
 
 
 @contextmanager
 def _folder(given: Path | None) -> Iterator[Path]:
+    """The folder of the demo's data: the given one, or one that is deleted at the end."""
     if given is not None:
         given.mkdir(parents=True, exist_ok=True)
-        yield given
+        try:
+            yield given
+        finally:
+            say(f"The demo has ended. Its data are in {given}; the same command goes on with them.")
         return
-    with tempfile.TemporaryDirectory(prefix="unbasket-demo-") as folder:
-        yield Path(folder)
+    try:
+        with tempfile.TemporaryDirectory(prefix="unbasket-demo-") as folder:
+            yield Path(folder)
+    finally:
+        say("The demo has ended, and its data are gone. To keep them next time, use --folder.")
 
 
 def _fill(db: Path, *, offline: bool) -> None:
-    """Let a database have a shop in it, if there is none yet. Names come first: with purchases, it is complete."""
+    """Put a shop into the database, if there is none yet. Names come first: with purchases, it is complete."""
     with _compiler() as compiler:  # on another core, while the purchases are read
         shop = None if db.exists() else _shop(offline)
         with progress_bar("compiling, the first time only"):
@@ -98,13 +104,13 @@ def _welcome(address: str, rec: DurableRecommender) -> None:
     size = f"{counted(len(rec), 'household')} and {counted(len(rec.items()), 'product')}"
     say(f"\n{size} are at {address}. Three things to try:")
     say(f"1. {page}: ask why household {user} is offered {name!r}, and take it out of all baskets.")
-    say(f"2. {address}/#/officer: find a household, see all that is held of it, forget it, verify the receipts.")
+    say(f"2. {address}/#/officer: find a household, see everything we hold about it, forget it, verify the receipts.")
     say(f"3. curl -X DELETE {address}/v1/users/{quote(str(user))}/items/{quote(str(item))}")
-    say("Ctrl-C ends it.")
+    say("Ctrl-C ends the demo.")
 
 
 def _example(rec: DurableRecommender) -> tuple[Id, Id]:
-    """A household and what it would rather not be reminded of: something sensitive if anybody is offered such."""
+    """A household, and an item that it is offered and has bought: a sensitive one, if there is such a household."""
     users = rec.users()
     for user in users[:200]:
         own = {item for basket in rec.history(user) for item in basket.items}

@@ -45,7 +45,7 @@ def serve(
     A flag counts before an environment variable (UNBASKET_PORT), that before the file of --config.
     """
     with needing("service"):  # slow to import, and no other command needs it
-        from unbasket.service.server import run
+        from unbasket.service.server import listening, run
         from unbasket.service.settings import Settings
 
     flags = {
@@ -60,7 +60,9 @@ def serve(
         "grace": grace,
     }
     settings = Settings.gathered(flags, file=config)
-    run(settings, bar=partial(progress_bar, "loading"), ready=partial(_welcome, settings.db), log=sys.stderr.buffer)
+    with listening(settings.host, settings.port) as listener:
+        welcome = partial(_welcome, settings.db)
+        run(settings, listener, bar=partial(progress_bar, "loading"), ready=welcome, log=sys.stderr.buffer)
 
 
 def _welcome(db: Path, address: str, rec: DurableRecommender) -> None:

@@ -1,6 +1,7 @@
 """The process: it listens at once, loads, answers, and on SIGTERM or SIGINT finishes what it has begun."""
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -30,14 +31,14 @@ _CLOSING = 35  # seconds that closing may take after the grace: an erasure waits
 _EVERY = 5  # seconds between two lines about loading
 
 
-def run(settings: Settings, *, bar: Bar, ready: Ready, log: BinaryIO) -> None:
+def run(settings: Settings, listener: socket.socket, *, bar: Bar, ready: Ready, log: BinaryIO) -> None:
     """Serve until a signal comes. `bar` shows how loading goes; `ready` is called with address and engine."""
     logs.configure(log)
     security = Security.load(settings.access_file)
     check_exposure(settings, has_keys=security.enabled)
     shop = Shop(settings.db)
     server = _Server(configuration(create_app(shop, security, metrics=Metrics(shop), settings=settings), settings))
-    with _listening(settings) as listener, asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
         shop.start()
         try:
             runner.run(_serve(server, listener, shop, bar, ready))
@@ -136,13 +137,17 @@ async def _watch(server: _Server, shop: Shop, bar: Bar, ready: Callable[[Durable
 
 
 @contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
-    """A socket that connections queue up at from now on."""
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that connections queue up at from now on, for `run`."""
     try:
-        family, _, _, _, place = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(place[:2], family=family, backlog=2048)
     except OSError as error:
-        raise SettingsError(f"cannot listen on {settings.host}, port {settings.port}: {error.strerror}") from error
+        if error.errno == errno.EADDRINUSE:
+            raise SettingsError(
+                f"port {port} of {host} is taken. Choose another with --port; --port 0 finds a free one"
+            ) from error
+        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
     with listener:
         yield listener
 
