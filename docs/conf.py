@@ -19,6 +19,7 @@ project = "Unbasket"
 release = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 extensions = ["myst_parser", "autoapi.extension", "sphinx_copybutton"]
 root_doc = "docs/index"
+highlight_language = "none"  # of blocks that name none
 include_patterns = ["*.md", "data/README.md", "docs/**.md"]
 exclude_patterns = [".*", "build", "dist", "site", "src", "tests"]  # not even looked into
 suppress_warnings = [
