@@ -15,6 +15,7 @@ import uvicorn
 import unbasket as ub
 from unbasket.service.app import create_app
 from unbasket.service.security import Security
+from unbasket.service.server import configuration
 from unbasket.service.settings import Settings
 from unbasket.service.shop import Shop
 
@@ -88,10 +89,11 @@ def serving(db: Path, security: Security | None = None, *, loaded: bool = True, 
     shop = Shop(db)
     if loaded:
         shop.load()
-    app = create_app(shop, security or Security.off(), settings=Settings(db=db, **settings))
+    options = Settings(db=db, grace=5, **settings)
+    app = create_app(shop, security or Security.off(), settings=options)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws="none", timeout_graceful_shutdown=5))
+    server = uvicorn.Server(configuration(app, options))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     try:

@@ -26,6 +26,7 @@ def serve(
             metavar="FILE", help="The keys of callers (`unbasket keys`): FILE-access.toml beside the database."
         ),
     ] = None,
+    connections: Annotated[int | None, typer.Option(help="Connections that may be open at a time: 1000.")] = None,
     threads: Annotated[int | None, typer.Option(help="Requests that are worked on at a time: 16.")] = None,
     max_body: Annotated[int | None, typer.Option(metavar="BYTES", help="The largest request: 8 MiB.")] = None,
     rate: Annotated[
@@ -53,6 +54,7 @@ def serve(
         "host": host,
         "port": port,
         "access": access and str(access),
+        "connections": connections,
         "threads": threads,
         "max_body": max_body,
         "rate": rate,

@@ -13,6 +13,7 @@ from unbasket.service.shop import NotReadyError
 from unbasket.store.retention import RetentionError
 
 CODES = {
+    "malformed_request": (400, "it is not HTTP/1.1, or a header comes twice that may not"),
     "malformed_json": (400, "the body is no JSON in UTF-8"),
     "invalid_body": (400, "the body is JSON of another shape; the message says where"),
     "invalid_query": (400, "a query parameter is unknown, repeated, or has no such value"),
@@ -26,12 +27,14 @@ CODES = {
     "unknown_user": (404, "nothing is held of this user"),
     "unknown_receipt": (404, "there is no receipt of this number"),
     "method_not_allowed": (405, "the address has other methods: see the header Allow"),
-    "slow_request": (408, "the body did not arrive in time"),
+    "slow_request": (408, "the headers or the body did not arrive in time"),
     "too_large": (413, "the body is larger than the service accepts"),
     "address_too_long": (414, "the address is longer than the service accepts"),
     "unsupported_media_type": (415, "the body must be application/json, or for events application/x-ndjson"),
     "too_many_requests": (429, "the key or the address asks too often: see the header Retry-After"),
+    "headers_too_large": (431, "the headers are longer, or more, than the service accepts"),
     "internal": (500, "a mistake of the service, which its log describes"),
+    "too_many_connections": (503, "all connections are in use"),
     "not_ready": (503, "the shop is being loaded, or closed"),
     "store_failed": (503, "the database could not be read or written; nothing was changed"),
     "erasure_blocked": (503, "it is forgotten, but a reader keeps its bytes in a file; the next forget removes them"),

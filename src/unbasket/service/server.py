@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from unbasket.service import logs
 from unbasket.service.app import create_app
 from unbasket.service.metrics import Metrics
+from unbasket.service.protocol import Configuration, Doors
 from unbasket.service.security import Security
 from unbasket.service.settings import Settings, SettingsError
 from unbasket.service.shop import Shop
@@ -58,10 +59,11 @@ def check_exposure(settings: Settings, *, has_keys: bool) -> None:
         )
 
 
-def configuration(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+def configuration(app: ASGIApp, settings: Settings) -> Configuration:
     """How uvicorn serves: one process, no log of its own, no headers that name it."""
-    return uvicorn.Config(
+    return Configuration(
         app,
+        Doors(settings.connections),
         log_config=None,
         access_log=False,
         lifespan="on",

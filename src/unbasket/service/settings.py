@@ -26,6 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
     access: Path | None = None
     threads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 16
+    connections: Annotated[int, msgspec.Meta(ge=2)] = 1000
     max_body: Annotated[int, msgspec.Meta(ge=1024)] = 8 * 1024 * 1024
     rate: Annotated[float, msgspec.Meta(ge=0)] = 0
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 30

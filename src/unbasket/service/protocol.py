@@ -1,0 +1,254 @@
+"""The first line of defense: what a connection may send, keep and hold back before anybody knows who it is.
+
+uvicorn parses requests with httptools, and limits none of this. Here the bytes and the number of headers, the time
+until the last one, the requests that wait on a connection, the answers that nobody reads, and the connections
+themselves are limited. What is refused gets an answer in the shape of all our errors, and the connection is closed.
+"""
+
+import asyncio
+import resource
+from asyncio import TimerHandle
+from collections import Counter
+from typing import Any
+
+import httptools
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from unbasket.service.errors import ApiError
+from unbasket.service.limits import MAX_ADDRESS
+
+MAX_HEADERS = 64
+MAX_HEAD = 32 * 1024
+"""Bytes of a request before its body: address and headers."""
+MAX_WAITING = 32
+"""Requests on one connection that wait for the answers to those before them."""
+HEAD_SECONDS = 10.0
+"""From the first byte, or the connection, to the last header."""
+UNREAD_SECONDS = 30.0
+"""That an answer may wait for its reader."""
+
+_SLICE = 16 * 1024  # what is parsed at once: a connection holds at most so much that was not checked
+_RESERVE = 64  # file descriptors that connections leave to the store and the log
+_ONCE = frozenset({b"authorization", b"content-length", b"content-type", b"host", b"transfer-encoding"})
+
+_encode = msgspec.json.Encoder().encode
+
+
+class Doors:
+    """The open connections. When there are too many, the one that has been idle for longest is closed for a new one."""
+
+    def __init__(self, most: int) -> None:
+        self._most = max(2, min(most, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - _RESERVE))
+        self._addresses: Counter[str] = Counter()
+        self._idle: dict[Connection, None] = {}  # in the order in which they began to wait
+
+    def enter(self, connection: "Connection") -> None:
+        """Let a connection in, at the price of another one if need be; an error if all are at work."""
+        address = connection.address
+        if self._addresses[address] >= self._most // 2:  # nobody alone can shut out everybody else
+            self._make_room(address)
+        if self._addresses.total() >= self._most:
+            self._make_room(None)
+        self._addresses[address] += 1
+        self._idle[connection] = None
+
+    def leave(self, connection: "Connection") -> None:
+        """A connection was closed."""
+        self._idle.pop(connection, None)
+        self._addresses[connection.address] -= 1
+        if not self._addresses[connection.address]:
+            del self._addresses[connection.address]
+
+    def work(self, connection: "Connection") -> None:
+        """A connection has sent a whole request: it is not closed for another one."""
+        self._idle.pop(connection, None)
+
+    def rest(self, connection: "Connection") -> None:
+        """A connection's requests were all answered."""
+        self._idle[connection] = None
+
+    def _make_room(self, address: str | None) -> None:
+        for connection in self._idle:
+            if address in (None, connection.address):
+                connection.dismiss()
+                return
+        raise ApiError(
+            "too_many_connections", "all connections are in use. Try again in a moment", {"retry-after": "1"}
+        )
+
+
+class Configuration(uvicorn.Config):
+    """uvicorn's configuration, with the doors that all of its connections come through."""
+
+    def __init__(self, app: Any, doors: Doors, **options: Any) -> None:
+        super().__init__(app, http=Connection, **options)
+        self.doors = doors
+
+
+class Connection(HttpToolsProtocol):
+    """A connection of uvicorn's within limits."""
+
+    config: Configuration
+    address = ""
+    _entered = False
+    _head = 0  # bytes of the request that is being read; -1 when its headers are complete
+    _head_timer: TimerHandle | None = None
+    _unread_timer: TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Take a connection, or refuse it."""
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        try:
+            self.config.doors.enter(self)
+        except ApiError as error:
+            self.refuse(error)
+            return
+        self._entered = True
+        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Free what a connection holds."""
+        self._end_head()
+        self._end_unread()
+        self._leave()
+        self.pipeline.clear()
+        super().connection_lost(exc)
+
+    def dismiss(self) -> None:
+        """Close an idle connection, now: its place is needed."""
+        self._leave()
+        self.transport.abort()
+
+    def refuse(self, error: ApiError) -> None:
+        """Answer with an error, and close; in the middle of another answer, just close."""
+        if self._is_answering:
+            self.transport.abort()
+            return
+        body = _encode(error.answer())
+        headers = {
+            "content-type": "application/json",
+            "content-length": str(len(body)),
+            "connection": "close",
+            **error.headers,
+        }
+        lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items())
+        self.transport.write(STATUS_LINE[error.status] + lines + b"\r\n" + body)
+        self.transport.close()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what has come, a slice at a time."""
+        self._unset_keepalive_if_required()
+        for start in range(0, len(data), _SLICE):
+            if self.transport.is_closing():
+                return
+            self._parse(data[start : start + _SLICE])
+        waits = self._head >= 0 or not self._is_answering  # for the rest of a request
+        if waits and self._head_timer is None and not self.transport.is_closing():
+            self._head_timer = self.loop.call_later(HEAD_SECONDS, self._too_slow)
+
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _parse(self, data: bytes) -> None:
+        before = self._head
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            return  # to nothing: the request is answered as if it had not asked
+        except httptools.HttpParserCallbackError as error:
+            cause = error.__context__
+            self.refuse(cause if isinstance(cause, ApiError) else _malformed())
+            return
+        except httptools.HttpParserError:
+            self.refuse(_malformed())
+            return
+        if before >= 0 and self._head == before:  # nothing but a part of a header, which the parser keeps
+            self._head += len(data)
+            if self._head > MAX_HEAD:
+                self.refuse(_head_too_large())
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._head = 0
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the address."""
+        super().on_url(url)
+        self._head += len(url)
+        if len(self.url) > MAX_ADDRESS:
+            raise ApiError("address_too_long", f"the address has more than {MAX_ADDRESS} bytes")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header. One that says who asks, or where the body ends, must not come twice."""
+        super().on_header(name, value)
+        self._head += len(name) + len(value) + 4
+        if self._head > MAX_HEAD or len(self.headers) > MAX_HEADERS:
+            raise _head_too_large()
+        name = self.headers[-1][0]
+        if name in _ONCE and any(name == earlier for earlier, _ in self.headers[:-1]):
+            raise ApiError("malformed_request", f"the header {name.decode('latin-1')} comes twice")
+        if name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            raise ApiError("malformed_request", "the one Transfer-Encoding understood here is chunked")
+
+    def on_headers_complete(self) -> None:
+        """A request can be answered, or waits for its turn."""
+        self._end_head()
+        if len(self.pipeline) >= MAX_WAITING:
+            raise ApiError("too_many_requests", f"more than {MAX_WAITING} requests wait on this connection")
+        self.config.doors.work(self)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A request is complete, with its body and what may come behind that: more headers."""
+        self._end_head()
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """An answer was written."""
+        if not self.pipeline and not self.transport.is_closing():
+            self.config.doors.rest(self)
+        super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """The answers that nobody has read yet are many."""
+        super().pause_writing()
+        self._unread_timer = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """They are few again."""
+        super().resume_writing()
+        self._end_unread()
+
+    def _end_head(self) -> None:
+        self._head = -1
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _too_slow(self) -> None:
+        self._head_timer = None
+        if not self.transport.is_closing():
+            self.refuse(ApiError("slow_request", f"the headers did not arrive within {HEAD_SECONDS:g} s"))
+
+    def _end_unread(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
+            self._unread_timer = None
+
+    def _leave(self) -> None:
+        if self._entered:
+            self._entered = False
+            self.config.doors.leave(self)
+
+
+def _head_too_large() -> ApiError:
+    return ApiError("headers_too_large", f"address and headers have at most {MAX_HEAD} bytes and {MAX_HEADERS} lines")
+
+
+def _malformed() -> ApiError:
+    return ApiError("malformed_request", "this is not HTTP/1.1 as the service reads it")
