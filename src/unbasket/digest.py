@@ -17,7 +17,7 @@ from unbasket.memory import Memory
 from unbasket.params import Params
 
 _SIZE = 32
-_MODULUS = 2 ** (8 * _SIZE)
+_MODULUS: int = 2 ** (8 * _SIZE)
 
 
 _encode = msgspec.msgpack.Encoder().encode  # no two values share an encoding
@@ -52,7 +52,7 @@ class Digest:
 
     def _subtract(self, owner: int) -> None:
         if owner < len(self._hashes):
-            self._sum = (self._sum - _number(self._hashes[owner].tobytes())) % _MODULUS
+            self._sum = self.rest(owner)
             self._hashes[owner] = 0
 
     def value(self) -> str:
@@ -71,6 +71,26 @@ class Digest:
                 self._hashes[owner] = np.frombuffer(new, np.uint8)
         self._stale.clear()
         return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
+
+    def rest(self, owner: int | None) -> int:
+        """The sum without the part of the user with this code, if one is given."""
+        return self._sum if owner is None else (self._sum - _number(self._part(owner))) % _MODULUS
+
+    def _part(self, owner: int) -> bytes:
+        return bytes(self._hashes[owner])
+
+    def is_exact(self, owner: int) -> bool:
+        """Whether the part of the user with this code is the hash of what is held: none, if nobody has the code."""
+        name = self._memory.users.names[owner]
+        return self._part(owner) == (bytes(_SIZE) if name == FREE else self._user_hash(name))
+
+    def is_whole(self) -> bool:
+        """Whether the sum is that of the parameters and of the parts of those who are there."""
+        names = self._memory.users.names
+        parts = [self._part(owner) for owner in range(len(self._hashes))]
+        empty = [part for owner, part in enumerate(parts) if owner >= len(names) or names[owner] == FREE]
+        total = params_hash(self._memory.params) + sum(map(_number, parts))
+        return total % _MODULUS == self._sum and not any(map(any, empty))
 
     def _user_hash(self, user: Id) -> bytes:
         """The hash of all that is held of a user."""

@@ -88,6 +88,21 @@ class Ids:
     def __contains__(self, name: object) -> bool:
         return name in self.codes
 
+    def knows(self, name: Id) -> bool:
+        """Whether an id has a code, or is in the order without one, which would be a trace of it."""
+        return name in self.codes or name in self._sorted_of(name)
+
+    def is_consistent(self) -> bool:
+        """Whether codes and names say the same, names are in order, and labels sort as they do."""
+        names = self.sorted()
+        coded = {code: name for name, code in self.codes.items()}
+        return (
+            names == in_order(list(self.codes))
+            and all(name == coded.get(code, FREE) for code, name in enumerate(self.names))
+            and len(coded) == len(self.codes)
+            and bool((np.diff(self.labels[[self.codes[name] for name in names]]) > 0).all())
+        )
+
     def sorted(self) -> list[Id]:
         """All ids in their order."""
         return [*self._ints, *self._texts]
@@ -205,6 +220,10 @@ class Texts:
             self.codes[text] = code
         self._uses[code] += uses
         return code
+
+    def uses(self) -> dict[str, int]:
+        """Each text and how many baskets bear it; a text or a count that no code stands for shows as one of FREE."""
+        return {name: self._uses[code] for code, name in enumerate(self.names) if name != FREE or self._uses[code]}
 
     def release(self, code: int) -> None:
         """One use less; with the last one the text goes."""

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket import update
-from unbasket.ids import Id, Ids, Texts, in_order, sort_key
+from unbasket import inspection, update
+from unbasket.ids import FREE, Id, Ids, Texts, in_order, sort_key
+from unbasket.inspection import PLACES
 from unbasket.kernels.jit import Codes, Int64s
 from unbasket.model import history
 from unbasket.model.fold import new_rule
@@ -34,6 +35,16 @@ class Record(NamedTuple):
     items: list[int]
     opens: bool
     row: int
+
+
+class Trace(NamedTuple):
+    """Where something of a user is, to look there again once it is forgotten; see `inspection.trace`."""
+
+    user: Id
+    owner: int
+    items: Codes
+    elsewhere: Int64s
+    level: int
 
 
 class Memory:
@@ -229,10 +240,59 @@ class Memory:
             purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
         )
 
-    def is_exact(self, user: Id, space: FoldSpace) -> bool:
-        """Whether the user's vector is that of a fresh fold of his history; of one who is gone, nothing must be."""
+    def holds(self, user: Id, basket: Id | None, item: Id | None) -> bool:
+        """Whether there is something that `forget` would remove."""
         owner = self.users.codes.get(user)
-        return owner is None or update.is_exact(self._live, space, owner)
+        if owner is None:
+            return False
+        first, end = 0, history.count(self.histories, owner)
+        if basket is not None:
+            first = history.find(self.histories, owner, *self._key(basket))
+            end = first + 1
+        if item is None or first < 0:
+            return first >= 0
+        code = self.items.codes.get(item)
+        return code is not None and code in history.read(self.histories, owner, first, end)[1]
+
+    def trace(self, user: Id) -> Trace | None:
+        """Where something of the user is; None if the user is not there."""
+        owner = self.users.codes.get(user)
+        return None if owner is None else Trace(user, owner, *inspection.trace(self._live, owner))
+
+    def faults(self, trace: Trace, space: FoldSpace) -> list[str]:
+        """The places where something of a user is not as the history says; with no history, nothing may be anywhere.
+
+        The code of a user who is gone must not have been given to another since the trace was taken.
+        """
+        found = inspection.user_faults(self._live, space, *trace[1:])
+        places = [place for place, count in zip(PLACES, found.tolist(), strict=True) if count]
+        return places if self._ids_are_right(trace.user, trace.owner) else [*places, "the ids"]
+
+    def private_faults(self, user: Id, space: FoldSpace) -> list[str]:
+        """Of these places, those that no other user's records have to do with."""
+        owner = self.users.codes[user]
+        marks = inspection.mark_faults(self._live, space, owner)
+        return ["the marks"] * bool(marks) + ["the ids"] * (not self._ids_are_right(user, owner))
+
+    def _ids_are_right(self, user: Id, owner: int) -> bool:
+        """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
+        count = history.count(self.histories, owner)
+        if count == 0:
+            return self.users.names[owner] == FREE and not self.users.knows(user) and owner not in self._long
+        ids = self._long.get(owner)
+        known = self.users.codes.get(user) == owner and self.users.names[owner] == user
+        return known and (ids is None or ids == {record.basket for record in self._records(owner, 0, count)})
+
+    def strays(self) -> list[str]:
+        """The places where something is of a user or an item that is not there, or was left without being wiped."""
+        users, items = (np.array([name != FREE for name in ids.names], np.bool_) for ids in (self.users, self.items))
+        found = inspection.strays(self._live, users, items)
+        return [place for place, count in zip(PLACES, found.tolist(), strict=True) if count]
+
+    def shared_faults(self) -> list[str]:
+        """The places that many users have a part in where something is wrong."""
+        found = inspection.shared_faults(self._live)
+        return [place for place, count in zip(PLACES, found.tolist(), strict=True) if count]
 
     def sizes(self) -> Sizes:
         """How much there is."""

@@ -434,11 +434,12 @@ class Recommender:
     def verify(self, user: Id | None = None) -> Verification:
         """Retrain from what remains, of one user or of all, and compare the live model with that, bit by bit.
 
-        Of a user who is not there, nothing remains and nothing is held: that is ok, with 0 users. Learning and
-        forgetting wait until it is done.
+        For a user who is not there, all records are searched for one that belongs to nobody: the report has 0 users,
+        and is ok if there is none. Learning and forgetting wait until it is done.
         """
-        with self._lock.reading:
-            return verification.compare(self._memory, None if user is None else checked(user, "user"))
+        wanted = None if user is None else checked(user, "user")
+        with self._lock.reading, self._digesting:
+            return verification.compare(self._memory, self._digest, wanted)
 
     def digest(self) -> str:
         """A fingerprint of parameters and remaining data, in hex; any change to either changes it."""

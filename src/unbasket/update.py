@@ -253,22 +253,6 @@ def vector(histories: Histories, space: FoldSpace, rule: Rule, user: int) -> tup
 
 
 @jit
-def is_exact(live: Live, space: FoldSpace, user: int) -> bool:
-    """Whether the index holds of a user what a fold of his history from the start gives, on both its sides."""
-    baskets, items = history.read(live.histories, user, NONE, history.count(live.histories, user))
-    vector, listed, _ = entries(live.index, user)
-    held = np.zeros(len(live.histories.popularity), np.uint32)
-    for i in range(len(vector)):
-        if listed[i, WEIGHT] == vector[i, WEIGHT]:
-            held[vector[i, ITEM]] = vector[i, WEIGHT]
-    fresh = query(baskets, items, space, live.rule)
-    for i in range(len(fresh)):
-        if held[fresh[i, ITEM]] != fresh[i, WEIGHT]:
-            return False
-    return len(fresh) == len(vector)
-
-
-@jit
 def query(baskets: Int64s, items: Codes, space: FoldSpace, rule: Rule) -> Codes:
     """The vector of a history that is not stored, as the index would hold it: records of item and weight."""
     widen(space, whole(items.max()) + 1)

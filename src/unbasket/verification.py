@@ -1,28 +1,101 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
 from unbasket import update
-from unbasket.ids import Id
+from unbasket.digest import Digest
+from unbasket.events import Forget
+from unbasket.ids import Id, in_order
 from unbasket.memory import Memory
-from unbasket.neighbors.index import faults
+from unbasket.model.space import FoldSpace, new_fold_space
 from unbasket.results import Verification
 
 _MOST = 20  # mismatches that a report lists
 
 
-def compare(live: Memory, user: Id | None) -> Verification:
-    """Train a fresh memory on the remaining baskets, of one user or of all, and compare all that is derived."""
-    users = live.users.sorted() if user is None else [user] if user in live.users else []
-    fresh = Memory(live.params)
-    fresh.load(live.orders(users[::-1]))  # in another order, so under other codes
-    mismatches = []
-    for name in users:
-        derived, expected = _derived(live, name), _derived(fresh, name)
-        mismatches += [f"{what} of user {name!r}" for what in derived if derived[what] != expected[what]]
+class Witness:
+    """Notes what is held of a user before a forget, and tells after it whether that is gone, and only that.
+
+    Looked at, place by place: the history, the vector, the users of every item that the user had, the norm, the chains
+    of the magnitudes before and now, the crowd's members and what their vectors add up to, the marks, how often the
+    user's items are counted, the ids, and the user's part of the digest. In all of them must be what a fold of the
+    remaining history gives; of a user who is gone, nothing. What was asked to be forgotten must not be in the
+    history, and everybody else's part of the counts and of the digest must be what it was.
+
+    It costs less than a recommendation for that user. Other users' records are not looked at: `compare` does that.
+    """
+
+    def __init__(self, memory: Memory, digest: Digest, event: Forget) -> None:
+        self._memory, self._digest, self._event = memory, digest, event
+        self._trace = memory.trace(event.user)
+        self._rest = digest.rest(self._owner)
+
+    @property
+    def _owner(self) -> int | None:
+        return None if self._trace is None else self._trace.owner
+
+    def confirms(self, space: FoldSpace) -> bool:
+        """Whether it was forgotten; before the code of a user who is gone is given to another."""
+        memory, digest = self._memory, self._digest
+        if memory.holds(*self._event) or digest.rest(self._owner) != self._rest:
+            return False
+        if self._trace is None:
+            return not memory.users.knows(self._event.user)
+        return digest.is_exact(self._trace.owner) and not memory.faults(self._trace, space)
+
+
+def compare(live: Memory, digest: Digest, user: Id | None) -> Verification:
+    """Train a fresh memory on the remaining baskets, of one user or of all, and compare all that is derived.
+
+    Whoever is asked for, the records that users share are compared with everybody's vectors and histories, and none may
+    be of somebody who is not there.
+    """
+    digest.value()  # users that changed since the last look are hashed
     if user is None:
-        mismatches += _counts(live, fresh)
-        if faults(live.index):
-            mismatches.append("the chains or the crowd of the index")
-    return Verification(not mismatches, len(users), tuple(mismatches[:_MOST]))
+        return _compare_all(live, digest)
+    trace, wrong = live.trace(user), []
+    if trace is not None:
+        wrong = _differences(live, _retrained(live, [user]), user) + live.faults(trace, new_fold_space())
+        if not digest.is_exact(trace.owner):
+            wrong.append("the digest")
+    elif live.users.knows(user):
+        wrong.append("the id")
+    mismatches = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
+    return _report(int(trace is not None), mismatches + _shared(live, digest))
+
+
+def _compare_all(live: Memory, digest: Digest) -> Verification:
+    users, space = in_order(list(live.users.codes)), new_fold_space()
+    fresh = _retrained(live, users[::-1])  # in another order, so under other codes
+    mismatches = []
+    for user in users:
+        wrong = _differences(live, fresh, user) + live.private_faults(user, space)
+        if not digest.is_exact(live.users.codes[user]):
+            wrong.append("the digest")
+        mismatches += [f"{what} of user {user!r}" for what in wrong]
+    mismatches += _counts(live, fresh) + _shared(live, digest)
+    if not (live.users.is_consistent() and live.items.is_consistent() and live.texts.uses() == fresh.texts.uses()):
+        mismatches.append("the ids")
+    return _report(len(users), mismatches)
+
+
+def _report(users: int, mismatches: list[str]) -> Verification:
+    return Verification(not mismatches, users, tuple(mismatches[:_MOST]))
+
+
+def _retrained(live: Memory, users: list[Id]) -> Memory:
+    fresh = Memory(live.params)
+    fresh.load(live.orders(users))
+    return fresh
+
+
+def _shared(live: Memory, digest: Digest) -> list[str]:
+    """What is wrong with the records of all users together, whoever they are."""
+    strays = [f"something of nobody's in {place}" for place in live.strays()]
+    return live.shared_faults() + strays + ([] if digest.is_whole() else ["the digest"])
+
+
+def _differences(live: Memory, fresh: Memory, user: Id) -> list[str]:
+    derived, expected = _derived(live, user), _derived(fresh, user)
+    return [what for what in derived if derived[what] != expected[what]]
 
 
 def _derived(memory: Memory, user: Id) -> dict[str, object]:

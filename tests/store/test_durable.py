@@ -345,7 +345,7 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(grouping=grouping)) as rec:
-        for name in ("comes_last", "learn", "forget", "take_changes", "is_exact"):
+        for name in ("comes_last", "learn", "forget", "take_changes", "trace", "faults"):
             monkeypatch.setattr(Memory, name, probed(name))
         rec.learn("ann", ["milk"], basket=1, time=1)
         rec.learn("ann", ["bread"], basket=2, time=0)

@@ -42,7 +42,8 @@ def _sources() -> str:
     """A hash of every file with kernels in it."""
     package = Path(__file__).parents[1]
     files = [*(file for part in ("kernels", "model", "neighbors") for file in (package / part).glob("*.py"))]
-    contents = b"".join(file.read_bytes() for file in sorted([*files, package / "update.py"]))
+    files += [package / "update.py", package / "inspection.py"]
+    contents = b"".join(file.read_bytes() for file in sorted(files))
     return blake2b(contents, digest_size=16).hexdigest()
 
 

@@ -291,35 +291,3 @@ def _rank(index: Index, user: int, norm: int) -> None:
             after[user] = first[new]
         first[new] = user + 1
         index.population[new] += 1
-
-
-@jit
-def faults(index: Index) -> int:
-    """How many of the index's redundant facts contradict its vectors: chains, populations and the crowd's sums."""
-    count = 0
-    chained = np.zeros(len(index.norm), np.int64)
-    for level in range(MAGNITUDES):
-        link, population = index.first[level], 0
-        while link != 0:
-            count += magnitude(index.norm[link - 1]) != level
-            chained[link - 1] += 1
-            population += 1
-            link = index.after[link - 1]
-        count += population != index.population[level]
-    for user in range(len(chained)):
-        count += chained[user] != (index.norm[user] > 0)
-    sums = np.zeros(len(index.crowd.sums), np.int64)
-    for member in index.crowd.members:
-        vector = vector_of(index, whole(member))
-        for i in range(len(vector)):
-            sums[vector[i, ITEM]] += vector[i, WEIGHT]
-    for item in range(len(sums)):
-        place = index.crowd.place[item]
-        listed = index.crowd.listed[place - 1] if place != 0 else 0
-        count += (sums[item] != index.crowd.sums[item]) | (sums[item] != listed)
-    for block in range(len(index.crowd.peaks)):
-        peak = 0
-        for i in range(block * crowd.BLOCK, min((block + 1) * crowd.BLOCK, len(index.crowd.listed))):
-            peak = max(peak, index.crowd.listed[i])
-        count += peak != index.crowd.peaks[block]
-    return count

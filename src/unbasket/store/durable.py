@@ -32,6 +32,7 @@ from unbasket.store.log import log_of
 from unbasket.store.receipts import Notary, Receipt
 from unbasket.store.rows import decode_basket
 from unbasket.store.saving import append_basket, save, save_orders
+from unbasket.verification import Witness
 
 Result = TypeVar("Result")
 
@@ -186,12 +187,15 @@ class DurableRecommender(Recommender):
 
     def _happen_forget(self, event: Forget) -> Erased:
         before = self.digest()
+        with self._lock.reading, self._digesting:
+            witness = Witness(self._memory, self._digest, event)
         forgotten = super()._forget(event)
         self._save(event.user)
-        with self._lock.reading, self._borrowed_spaces() as (_, space):
-            verified = self._memory.is_exact(event.user, space)
+        after = self.digest()
+        with self._lock.reading, self._digesting, self._borrowed_spaces() as (_, space):
+            verified = witness.confirms(space)
         erased = Erased(*forgotten)
-        erased.receipt = self._notary.certify(event, forgotten, before, self.digest(), verified=verified)
+        erased.receipt = self._notary.certify(event, forgotten, before, after, verified=verified)
         self._database.append("receipts", erased.receipt.to_json())
         return erased
 

@@ -23,7 +23,8 @@ FIRST = "0" * 64
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """One forget. `subject` is a keyed hash of the user's id; `before` and `after` are digests of the model;
-    `verified` says that the user's vector equalled, bit for bit, one trained from what remained of him.
+    `verified` says that nothing of what was forgotten was left in the model, and all else of that user was, bit for
+    bit, what training from what remains gives; see `unbasket.verification.Witness`.
     """
 
     number: int
