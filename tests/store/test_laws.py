@@ -47,6 +47,8 @@ def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], st
         with engine, ub.open(path, read_only=True) as reader:
             law_of_the_oracle(engine, oracle)
             law_of_equality(engine, reader)
+            assert all(receipt.verified for receipt in engine.receipts())
+            assert engine.verify("nobody").ok
             law_of_retraining(engine, ub.Recommender, seed)
 
 
