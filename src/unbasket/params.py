@@ -1,7 +1,10 @@
 """The five parameters of TIFU-kNN and the grouping policy."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from difflib import get_close_matches
+from inspect import signature
+from typing import Any, Literal, Self, get_args
 
 from unbasket.errors import InvalidParamsError
 
@@ -28,6 +31,10 @@ class Params:
     alpha: float = 0.7
     grouping: Grouping = "fixed"
 
+    def __new__(cls, **given: Any) -> Self:
+        check_names(given)
+        return object.__new__(cls)
+
     def __post_init__(self) -> None:
         for name in ("group_size", "neighbors"):
             value = getattr(self, name)
@@ -52,3 +59,21 @@ class Params:
             raise InvalidParamsError(f"{name} must be from 0 to 1, not {value!r}") from None
         object.__setattr__(self, name, number)
         return number
+
+
+Params.__new__.__signature__ = signature(Params.__init__)  # type: ignore[attr-defined]  # for help() and editors
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse names that are not parameters, and say which one may be meant.
+
+    >>> check_names(["alpha", "neighbours"])
+    Traceback (most recent call last):
+    unbasket.errors.InvalidParamsError: there is no parameter 'neighbours'. Did you mean 'neighbors'?
+    """
+    known = list(Params.__dataclass_fields__)
+    for name in names:
+        if name not in known:
+            similar = get_close_matches(name, known, 1)
+            advice = f"Did you mean {similar[0]!r}?" if similar else f"There are {', '.join(known)}"
+            raise InvalidParamsError(f"there is no parameter {name!r}. {advice}")

@@ -146,7 +146,7 @@ class _Held:
 
 def _quoted(text: str) -> str | None:
     """The text in a JSON string; None if it is none."""
-    if not text.startswith(('"', " ", "\t", "\n", "\r")):  # the parser's error would take longer
+    if not text.lstrip(" \t\n\r").startswith('"'):  # the parser's error would take longer, and other JSON be deep
         return None
     try:
         value = json.loads(text)

@@ -123,7 +123,8 @@ def test_other_files(sales: Path, tmp_path: Path, ending: str) -> None:
 def test_bad_input_is_one_line(sales: Path) -> None:
     assert "nowhere.csv: neither a file nor one of the datasets tafeng" in error("nowhere.csv")
     assert "one of paper, all-users, hu, not 'mine'" in error(str(sales), *COLUMNS, "--protocol", "mine")
-    assert "not 'k=3'" in error(str(sales), *COLUMNS, "--params", "k=3")
+    assert "no parameter 'k'. There are group_size, " in error(str(sales), *COLUMNS, "--params", "k=3")
+    assert "Did you mean 'neighbors'?" in error(str(sales), *COLUMNS, "--params", "neighbours=3")
     assert "alpha must be from 0 to 1, not 3" in error(str(sales), *COLUMNS, "--params", "alpha=3")
 
 

@@ -93,7 +93,7 @@ def test_backups_wait_for_the_database(db: Path, folder: Path) -> None:
 
 def test_many_at_once(db: Path, folder: Path) -> None:
     requests = folder / "requests.csv"
-    requests.write_text("user,basket,item\nann,2,\n\nbob,,MARKED-GIN\nMARKED-DAN,,\nann,1,milk\nzoe,,\n")
+    requests.write_text("user,basket,item\nann,2,\nbob,,MARKED-GIN\nMARKED-DAN,,\nann,1,milk\nzoe,,\n\n")
     printed = run("forget", "--file", requests, "--db", db)
     assert "forgot 4 purchases, and with that 3 baskets and 1 user; of 1 request, nothing was held" in printed
     assert "Receipts 1 to 5" in printed
@@ -101,6 +101,17 @@ def test_many_at_once(db: Path, folder: Path) -> None:
     assert files_with("MARKED-DAN", folder) == []
     with ub.open(db, read_only=True) as rec:
         assert [basket.items for basket in rec.history("ann")] == [("MARKED-GIN",)]
+
+
+def test_who_is_named_twice_is_forgotten_once(db: Path, folder: Path) -> None:
+    """The item of a basket goes with the basket, and the basket with the user."""
+    requests = folder / "requests.csv"
+    requests.write_text(
+        'user,basket,item\nann,2,\nann,2,MARKED-GIN\nann,2,\n"ann",1,milk\nbob,1,\nbob,,\nbob,,milk\nbob,,\n'
+    )
+    printed = run("forget", "--file", requests, "--db", db)
+    assert "forgot 4 purchases, and with that 3 baskets and 1 user. Receipts 1 to 3" in printed
+    assert users(db) == ["MARKED-DAN", "ann", "cleo"]
 
 
 def test_many_users(db: Path, folder: Path) -> None:
@@ -112,8 +123,13 @@ def test_many_users(db: Path, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("user,baskets\nann,1\n", "the columns may be user, basket and item, not baskets"),
+        ("user,baskets\nann,1\n", "the columns may be user, basket and item, separated by commas, not baskets"),
         ("user,basket\nann,1\n,2\n", "requests.csv, line 3: no user"),
+        ("user,basket\nann,1\n\nbob,2\n", "requests.csv, line 3: no user"),
+        ("user\nann\n\nbob\n", "requests.csv, line 3: no user"),
+        ('user,basket\nann,1\n"bob,2\ncleo,1\n', "requests.csv: line 3 has a quote that is never closed"),
+        ('user,basket\nann,1\nb"ob,2\n"cleo,1\n', "requests.csv: line 3 has a quote inside a field"),
+        ("user;basket\nann;1\n", "separated by commas, not user;basket"),
         ("basket\n1\n", "no column user"),
         ("user\n", "there is no request in it"),
         ("", "the file is empty"),

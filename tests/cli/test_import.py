@@ -205,3 +205,94 @@ def test_the_same_model_as_in_memory(tmp_path: Path, db: Path) -> None:
     run("import", tmp_path / "shop.csv", "--db", db)
     with ub.open(db, read_only=True) as rec:
         assert rec.digest() == ub.Recommender().fit(shop.history).digest()
+
+
+def test_a_semicolon_is_suggested_as_the_separator(tmp_path: Path, db: Path) -> None:
+    for separator, option in ((";", "';'"), ("\t", r"'\t'"), ("|", "'|'")):
+        file = write(tmp_path / "s.csv", SALES.replace(",", separator))
+        assert f"--separator {option} splits them" in error("import", file, "--db", db)
+        assert f"--separator {option} splits them" in error("evaluate", file)
+        run("import", file, "--db", db, "--separator", option.strip("'"))
+        assert histories(db) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("day", "advice"),
+    [
+        ("01/02/2026", "--time-format %d/%m/%Y reads this as 2026-02-01, and '%m/%d/%Y' as 2026-01-02"),
+        ("31/12/2026", "--time-format %d/%m/%Y reads this as 2026-12-31\n"),
+        ("12/31/2026 18:30", "--time-format '%m/%d/%Y %H:%M' reads this as 2026-12-31\n"),
+        ("31.12.2026", "--time-format %d.%m.%Y reads this as 2026-12-31\n"),
+        ("31 Dec 2026", "--time-format '%d %b %Y' reads this as 2026-12-31\n"),
+        ("soon", "--skip-bad leaves out such rows and counts them\n"),
+    ],
+)
+def test_a_time_format_is_suggested_and_works(tmp_path: Path, db: Path, day: str, advice: str) -> None:
+    file = write(tmp_path / "s.csv", f"user,basket,item,time\nann,1,milk,{day}\n")
+    message = error("import", file, "--db", db)
+    assert advice in message
+    assert advice in error("tune", file)
+    if "time-format" in advice:
+        option = message.split("--time-format ")[1].split(" reads")[0].strip("'")
+        run("import", file, "--db", db, "--time-format", option)
+        [basket] = histories(db)["ann"]
+        assert basket.time is not None
+
+
+def test_a_column_that_is_missing(tmp_path: Path, db: Path) -> None:
+    file = write(tmp_path / "s.csv", "customer,receipt,sku2\n1,2,3\n")
+    assert "--user customer names the one to use" in error("import", file, "--db", db)
+    assert "--basket COLUMN names the one to use" in error("import", file, "--db", db, "--user", "customer")
+    assert "Did you mean sku2?" in error(*["import", file, "--db", db, "--user", "customer", "--basket", "sku"])
+
+
+def test_quantities(tmp_path: Path, db: Path) -> None:
+    rows = "ann,1,milk,2\nann,1,tea,0\nann,1,gin,1\nann,2,gin,-1\nbob,3,rum,-1\nbob,4,milk,1\n"
+    file = write(tmp_path / "s.csv", "user,basket,item,pieces\n" + rows)
+    report = json.loads(run("import", file, "--db", db, "--quantity", "pieces", "--json"))
+    assert report["returns"] == {"zero": 1, "taken_out": 1, "unmatched": 1}
+    assert (report["purchases"], report["baskets"]) == (2, 2)
+    assert histories(db) == {"ann": [ub.Basket(1, None, ("milk",))], "bob": [ub.Basket(4, None, ("milk",))]}
+    printed = run("import", file, "--db", db, "--quantity", "pieces")
+    assert "1 row with 0, 1 return taken out of the baskets they were in, 1 return of what was not bought" in printed
+
+
+@pytest.mark.parametrize(
+    ("stdin", "options", "complaint"),
+    [
+        (SALES, ["--separator", ""], "the separator must be one character, such as ; or a tab, not ''"),
+        (SALES, ["--separator", ";;"], "not ';;'"),
+        (SALES, ["--separator", "§"], "not '§'"),
+        (SALES, ["--separator", '"'], "not '\"'"),
+        ("user,basket,item,__row\n1,2,3,4\n", [], "a column is called __row"),
+        (f'user,basket,item\n1,2,"{"x" * 200_000}\n', [], "line 2 has a quote that is never closed"),
+        (f"user,basket,item\n{'x' * 200_000},2,\n", [], "line 2: no usable item in {'user': 'xxx"),
+        (f"user,basket,item\n1,2,{'x' * 200_000},4\n", [], "line 2 has 4 fields, the header has 3"),
+        (
+            '{"event": "forget", "user": 1}\n{"event": "learn", "user": ' + "[" * 100_000 + "\n",
+            [],
+            "it is nested too deeply",
+        ),
+        ('{"user": ' + "[" * 100_000 + "\n", [], "line 1 is not a JSON object"),
+        (b'{"event": "forget", "user": "a"}\n{"event": "forget", "user": "\xff"}\n', [], "line 2: this is not JSON"),
+        (b'{"user": 1, "basket": 1, "item": "\xff"}\n', [], "not UTF-8"),
+        (",".join(f"c{i}" for i in range(10**6)), [], "more than 4,096 columns"),
+        ("".join(f'{{"c{i}": 1}}\n' for i in range(10**5)), [], "more than 4,096 columns"),
+        ("user,basket,item\n" + "".join(f"1,1,{i}\n" for i in range(9000)), [], "has 9000 items"),
+    ],
+)
+def test_hostile_input_is_one_short_line_and_leaves_nothing(
+    tmp_path: Path, db: Path, stdin: str | bytes, options: list[str], complaint: str
+) -> None:
+    message = error("import", "-", "--db", db, *options, stdin=stdin)
+    assert complaint in message
+    assert len(message) < 1000
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_was_there_stays(tmp_path: Path, db: Path) -> None:
+    run("import", "-", "--db", db, stdin=SALES)
+    before = sorted(tmp_path.iterdir())
+    error("import", "-", "--db", db, stdin="user,basket,item\n" + "".join(f"1,1,{i}\n" for i in range(9000)))
+    assert sorted(tmp_path.iterdir()) == before
+    assert histories(db) == EXPECTED

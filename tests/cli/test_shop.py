@@ -63,6 +63,46 @@ def test_bad_items(db: Path, tmp_path: Path) -> None:
     assert "bad.csv, line 3: no item" in error("items", bad, "--db", db)
     assert "no column title" in error("items", bad, "--db", db, "--name", "title")
     assert "no such file" in error("items", tmp_path / "absent.csv", "--db", db)
+    bad.write_text("item;name\n10;Milk\n")
+    assert "--separator ';' splits them" in error("items", bad, "--db", db)
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"item": 1.5, "name": "x"}', "column item holds Float64; ids are text or whole numbers"),
+        ('{"item": [1, 2], "name": "x"}', "column item holds List(Int64)"),
+        ('{"item": 1, "name": ["x"]}', "column name holds List(String), not text"),
+        ('{"item": 1, "name": {"de": "x"}}', "column name holds Struct"),
+        ('{"item": true, "name": "x"}', "column item holds Boolean"),
+    ],
+)
+def test_items_that_are_not_ids_and_texts(db: Path, tmp_path: Path, line: str, complaint: str) -> None:
+    bad = tmp_path / "bad.ndjson"
+    bad.write_text(line + "\n")
+    assert complaint in error("items", bad, "--db", db)
+
+
+def test_a_name_may_be_a_number(db: Path, tmp_path: Path) -> None:
+    (tmp_path / "names.ndjson").write_text('{"item": 11, "name": 4711}\n')
+    run("items", tmp_path / "names.ndjson", "--db", db)
+    assert "4711 (11)" in run("history", "ann", "--db", db)
+
+
+def test_times_are_dates_where_they_are_dates(tmp_path: Path) -> None:
+    for number, (time, shown) in enumerate(
+        [
+            ("2026-05-01", "2026-05-01 "),
+            ("2026-05-01T18:30", "2026-05-01 18:30:00"),
+            ("20260501", "20260501 "),
+            ("3", "3"),
+        ]
+    ):
+        db = tmp_path / f"{number}.db"
+        run("import", "-", "--db", db, stdin=f"user,basket,item,time\nann,1,milk,{time}\n")
+        assert f" {shown}" in run("history", "ann", "--db", db)
+        assert f" {shown}" in run("explain", "ann", "milk", "--db", db)
+        assert isinstance(json.loads(run("history", "ann", "--db", db, "--json"))[0]["time"], int)
 
 
 def test_learn_adds_replaces_or_leaves(db: Path) -> None:
@@ -100,7 +140,7 @@ def test_an_unknown_user_gets_what_is_popular(db: Path) -> None:
     answer = json.loads(run("recommend", "zoe", "--db", db, "-n", 1, "--json"))
     milk = {"item": 10, "name": "Milk [fresh]", "category": "Dairy", "baskets": 3}
     assert answer == {"user": "zoe", "known": False, "items": [milk]}
-    assert "Nothing is held of user zoe" in run("recommend", "zoe", "--db", db)
+    assert "Nothing is held about user zoe" in run("recommend", "zoe", "--db", db)
     assert recommended("zoe", "--db", db, "--exclude", 10, "-n", 1) == [11]
     assert "not -1" in error("recommend", "zoe", "--db", db, "-n", -1)
 
@@ -127,7 +167,7 @@ def test_history_and_export(db: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [["history", "zoe"], ["export", "zoe"], ["explain", "zoe", "10"]])
 def test_an_unknown_user_is_named(db: Path, command: list[str]) -> None:
-    assert "nothing is held of user 'zoe'" in error(*command, "--db", db)
+    assert "nothing is held about user 'zoe'" in error(*command, "--db", db)
 
 
 def test_verify(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,4 +258,4 @@ def test_as_a_program(db: Path) -> None:
         [*PROGRAM, "history", "zoe", "--db", str(db)], capture_output=True, text=True, check=False, env=os.environ
     )
     assert (bad.returncode, bad.stdout) == (2, "")
-    assert bad.stderr == "Error: nothing is held of user 'zoe'\n"
+    assert bad.stderr == "Error: nothing is held about user 'zoe'\n"

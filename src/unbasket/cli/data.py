@@ -1,11 +1,16 @@
-"""The data that a command works on: its arguments, and how it is read."""
+"""The purchases that a command works on: the options that say how to read them, and reading them."""
 
-from typing import Annotated
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from unbasket.cli.progress import progress_bar
-from unbasket.datasets import PUBLISHED, Dataset, load, read_table
+from unbasket.datasets import PUBLISHED, Dataset, DatasetError, load, read_table
+from unbasket.datasets.source import Text, columns_of, files_at
 
 Data = Annotated[
     str,
@@ -14,21 +19,72 @@ Data = Annotated[
         "optionally, time, or a format that docs/datasets.md lists."
     ),
 ]
+
+
+def _option(text: str, metavar: str | None = "COLUMN", *names: str) -> Any:
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel="How purchases are read")
+
+
 _COLUMN = "Column with the {}, if it has another name."
-UserColumn = Annotated[str | None, typer.Option("--user", help=_COLUMN.format("user"), metavar="COLUMN")]
-BasketColumn = Annotated[str | None, typer.Option("--basket", help=_COLUMN.format("basket"), metavar="COLUMN")]
-ItemColumn = Annotated[str | None, typer.Option("--item", help=_COLUMN.format("item"), metavar="COLUMN")]
-TimeColumn = Annotated[
-    str | None,
-    typer.Option("--time", help=_COLUMN.format("time (a date or an integer)"), metavar="COLUMN"),
-]
+SEPARATOR = "Between the fields of a CSV file: one character, or \\t for a tab."
 
 
-def read_data(data: str, user: str | None, basket: str | None, item: str | None, time: str | None) -> Dataset:
-    """Load by name or path; a file with columns of its own is a table, whatever else it looks like."""
-    with progress_bar("reading") as report:
-        if user is basket is item is time is None:
-            return load(data, progress=report)
-        return read_table(
-            data, user=user or "user", basket=basket or "basket", item=item or "item", time=time, progress=report
-        )
+class Reading(NamedTuple):
+    """The options of all commands that read purchases."""
+
+    user: Annotated[str, _option(_COLUMN.format("user"))] = "user"
+    basket: Annotated[str, _option(_COLUMN.format("basket"))] = "basket"
+    item: Annotated[str, _option(_COLUMN.format("item"))] = "item"
+    time: Annotated[
+        str | None, _option("Column with the time, a date or a whole number, if it is not called time.")
+    ] = None
+    time_format: Annotated[
+        str | None, _option("How times are written if not in ISO 8601, such as '%d.%m.%Y %H:%M'.", "FORMAT")
+    ] = None
+    quantity: Annotated[
+        str | None,
+        _option(
+            "Column with the quantity. Rows with 0 are left out; what a negative one returns is taken out of the "
+            "basket that it was in."
+        ),
+    ] = None
+    separator: Annotated[str, _option(SEPARATOR, "CHARACTER")] = ","
+    skip_bad: Annotated[bool, _option("Leave out rows that are not purchases, and count them.", None, "--skip-bad")] = (
+        False
+    )
+
+
+def read_data(data: str, reading: Reading) -> Dataset:
+    """Load by name or path. A file that is read in a way of its own is a table, whatever else it looks like."""
+    if reading == Reading(skip_bad=reading.skip_bad):
+        with naming_options(), progress_bar("reading and sorting") as report:
+            return load(data, skip_bad=reading.skip_bad, progress=report)
+    return read_purchases(Path(data), reading)[0]
+
+
+def read_purchases(origin: Path | Text, reading: Reading) -> tuple[Dataset, bool]:
+    """A table, and whether it has times. A column that is called time holds them, unless another is named."""
+    reading = reading._replace(separator=separator_of(reading.separator))
+    with naming_options(), progress_bar("reading and sorting") as report:
+        if reading.time is None and any("time" in columns_of(f, separator=reading.separator) for f in files_at(origin)):
+            reading = reading._replace(time="time")
+        return read_table(origin, **reading._asdict(), progress=report), reading.time is not None
+
+
+def separator_of(text: str) -> str:
+    """The separator that was typed: shells make it hard to type a tab."""
+    return "\t" if text == "\\t" else text
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Let errors advise a command's options, not a function's arguments."""
+    try:
+        yield
+    except DatasetError as error:
+        if error.remedy is None:
+            raise
+        argument, value, effect = error.remedy
+        value = "\\t" if value == "\t" else value
+        option = "--" + argument.replace("_", "-") + ("" if value is True else f" {shlex.quote(str(value))}")
+        raise DatasetError(f"{error.problem}. {option} {effect}") from error

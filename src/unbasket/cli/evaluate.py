@@ -7,7 +7,8 @@ import typer
 from rich import box
 from rich.table import Table
 
-from unbasket.cli.data import BasketColumn, Data, ItemColumn, TimeColumn, UserColumn, read_data
+from unbasket.cli.data import Data, Reading, read_data
+from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import AsJson, console, say, say_json
 from unbasket.datasets import hold_out_last
@@ -15,14 +16,16 @@ from unbasket.errors import InvalidParamsError, InvalidRequestError
 from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout
 from unbasket.evaluation.outcome import NOTE, Evaluation
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
-from unbasket.params import Params
+from unbasket.params import Params, check_names
 
 _CUTOFFS = (10, 20)
 _HIDDEN = "The data has no future: each user's last basket was hidden and is what is predicted."
 
 
+@with_options(reading=Reading)
 def evaluate(
     data: Data,
+    reading: Reading,
     params: Annotated[
         str | None,
         typer.Option(
@@ -36,10 +39,6 @@ def evaluate(
     ] = "all-users",
     baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
     as_json: AsJson = False,
-    user: UserColumn = None,
-    basket: BasketColumn = None,
-    item: ItemColumn = None,
-    time: TimeColumn = None,
 ) -> None:
     """Predict each user's next basket and score the predictions.
 
@@ -47,13 +46,13 @@ def evaluate(
     """
     rules = _protocol(protocol)
     asked = parse_params(params or "")
-    dataset = read_data(data, user, basket, item, time)
+    dataset = read_data(data, reading)
     hidden = dataset.future is None
     if hidden:
         dataset = hold_out_last(dataset)
     assert dataset.future is not None
     chosen = Params(**(asdict(dataset.params or Params()) | asked))
-    with progress_bar("recommending") as report:
+    with progress_bar("recommending", then="estimating confidence intervals") as report:
         evaluation = evaluate_models(
             Holdout(dataset.history, dataset.future),
             chosen,
@@ -62,7 +61,7 @@ def evaluate(
             cutoffs=_CUTOFFS,
             progress=report,
         )
-        _ = evaluation.means  # under the bar: intervals take their time
+        _ = evaluation.means  # under the bar: the intervals take their time
     if as_json:
         say_json(_facts(dataset.name, dataset.notes, evaluation))
     else:
@@ -79,10 +78,10 @@ def parse_params(text: str) -> dict[str, Any]:
     named = {}
     for part in filter(None, (part.strip() for part in inner.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or name not in Params.__dataclass_fields__:
-            known = ", ".join(Params.__dataclass_fields__)
-            raise InvalidParamsError(f"params must be name=value with a name among {known}, not {part!r}")
+        if not equals:
+            raise InvalidParamsError(f"params must be written as name=value, not {part!r}")
         named[name] = _value(value)
+    check_names(named)
     return named
 
 

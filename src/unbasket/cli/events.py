@@ -1,16 +1,18 @@
 """Files of events: one JSON object per line, as `unbasket.events.parse_event` takes it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, cast
 
 import msgspec
 
-from unbasket.datasets.source import Progress, Text
+from unbasket.datasets.source import Progress, Text, shown
+from unbasket.decoding import decode_json
 from unbasket.errors import InvalidEventError, UnbasketError
 from unbasket.events import Event, parse_event
 
 _NDJSON = (".ndjson", ".jsonl")
-_SKIP = "--skip-bad leaves out such lines and counts them."
+_SKIP = "--skip-bad leaves out such lines and counts them"
 
 
 def holds_events(file: Path | Text) -> bool:
@@ -19,13 +21,13 @@ def holds_events(file: Path | Text) -> bool:
     if not is_ndjson:
         return False
     try:
-        return "event" in msgspec.json.decode(next(_lines(file))[1], type=dict)
-    except (msgspec.DecodeError, StopIteration, OSError):  # who reads it as a table will say what is wrong
+        return "event" in decode_json(next(_lines(file))[1], dict)
+    except (msgspec.DecodeError, StopIteration, OSError):  # reading it as a table will say what is wrong
         return False
 
 
 def read_events(files: Sequence[Path | Text], *, skip_bad: bool, progress: Progress) -> tuple[list[Event], int]:
-    """The events in files, and the number of lines that are none and were left out."""
+    """The events in files, and the number of lines that are not events and were left out."""
     events: list[Event] = []
     skipped = 0
     for file in files:
@@ -43,9 +45,12 @@ def read_events(files: Sequence[Path | Text], *, skip_bad: bool, progress: Progr
 
 def _event(line: bytes) -> Event:
     try:
-        return parse_event(msgspec.json.decode(line))
+        fields = decode_json(line, object)
     except msgspec.DecodeError as error:
-        raise InvalidEventError(f"this is not JSON: {line.decode(errors='replace').strip()!r}") from error
+        raise InvalidEventError(
+            f"this is not JSON ({error}): {shown(line.decode(errors='replace').strip())}"
+        ) from error
+    return parse_event(cast(Mapping[str, Any], fields))  # which says what is wrong if it is not a mapping
 
 
 def _lines(file: Path | Text) -> Iterator[tuple[int, bytes]]:

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from unbasket.cli.shop import Db, User, item_facts, known_user, label, open_to_read
-from unbasket.cli.terminal import AsJson, say, say_json, say_table
+from unbasket.cli.terminal import AsJson, counted, say, say_json, say_table
+from unbasket.cli.times import as_dates
 from unbasket.spelling import IdReader
 
 
@@ -15,7 +16,7 @@ def explain(
     db: Db,
     as_json: AsJson = False,
 ) -> None:
-    """Say where an item's score for a user comes from: which of his baskets, and how many similar users.
+    """Say where an item's score for a user comes from: which of their baskets, and how many similar users.
 
     Similar users are counted and never named.
     """
@@ -28,17 +29,12 @@ def explain(
         return
     say(f"{label(rec, reason.item)} scores {reason.score:.4f} for user {name}:")
     if reason.baskets:
-        say_table(
-            ("own basket", "time", "share"),
-            [(share.basket, _time(share.time), share.share) for share in reason.baskets],
-        )
+        times = as_dates([share.time for share in reason.baskets])
+        rows = [(share.basket, time, share.share) for share, time in zip(reason.baskets, times, strict=True)]
+        say_table(("own basket", "time", "share"), rows)
     else:
         say("It is in none of the user's baskets.")
     say(
-        f"{reason.neighbors_share:.4f} come from {reason.neighbors_with_item} of {reason.neighbors} similar users "
-        "who have bought it"
+        f"{reason.neighbors_with_item} of {counted(reason.neighbors, 'similar user')} have bought it, which adds "
+        f"{reason.neighbors_share:.4f}"
     )
-
-
-def _time(time: int | None) -> int | str:
-    return "" if time is None else time

@@ -1,4 +1,4 @@
-"""`unbasket export`: all that is held of a user, for himself or for another shop."""
+"""`unbasket export`: everything that is held about a user, for them or for another shop."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,9 +14,14 @@ _FORMAT, _VERSION = "unbasket user", 1
 def export(
     user: User,
     db: Db,
-    output: Annotated[Path | None, typer.Option(help="Write it here instead of printing it.", metavar="FILE")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write it to this file instead of printing it.", metavar="FILE")
+    ] = None,
 ) -> None:
-    """Give out all that is held of a user as JSON: baskets with ids, times, and items with their names."""
+    """Write everything that is held about a user as JSON: baskets with their ids, times, items and names of items.
+
+    Times are as they are stored: whole numbers.
+    """
     rec = open_to_read(db)
     name = known_user(rec, user)
     baskets = [basket_facts(rec, basket) for basket in rec.history(name)]
@@ -25,4 +30,4 @@ def export(
         say_json(held)
         return
     write_file(output, to_json(held) + "\n")
-    say(f"{output}: all that is held of user {name}")
+    say(f"{output}: everything that is held about user {name}")

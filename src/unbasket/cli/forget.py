@@ -5,31 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
-import polars as pl
 import typer
 
 from unbasket.cli.progress import progress_bar
+from unbasket.cli.requests import Request, events_of, read_requests
 from unbasket.cli.shop import Db, keys_of, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
-from unbasket.datasets import DatasetError
-from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.errors import InvalidRequestError, UnbasketError
-from unbasket.events import Forget
 from unbasket.spelling import IdReader
 from unbasket.store import Erased
-
-
-class _Request(NamedTuple):
-    """What is to go, as it was typed."""
-
-    user: str
-    basket: str | None
-    item: str | None
-
-    def event(self, ids: IdReader) -> Forget:
-        user = ids.user(self.user)
-        basket = None if self.basket is None else ids.basket(user, self.basket)
-        return Forget.checked(user, basket, None if self.item is None else ids.item(self.item))
 
 
 class _Outcome(NamedTuple):
@@ -79,40 +63,17 @@ def forget(
         raise typer.Exit(2)
 
 
-def _requests(user: str | None, basket: str | None, item: str | None, file: Path | None) -> list[_Request]:
+def _requests(user: str | None, basket: str | None, item: str | None, file: Path | None) -> list[Request]:
     if file is not None and (user, basket, item) != (None, None, None):
         raise InvalidRequestError("say what to forget either by USER, --basket and --item, or by --file, not by both")
     if file is not None:
-        return _read_requests(file)
+        return read_requests(file)
     if user is None:
         raise InvalidRequestError("say what to forget: a USER, or --file with many requests")
-    return [_Request(user, basket, item)]
+    return [Request(user, basket, item)]
 
 
-def _read_requests(file: Path) -> list[_Request]:
-    columns = columns_of(file)
-    strange = [column for column in columns if column not in _Request._fields]
-    if strange:  # a misspelt `basket` would forget the user
-        raise DatasetError(f"{file}: the columns may be user, basket and item, not {', '.join(strange)}")
-    source = open_source(file, ["user"])
-    if source.kind != "csv":
-        raise DatasetError(f"{file}: requests must be in a CSV file")
-    texts = source.collect(source.rows.select(ROW, *(_text(name, columns) for name in _Request._fields)))
-    for row in texts.filter(pl.col("user").is_null())[ROW]:
-        raise DatasetError(f"{file}, {source.place(row)}: no user")
-    if texts.is_empty():
-        raise DatasetError(f"{file}: there is no request in it")
-    return [_Request(*fields) for fields in texts.drop(ROW).iter_rows()]
-
-
-def _text(column: str, columns: list[str]) -> pl.Expr:
-    """A column; None where it is empty, and everywhere if it is not there."""
-    if column not in columns:
-        return pl.lit(None, pl.String).alias(column)
-    return pl.when(pl.col(column) != "").then(column).alias(column)
-
-
-def _forget_in_all(databases: Sequence[Path], requests: list[_Request], keys: Path) -> list[_Outcome]:
+def _forget_in_all(databases: Sequence[Path], requests: list[Request], keys: Path) -> list[_Outcome]:
     """Forget in each database; if that fails in the first, the shop's own, the backups stay as they are."""
     outcomes: list[_Outcome] = []
     for database in databases:
@@ -126,10 +87,9 @@ def _forget_in_all(databases: Sequence[Path], requests: list[_Request], keys: Pa
     return outcomes
 
 
-def _forget_in(database: Path, requests: list[_Request], keys: Path) -> list[Erased]:
+def _forget_in(database: Path, requests: list[Request], keys: Path) -> list[Erased]:
     with open_to_write(database, keys) as rec, progress_bar(f"forgetting in {database.name}"):
-        ids = IdReader(rec)
-        return cast(list[Erased], rec.apply(request.event(ids) for request in requests))
+        return cast(list[Erased], rec.apply(events_of(requests, IdReader(rec))))
 
 
 def _facts(outcome: _Outcome) -> dict[str, Any]:

@@ -1,23 +1,25 @@
 """`unbasket import`: purchases, or events, from files into a database."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
-import polars as pl
 import typer
 
-from unbasket.cli.data import BasketColumn, ItemColumn, TimeColumn, UserColumn
+from unbasket.cli.data import Reading, read_purchases
 from unbasket.cli.events import holds_events, read_events
-from unbasket.cli.model import Alpha, BasketDecay, GroupDecay, Grouping, GroupSize, Neighbors, asked
+from unbasket.cli.model import Model
+from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_or_create
 from unbasket.cli.terminal import AsJson, counted, say, say_json
-from unbasket.datasets import DatasetError, read_table, statistics
-from unbasket.datasets.source import Text, columns_of, files_at
+from unbasket.datasets import DatasetError, statistics
+from unbasket.datasets.source import Text, files_at
 from unbasket.errors import InvalidParamsError, InvalidRequestError
 from unbasket.events import Event
 from unbasket.params import Params
@@ -32,15 +34,7 @@ class Format(StrEnum):
     NDJSON = "ndjson"
 
 
-class _Columns(NamedTuple):
-    user: str
-    basket: str
-    item: str
-    time: str | None
-    time_format: str | None
-    separator: str
-
-
+@with_options(reading=Reading, model=Model)
 def import_purchases(
     file: Annotated[
         str,
@@ -53,53 +47,30 @@ def import_purchases(
         ),
     ],
     db: Db,
-    user: UserColumn = None,
-    basket: BasketColumn = None,
-    item: ItemColumn = None,
-    time: TimeColumn = None,
-    time_format: Annotated[
-        str | None,
-        typer.Option(help="How times are written if not in ISO 8601, such as '%d.%m.%Y %H:%M'.", metavar="FORMAT"),
-    ] = None,
-    separator: Annotated[str, typer.Option(help="Between the fields of a CSV file.")] = ",",
+    reading: Reading,
+    model: Model,
     text_format: Annotated[
         Format | None,
-        typer.Option("--format", help="Of standard input. By default, NDJSON if it starts with { and CSV otherwise."),
+        typer.Option(
+            "--format", help="Format of standard input. By default, NDJSON if it starts with {, and CSV otherwise."
+        ),
     ] = None,
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out rows that are no purchases, and count them.")
-    ] = False,
-    group_size: GroupSize = None,
-    basket_decay: BasketDecay = None,
-    group_decay: GroupDecay = None,
-    neighbors: Neighbors = None,
-    alpha: Alpha = None,
-    grouping: Grouping = None,
     as_json: AsJson = False,
 ) -> None:
     """Import purchases into a database, which is created if it does not exist.
 
-    All of it is imported or, on an error, nothing. Baskets without a time keep the order of the file; those that are
-    known already are replaced.
+    All of it is imported or, if there is an error, nothing. Baskets without a time keep the order of the file. A basket
+    that is known already is replaced.
     """
     started = monotonic()
-    params = asked(
-        group_size=group_size,
-        basket_decay=basket_decay,
-        group_decay=group_decay,
-        neighbors=neighbors,
-        alpha=alpha,
-        grouping=grouping,
-    )
     origin = _standard_input(text_format) if file == "-" else Path(file)
     if file != "-" and text_format is not None:
         raise InvalidRequestError("--format is for standard input (-); the ending of a file tells its format")
     files = files_at(origin)
     if any(map(holds_events, files)):
-        report = _import_events(files, db, params, skip_bad=skip_bad)
+        report = _import_events(files, db, model, skip_bad=reading.skip_bad)
     else:
-        columns = _Columns(user or "user", basket or "basket", item or "item", time, time_format, separator)
-        report = _import_table(origin, files, db, params, columns, skip_bad=skip_bad)
+        report = _import_table(origin, db, model, reading)
     report["seconds"] = round(monotonic() - started, 3)
     if as_json:
         say_json({"database": str(db), **report})
@@ -117,44 +88,25 @@ def _standard_input(text_format: Format | None) -> Text:
     return Text("standard input", "ndjson" if is_json else "csv", content)
 
 
-def _import_table(
-    origin: Path | Text,
-    files: list[Path | Text],
-    db: Path,
-    params: dict[str, Any],
-    columns: _Columns,
-    *,
-    skip_bad: bool,
-) -> dict[str, Any]:
-    frame, skipped = _read(origin, files, columns, skip_bad=skip_bad)
-    with _opened(db, params) as rec, progress_bar("importing") as report:
+def _import_table(origin: Path | Text, db: Path, model: Model, reading: Reading) -> dict[str, Any]:
+    dataset, timed = read_purchases(origin, reading)
+    # without a time column, baskets stay without the times that a `Dataset` makes up, in the order of the file
+    frame = dataset.history.select("user", "basket", "item", *(["time"] if timed else []))
+    with _opened(db, model) as rec, progress_bar("importing", then="building the model") as report:
         rec.fit(frame, progress=report)
     counts = statistics(frame)
-    return {"users": counts.users, "baskets": counts.baskets, "purchases": counts.purchases, "skipped": skipped}
+    returns = {} if dataset.returns is None else {"returns": asdict(dataset.returns)}
+    sizes = {"users": counts.users, "baskets": counts.baskets, "purchases": counts.purchases}
+    return {**sizes, "skipped": dataset.skipped, **returns}
 
 
-def _read(
-    origin: Path | Text, files: list[Path | Text], columns: _Columns, *, skip_bad: bool
-) -> tuple[pl.DataFrame, int]:
-    """The purchases, in the order of the files and without the times that a `Dataset` would make up."""
-    if columns.time is None and any("time" in columns_of(file, separator=columns.separator) for file in files):
-        columns = columns._replace(time="time")
-    try:
-        with progress_bar("reading") as report:
-            dataset = read_table(origin, **columns._asdict(), skip_bad=skip_bad, progress=report)
-    except DatasetError as error:
-        raise DatasetError(str(error).replace("skip_bad=True", "--skip-bad")) from error  # what it is called here
-    names = ["user", "basket", "item"] if columns.time is None else ["user", "basket", "item", "time"]
-    return dataset.history.select(names), dataset.skipped
-
-
-def _import_events(files: list[Path | Text], db: Path, params: dict[str, Any], *, skip_bad: bool) -> dict[str, Any]:
+def _import_events(files: list[Path | Text], db: Path, model: Model, *, skip_bad: bool) -> dict[str, Any]:
     strange = next((file for file in files if not holds_events(file)), None)
     if strange is not None:
-        raise DatasetError(f"{strange} holds no events, but another file of the folder does: import them apart")
+        raise DatasetError(f"{strange} holds no events, but another file of the folder does: import them separately")
     with progress_bar("reading") as report:
         events, skipped = read_events(files, skip_bad=skip_bad, progress=report)
-    with _opened(db, params) as rec, progress_bar(f"applying {counted(len(events), 'event')}"):
+    with _opened(db, model) as rec, progress_bar(f"applying {counted(len(events), 'event')}"):
         results = rec.apply(events)
     return {"events": len(events), **_changes(events, results), "skipped": skipped}
 
@@ -170,17 +122,19 @@ def _changes(events: list[Event], results: list[Learned | Forgotten]) -> dict[st
     }
 
 
-def _opened(db: Path, params: dict[str, Any]) -> DurableRecommender:
+@contextmanager
+def _opened(db: Path, model: Model) -> Iterator[DurableRecommender]:
     """The engine, with the parameters that were asked for; what was not named is as it is in the database."""
-    is_new = not db.exists() or db.stat().st_size == 0
-    rec = open_or_create(db, Params(**params) if is_new else None)
-    for name, value in params.items():
-        stored = asdict(rec.params)[name]
-        if stored != value:
-            rec.close()
-            option = "--" + name.replace("_", "-")
-            raise InvalidParamsError(f"{db} has {option} {stored}, not {value}. Leave it out, or use another database")
-    return rec
+    asked, is_new = model.asked(), not db.exists() or db.stat().st_size == 0
+    with open_or_create(db, Params(**asked) if is_new else None) as rec:
+        for name, value in asked.items():
+            stored = asdict(rec.params)[name]
+            if stored != value:
+                option = "--" + name.replace("_", "-")
+                raise InvalidParamsError(
+                    f"{db} has {option} {stored}, not {value}. Leave the option out, or use another database"
+                )
+        yield rec
 
 
 def _show(db: Path, report: dict[str, Any]) -> None:
@@ -197,4 +151,10 @@ def _show(db: Path, report: dict[str, Any]) -> None:
         )
     if report["skipped"]:
         say(f"Skipped {counted(report['skipped'], 'bad row')}")
+    if "returns" in report:
+        zero, taken_out, unmatched = report["returns"].values()
+        say(
+            f"Not purchases by their quantity: {counted(zero, 'row')} with 0, {counted(taken_out, 'return')} taken out "
+            f"of the baskets they were in, {counted(unmatched, 'return')} of what was not bought in this data"
+        )
     say(f"{report['seconds']:.1f} s")

@@ -6,6 +6,7 @@ from typing import Annotated
 import polars as pl
 import typer
 
+from unbasket.cli.data import SEPARATOR, naming_options, separator_of
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, counted, say, say_json
@@ -30,25 +31,22 @@ def items(
         str | None,
         typer.Option(help="Column with the category, if it is not called category.", metavar="COLUMN"),
     ] = None,
-    separator: Annotated[str, typer.Option(help="Between the fields of a CSV file.")] = ",",
+    separator: Annotated[str, typer.Option(help=SEPARATOR, metavar="CHARACTER")] = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Take over names and categories of items, which other commands then show.
+    """Import the names and categories of items, which other commands then show.
 
-    What is known of an item is forgotten with the last purchase of it.
+    What is known about an item is forgotten with its last purchase.
     """
-    if category is None and "category" in columns_of(file, separator=separator):
-        category = "category"
-    table, is_text = _read(file, [item, name, *([category] if category else [])], separator)
+    table, is_text = _read(file, item, name, category, separator_of(separator))
     with open_to_write(db) as rec:
-        ids = _ids(rec, table[item], is_text=is_text)
-        described = table.select(name=pl.col(name), category=pl.col(category) if category else pl.lit(None, pl.String))
+        ids = _ids(rec, table["item"], is_text=is_text)
         with progress_bar("writing"):
             for kind, dtype in ((int, pl.Int64), (str, pl.String)):  # a column of a frame is of one type
                 mine = pl.Series([isinstance(value, kind) for value in ids], dtype=pl.Boolean)
                 column = pl.Series("item", [value for value in ids if isinstance(value, kind)], dtype=dtype)
                 if len(column):
-                    rec.describe(described.filter(mine).with_columns(column))
+                    rec.describe(table.filter(mine).with_columns(column))
         unsold = len(set(ids) - set(rec.items()))
     facts = {"database": str(db), "items": len(set(ids)), "never_bought": unsold}
     if as_json:
@@ -57,15 +55,26 @@ def items(
         say(f"{db}: {counted(len(set(ids)), 'item')} described, {unsold:,} of which nobody has bought")
 
 
-def _read(file: Path, columns: list[str], separator: str) -> tuple[pl.DataFrame, bool]:
-    """The columns, and whether everything in them is text, as in CSV files."""
-    with progress_bar("reading") as report:
-        source = open_source(file, columns, separator=separator, progress=report)
-        table = source.collect(source.rows.select(ROW, *dict.fromkeys(columns)))
-    ids = table[columns[0]]
-    for row in table.filter(ids.is_null() | (ids.cast(pl.String) == ""))[ROW]:
-        raise DatasetError(f"{file}, {source.place(row)}: no {columns[0]}")
-    return table, source.kind == "csv"
+def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:
+    """The columns item, name and category, and whether everything in them is text, as in CSV files."""
+    with naming_options(), progress_bar("reading") as report:
+        if category is None and "category" in columns_of(file, separator=separator):
+            category = "category"
+        needed = [item, name, *([category] if category else [])]
+        source = open_source(file, needed, separator=separator, progress=report)
+        kinds = source.rows.collect_schema()
+        if not (kinds[item].is_integer() or kinds[item] == pl.String):
+            raise DatasetError(f"{file}: column {item} holds {kinds[item]}; ids are text or whole numbers")
+        for column in needed[1:]:
+            if kinds[column].is_nested():
+                raise DatasetError(f"{file}: column {column} holds {kinds[column]}, not text")
+        texts = {"name": pl.col(name), "category": pl.col(category) if category else pl.lit(None)}
+        table = source.collect(
+            source.rows.select(ROW, item=pl.col(item), **{key: text.cast(pl.String) for key, text in texts.items()})
+        )
+    for row in table.filter(pl.col("item").is_null() | (pl.col("item").cast(pl.String) == ""))[ROW]:
+        raise DatasetError(f"{file}, {source.place(row)}: no {item}")
+    return table.drop(ROW), source.kind == "csv"
 
 
 def _ids(rec: DurableRecommender, column: pl.Series, *, is_text: bool) -> list[Id]:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.terminal import AsJson, command, errors, say, say_json, say_table
+from unbasket.cli.terminal import AsJson, command, say, say_json, say_table, warn
 from unbasket.service.security import Access
 from unbasket.service.settings import SettingsError, access_of
 
@@ -55,7 +55,7 @@ def add(
     if as_json:
         say_json({"name": name, "roles": role, "key": text})
     else:
-        errors.print(f"Keep it: only a hash is stored in {file}", highlight=False, markup=False, soft_wrap=True)
+        warn(f"Keep it: only a hash is stored in {file}")
         say(text)
 
 

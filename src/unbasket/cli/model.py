@@ -1,28 +1,34 @@
 """The model's parameters as options of commands that create something."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
-_MODEL = "Model of what is created"
-
-GroupSize = Annotated[int | None, typer.Option(help="Baskets in a group (7).", rich_help_panel=_MODEL)]
-BasketDecay = Annotated[
-    float | None, typer.Option(help="What a basket weighs beside the next of its group (0.9).", rich_help_panel=_MODEL)
-]
-GroupDecay = Annotated[
-    float | None, typer.Option(help="What a group weighs beside the next (0.7).", rich_help_panel=_MODEL)
-]
-Neighbors = Annotated[int | None, typer.Option(help="Similar users to learn from (300).", rich_help_panel=_MODEL)]
-Alpha = Annotated[
-    float | None,
-    typer.Option(help="Weight of the own baskets; the neighbors' is the rest (0.7).", rich_help_panel=_MODEL),
-]
-Grouping = Annotated[
-    str | None, typer.Option(help="fixed, or varying as in the paper (fixed).", rich_help_panel=_MODEL)
-]
+_PANEL = "Model of what is created"
 
 
-def asked(**given: Any) -> dict[str, Any]:
-    """The parameters that were given."""
-    return {name: value for name, value in given.items() if value is not None}
+class Model(NamedTuple):
+    """The options; None where the default is meant."""
+
+    group_size: Annotated[int | None, typer.Option(help="Baskets in a group (7).", rich_help_panel=_PANEL)] = None
+    basket_decay: Annotated[
+        float | None,
+        typer.Option(help="What a basket weighs beside the next of its group (0.9).", rich_help_panel=_PANEL),
+    ] = None
+    group_decay: Annotated[
+        float | None, typer.Option(help="What a group weighs beside the next (0.7).", rich_help_panel=_PANEL)
+    ] = None
+    neighbors: Annotated[
+        int | None, typer.Option(help="Similar users to learn from (300).", rich_help_panel=_PANEL)
+    ] = None
+    alpha: Annotated[
+        float | None,
+        typer.Option(help="Weight of a user's own baskets; the neighbors' is the rest (0.7).", rich_help_panel=_PANEL),
+    ] = None
+    grouping: Annotated[
+        str | None, typer.Option(help="fixed, or varying as in the paper (fixed).", rich_help_panel=_PANEL)
+    ] = None
+
+    def asked(self) -> dict[str, Any]:
+        """The parameters that were given."""
+        return {name: value for name, value in self._asdict().items() if value is not None}

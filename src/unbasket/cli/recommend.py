@@ -19,14 +19,19 @@ def recommend(
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
     new: Annotated[bool, typer.Option("--new", help="Only items that the user has never bought.")] = False,
     exclude: Annotated[
-        list[str] | None, typer.Option(help="Leave this item out; may be repeated.", metavar="ITEM")
+        list[str] | None, typer.Option(help="Leave out this item; may be repeated.", metavar="ITEM")
     ] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say how much of each score comes from whom.")] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Say how much of each score comes from the user's own baskets and from similar users."
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items for a user's next basket, the best first.
 
-    Of a user who is not known, nothing can be said: he gets the items that are in most baskets.
+    A user about whom nothing is known gets the items that are in most baskets.
     """
     rec = open_to_read(db)
     ids = IdReader(rec)
@@ -61,7 +66,7 @@ def _show_popular(rec: DurableRecommender, user: Id, popular: list[ItemCount], *
         items = [{**item_facts(rec, item), "baskets": count} for item, count in popular]
         say_json({"user": user, "known": False, "items": items})
         return
-    say(f"Nothing is held of user {user}. These items are in most baskets of all:")
+    say(f"Nothing is held about user {user}. These items are in the most baskets:")
     say_table(("item", "baskets"), [(label(rec, item), count) for item, count in popular])
 
 

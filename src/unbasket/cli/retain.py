@@ -9,7 +9,7 @@ import typer
 
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_to_read, open_to_write
-from unbasket.cli.terminal import AsJson, counted, errors, say, say_json, say_table
+from unbasket.cli.terminal import AsJson, counted, errors, say, say_json, say_table, warn
 from unbasket.errors import InvalidRequestError
 from unbasket.results import Forgotten
 from unbasket.store import DurableRecommender
@@ -62,7 +62,7 @@ def _planned(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
         planned = plan(rec, rules, now)
     for rule in planned.rules:
         for warning in rule.warnings:
-            errors.print(f"{rule.name}: {warning}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+            warn(f"{rule.name}: {warning}")
     return planned
 
 

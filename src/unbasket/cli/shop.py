@@ -1,5 +1,7 @@
 """A shop's database, as the commands use it: the option that names it, opening it, naming what is in it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,24 +22,57 @@ Db = Annotated[
 User = Annotated[str, typer.Argument(metavar="USER", help="A user's id.")]
 
 
+_FILES = ("", "-wal", "-shm", "-keys", "-lock")  # what the store may write: the database, and beside it
+
+
 def open_to_read(db: Path) -> DurableRecommender:
-    """The engine of this moment; a service may go on writing."""
-    with progress_bar("opening") as report:
+    """The engine as of this moment; a service may go on writing."""
+    with _opening() as report:
         return store.open(db, read_only=True, progress=report)
 
 
-def open_to_write(db: Path, keys: Path | None = None) -> DurableRecommender:
-    """The engine of a database that exists: a mistyped name must not make a new one."""
+@contextmanager
+def open_to_write(db: Path, keys: Path | None = None) -> Iterator[DurableRecommender]:
+    """The engine of a database that exists: a mistyped name must not create a new one."""
     if not db.exists():
         raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
-    with progress_bar("opening") as report:
-        return store.open(db, keys=keys, progress=report)
+    with _opening() as report:
+        rec = store.open(db, keys=keys, progress=report)
+    with _closing(rec):
+        yield rec
 
 
-def open_or_create(db: Path, params: Params | None) -> DurableRecommender:
-    """The engine of a database, which is made if it does not exist."""
-    with progress_bar("opening") as report:
-        return store.open(db, params, progress=report)
+@contextmanager
+def open_or_create(db: Path, params: Params | None) -> Iterator[DurableRecommender]:
+    """The engine of a database, which is created if it does not exist, and removed again if that was for nothing."""
+    created = [] if db.exists() else [file for file in _files_of(db) if not file.exists()]
+    try:
+        with _opening() as report:
+            rec = store.open(db, params, progress=report)
+        with _closing(rec):
+            yield rec
+    except BaseException:
+        for file in created:
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _files_of(db: Path) -> list[Path]:
+    return [db.with_name(db.name + ending) for ending in _FILES]
+
+
+def _opening() -> AbstractContextManager[Callable[[int, int | None], None]]:
+    return progress_bar("opening the database", then="building the model")
+
+
+@contextmanager
+def _closing(rec: DurableRecommender) -> Iterator[None]:
+    """Close it at the end, however that comes; to bring everything into one file can take a while."""
+    try:
+        yield
+    finally:
+        with progress_bar("writing the database"):
+            rec.close()
 
 
 def keys_of(db: Path) -> Path:
@@ -46,10 +81,10 @@ def keys_of(db: Path) -> Path:
 
 
 def known_user(rec: DurableRecommender, text: str) -> Id:
-    """The user that a text means; an error if nothing is held of him."""
+    """The user that a text means, or an error if the database holds nothing about them."""
     user = IdReader(rec).user(text)
     if user not in rec:
-        raise UnknownUserError(f"nothing is held of user {user!r}")
+        raise UnknownUserError(f"nothing is held about user {user!r}")
     return user
 
 

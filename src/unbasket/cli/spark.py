@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from unbasket.cli.model import Alpha, BasketDecay, GroupDecay, Grouping, GroupSize, Neighbors, asked
+from unbasket.cli.model import Model
+from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_or_create, open_to_read
 from unbasket.cli.terminal import AsJson, command, counted, errors, say, say_json
@@ -43,10 +44,12 @@ def _library() -> ModuleType:
         raise SparkError(f"{error.name} is not installed: pip install 'unbasket[spark]'") from error
 
 
+@with_options(model=Model)
 def run(
     events: Annotated[str, typer.Argument(metavar="FOLDER", help="Where files of events appear.")],
     checkpoint: Checkpoint,
     table: TableFolder,
+    model: Model,
     kind: Annotated[str, typer.Option("--format", help="Of the files: json (a line each), csv or parquet.")] = "json",
     history: Annotated[
         str | None, typer.Option(help="Parquet of what was before the first event; see docs/spark.md.", metavar="PATH")
@@ -61,24 +64,9 @@ def run(
     files: Annotated[int | None, typer.Option(help="Most files in a batch.")] = None,
     partitions: Annotated[int, typer.Option(help="Of the state; a checkpoint keeps what it began with.")] = 8,
     master: Master = "local[*]",
-    group_size: GroupSize = None,
-    basket_decay: BasketDecay = None,
-    group_decay: GroupDecay = None,
-    neighbors: Neighbors = None,
-    alpha: Alpha = None,
-    grouping: Grouping = None,
 ) -> None:
     """Let the events in a folder happen, as they appear, and keep a table of all users' vectors."""
-    params = Params(
-        **asked(
-            group_size=group_size,
-            basket_decay=basket_decay,
-            group_decay=group_decay,
-            neighbors=neighbors,
-            alpha=alpha,
-            grouping=grouping,
-        )
-    )
+    params = Params(**model.asked())
     lib = _library()
     session = lib.session(master, work=f"{checkpoint}-work", partitions=partitions)
     source = lib.read_files(session, events, lib.event_schema(users, baskets, items), kind=kind, most=files)

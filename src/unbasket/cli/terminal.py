@@ -1,7 +1,12 @@
-"""What the commands share: consoles, what is printed on them, and errors as one clear line."""
+"""What the commands share: consoles, what is printed on them, and errors as one clear line.
+
+Everything that is printed passes through `printable` or `to_json`: a name in a shop's data must not move the cursor or
+forge a line.
+"""
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,13 +27,40 @@ errors = Console(stderr=True)
 Arguments = ParamSpec("Arguments")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-say = functools.partial(console.print, highlight=False, markup=False, soft_wrap=True)
-"""Print a line as it is, whatever is in it."""
+# Control characters, those that turn the direction of writing, and halves of characters, which can't be encoded
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_LONGEST_ERROR = 2000
+
+
+def printable(text: str) -> str:
+    """A text in one line, with its control characters shown as Python writes them.
+
+    >>> print(printable(f"Milk{chr(27)}[31m{chr(10)}") == repr(f"Milk{chr(27)}[31m{chr(10)}")[1:-1])
+    True
+    """
+    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def say(text: str = "") -> None:
+    """Print one line."""
+    console.print(printable(text), highlight=False, markup=False, soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Print one line on standard error: something that a person should know, though all went well."""
+    _print_error(text, "yellow")
 
 
 def complain(problem: object) -> None:
-    """One line on standard error."""
-    errors.print(f"Error: {problem}", style="red", markup=False, highlight=False, soft_wrap=True)
+    """Print one line on standard error: what went wrong."""
+    _print_error(f"Error: {problem}", "red")
+
+
+def _print_error(text: str, style: str) -> None:
+    line = printable(text)
+    if len(line) > _LONGEST_ERROR:
+        line = f"{line[:_LONGEST_ERROR]} ..."
+    errors.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def say_json(value: object) -> None:
@@ -38,18 +70,20 @@ def say_json(value: object) -> None:
 
 def to_json(value: object) -> str:
     """JSON that people can read as well."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    # json.dumps has escaped those below the space; what it wrote itself are line breaks
+    return _UNPRINTABLE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table. Numbers stand to the right, fractions with four digits."""
+    """Print a table. Numbers are aligned to the right, and fractions have four digits."""
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     rows = list(rows)
     for number, column in enumerate(columns):
         right = bool(rows) and all(isinstance(row[number], int | float) for row in rows)
-        table.add_column(column, justify="right" if right else "left", overflow="fold")
+        table.add_column(Text(printable(column)), justify="right" if right else "left", overflow="fold")
     for row in rows:  # a Text, since a name may look like markup
-        table.add_row(*(Text(f"{value:.4f}" if isinstance(value, float) else str(value)) for value in row))
+        table.add_row(*(Text(printable(f"{value:.4f}" if isinstance(value, float) else str(value))) for value in row))
     console.print(table)
 
 
@@ -80,7 +114,7 @@ def needing(extra: str) -> Iterator[None]:
 
 
 def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """A command that answers bad input with one line and exit code 2, instead of a traceback."""
+    """A command that answers bad input, and a machine that is too small, with one line and exit code 2."""
 
     @functools.wraps(function)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -88,6 +122,14 @@ def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
             function(*args, **kwargs)
         except UnbasketError as error:
             complain(error)
+            raise typer.Exit(2) from error
+        except MemoryError as error:
+            complain("there is not enough memory for this. Close other programs, or use a larger machine")
+            raise typer.Exit(2) from error
+        except BrokenPipeError:  # whoever reads the output has seen enough; Click ends quietly
+            raise
+        except OSError as error:
+            complain(f"{error.filename}: {error.strerror}" if error.filename else error)
             raise typer.Exit(2) from error
 
     return run

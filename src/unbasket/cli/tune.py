@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.data import BasketColumn, Data, ItemColumn, TimeColumn, UserColumn, read_data
+from unbasket.cli.data import Data, Reading, read_data
+from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.datasets import hold_out_last
@@ -14,8 +15,10 @@ from unbasket.evaluation.tuning import METRICS
 from unbasket.evaluation.tuning import tune as search
 
 
+@with_options(reading=Reading)
 def tune(
     data: Data,
+    reading: Reading,
     trials: Annotated[int, typer.Option(help="Stop when the study has so many trials.")] = 50,
     metric: Annotated[
         str, typer.Option(help=f"What to maximise: {', '.join(METRICS)}, each with @ and a number of items.")
@@ -30,16 +33,12 @@ def tune(
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds find equal parameters.")] = 0,
     as_json: AsJson = False,
-    user: UserColumn = None,
-    basket: BasketColumn = None,
-    item: ItemColumn = None,
-    time: TimeColumn = None,
 ) -> None:
     """Search for the five parameters that best predict baskets hidden for validation.
 
     The basket that `unbasket evaluate` predicts takes no part: validation is on the one before it.
     """
-    dataset = read_data(data, user, basket, item, time)
+    dataset = read_data(data, reading)
     if dataset.future is None:
         dataset = hold_out_last(dataset)  # evaluate will predict these: they stay unseen
     with progress_bar("trials") as report:

@@ -24,6 +24,15 @@ class Statistics:
     baskets_per_user: float
 
 
+@dataclass(frozen=True, slots=True)
+class Returns:
+    """Rows of a table that are no purchases, since nothing was bought or something was brought back."""
+
+    zero: int
+    taken_out: int
+    unmatched: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Dataset:
     """Purchases of a shop.
@@ -32,7 +41,8 @@ class Dataset:
     user, time and basket. `time` is an integer, the same for all rows of a basket. A further column,
     `quantity`, is there only where the source lists an item more than once in a basket. `future` holds at
     most one basket per user, the one to be predicted. `items` has the columns item, name, category. `skipped`
-    counts the rows that were left out because the caller asked for it.
+    counts the rows that were left out because the caller asked for it, `returns` those that were no purchases by
+    their quantity, where the caller named such a column.
     """
 
     name: str
@@ -42,6 +52,7 @@ class Dataset:
     params: Params | None = None
     notes: str = ""
     skipped: int = 0
+    returns: Returns | None = None
 
     def __post_init__(self) -> None:
         _require(self.name, "history", self.history, PURCHASE_COLUMNS)

@@ -6,7 +6,6 @@ from pathlib import Path
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.published import PAPER_PARAMS
 from unbasket.datasets.purchases import complaint, drop_ones, purchases, sampled, whole_number
 from unbasket.datasets.source import ROW, Progress, open_source
@@ -54,7 +53,7 @@ def _orders(path: Path, sample: float, skip_bad: bool) -> pl.DataFrame:
     orders = source.collect(source.rows.select(ROW, **columns))
     bad = orders.filter(pl.any_horizontal(pl.all().is_null()))
     if bad.height and not skip_bad:
-        raise DatasetError(complaint(source, columns, bad[ROW][0]))
+        raise complaint(source, columns, bad[ROW][0])
     return orders.drop(ROW).drop_nulls().with_columns(kept=sampled(pl.col("user_id"), sample))
 
 

@@ -1,51 +1,87 @@
 """From rows of a file to purchases: one row per item of a basket."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import product
 from typing import Literal
 
 import polars as pl
 
 from unbasket.datasets.dataset import PURCHASE_COLUMNS
-from unbasket.datasets.errors import DatasetError
-from unbasket.datasets.source import ROW, Source
+from unbasket.datasets.errors import DatasetError, Remedy
+from unbasket.datasets.source import ROW, Source, shown
 
 FutureChoice = Literal["next", "union"]
 _IDS = ("user", "basket", "item")
+_DAYS = (
+    *("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%Y", "%Y.%m.%d", "%d.%m.%y"),
+    *("%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
+)
+_CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
 
 
 def purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool = False) -> tuple[pl.DataFrame, int]:
     """The purchases of a file, with their quantity, and the number of rows skipped.
 
-    `columns` says how to get user, basket, item and, where the source has one, time; an expression gives null
-    for a value that it cannot read. The time of a basket is its earliest. Without one, it is the place of the
-    basket among the user's baskets, in the order of the file.
+    `columns` says how to get user, basket, item and, where the source has them, time and quantity; an expression
+    gives null for a value that it cannot read. The time of a basket is its earliest. Without one, it is the place of
+    the basket among the user's baskets, in the order of the file. Without quantities, each row is one; with them,
+    the sums may be 0 or less, and the columns `zero` and `returned` count the rows that are: see `returns.py`.
     """
     typed = source.rows.select(ROW, **columns).with_columns(bad=pl.any_horizontal(pl.col(*columns).is_null()))
     times = [pl.col("time").min()] if "time" in columns else []
-    counted = typed.group_by(*_IDS, "bad").agg(*times, pl.col(ROW).min(), quantity=pl.len().cast(pl.Int64))
-    frame = source.collect(counted)
+    rows = pl.len().cast(pl.Int64)
+    amounts = {"quantity": rows}
+    if "quantity" in columns:
+        quantity = pl.col("quantity")
+        amounts = {"quantity": quantity.sum(), "zero": (quantity == 0).sum(), "returned": (quantity < 0).sum()}
+    frame = source.collect(typed.group_by(*_IDS, "bad").agg(*times, pl.col(ROW).min(), rows=rows, **amounts))
     bad, good = frame.filter("bad"), frame.filter(~pl.col("bad"))
     if bad.height and not skip_bad:
-        raise DatasetError(complaint(source, columns, int(bad.select(pl.col(ROW).min()).item())))
+        raise complaint(source, columns, int(bad.select(pl.col(ROW).min()).item()))
     clock = "time" if "time" in columns else ROW
     good = good.with_columns(time=pl.col(clock).min().over("user", "basket").cast(pl.Int64))
     if clock == ROW:
         good = good.with_columns(pl.col("time").rank("dense").over("user").cast(pl.Int64))
     ordered = good.sort("user", "time", "basket", ROW, "item")  # the items of a list have the same row
-    return ordered.select(*PURCHASE_COLUMNS, "quantity"), int(bad["quantity"].sum())
+    return ordered.select(*PURCHASE_COLUMNS, *amounts), int(bad["rows"].sum())
 
 
-def complaint(source: Source, columns: Mapping[str, pl.Expr], row: int) -> str:
-    """What is wrong with a row, and where it is."""
+def complaint(source: Source, columns: Mapping[str, pl.Expr], row: int) -> DatasetError:
+    """What is wrong with a row, where it is, and what helps."""
     unusable = pl.any_horizontal(expr.is_null() for expr in columns.values())
     record = source.collect(source.rows.filter((pl.col(ROW) == row) & unusable))
     missing = [name for name, value in record.select(**columns).row(0, named=True).items() if value is None]
     used = dict.fromkeys(column for expr in columns.values() for column in expr.meta.root_names())
     values = record.select(*used).row(0, named=True)
-    return (
-        f"{source.path}, {source.place(row)}: no usable {' and '.join(missing)} in {values}. "
-        "skip_bad=True leaves out such rows and counts them."
-    )
+    listed = ", ".join(f"{name!r}: {shown(value)}" for name, value in values.items())
+    problem = f"{source.path}, {source.place(row)}: no usable {' and '.join(missing)} in {{{listed}}}"
+    time = values[columns["time"].meta.root_names()[0]] if "time" in missing else None
+    return DatasetError(problem, _time_format(time) or _SKIP)
+
+
+_SKIP = Remedy("skip_bad", True, "leaves out such rows and counts them")
+
+
+def _time_format(text: object) -> Remedy | None:
+    """The format, or the two formats, in which a text would be a date."""
+    readings = list(_readings(str(text)))
+    if not readings:
+        return None
+    form, day = readings[0]
+    effect = f"reads this as {day:%Y-%m-%d}"
+    if len(readings) > 1:
+        other, day = readings[1]
+        effect += f", and {other!r} as {day:%Y-%m-%d}"
+    return Remedy("time_format", form, effect)
+
+
+def _readings(text: str) -> Iterator[tuple[str, datetime]]:
+    for clock, day in product(_CLOCKS, _DAYS):
+        try:
+            yield day + clock, datetime.strptime(text, day + clock)
+        except ValueError:
+            continue
 
 
 def text_id(column: str) -> pl.Expr:

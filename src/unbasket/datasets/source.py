@@ -1,23 +1,29 @@
 """Rows of a file, streamed, with the place of each row for error messages."""
 
-import csv
 import gzip
 import io
-import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import IO, Literal
 
+import msgspec
 import polars as pl
 
-from unbasket.datasets.errors import DatasetError
+from unbasket.datasets.errors import DatasetError, Remedy
+from unbasket.decoding import decode_json
 
 # Called with the work done and the work expected, here in rows: an estimate, or None where there is none.
 Progress = Callable[[int, int | None], None]
 
 ROW = "__row"  # the row's number in the file, from 0
+_MAX_COLUMNS = 4096  # Polars needs kilobytes for each, and far more if every line of NDJSON has fields of its own
+_MAX_HEADER = 1 << 20  # characters
+_SEPARATORS = (";", "\t", "|", ",")
+_ARGUMENTS = ("user", "basket", "item", "name")  # of the readers, each with its own name as its default
 _KINDS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 
 
@@ -49,7 +55,7 @@ class Source:
     def place(self, row: int) -> str:
         """Where a person finds the row: the line of a text file, the row of a Parquet file."""
         if self.kind == "csv":
-            lines = (line for line, _ in _csv_records(self.content, self.separator))
+            lines = (line for line, _ in _csv_records(self.content))
             next(lines)  # the header
         elif self.kind == "ndjson":
             lines = (line for line, text in _lines(self.content) if text.strip())
@@ -67,26 +73,37 @@ class Source:
         """Run a query over the rows without holding the file in memory."""
         try:
             return rows.collect(engine="streaming")
-        except pl.exceptions.PolarsError as error:
-            raise DatasetError(f"{self.path}: {self._bad_line() or error}") from error
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+            raise DatasetError(f"{self.path}: {self._bad_line() or _first_line(error)}") from error
 
     def _bad_line(self) -> str | None:
         """The first line that cannot be read at all. Polars does not say which one it is."""
-        if self.kind == "parquet":
-            return None
-        for line, text in _lines(self.content):
-            if "\ufffd" in text:
-                return f"line {line} is not UTF-8: {text.strip()!r}"
-            if self.kind == "ndjson" and text.strip() and not _is_json_object(text):
-                return f"line {line} is not a JSON object: {text.strip()!r}"
-        return self._long_record() if self.kind == "csv" else None
+        if self.kind == "csv":
+            return self._bad_record()
+        if self.kind == "ndjson":
+            for line, text in _lines(self.content):
+                if "\ufffd" in text:
+                    return f"line {line} is not UTF-8: {shown(text.strip())}"
+                if text.strip() and not _is_json_object(text):
+                    return f"line {line} is not a JSON object: {shown(text.strip())}"
+        return None
 
-    def _long_record(self) -> str | None:
-        records = _csv_records(self.content, self.separator)
-        _, header = next(records)
-        for line, record in records:
-            if len(record) > len(header):
-                return f"line {line} has {len(record)} fields, the header has {len(header)}: {record}"
+    def _bad_record(self) -> str | None:
+        columns = 0
+        for line, record in _csv_records(self.content):
+            if "\ufffd" in record:
+                return f"line {line} is not UTF-8: {shown(record.strip())}"
+            if record.count('"') % 2:
+                return f"line {line} has a quote that is never closed: {shown(record.strip())}"
+            fields = _fields(record, self.separator)
+            if fields is None:
+                return (
+                    f"line {line} has a quote inside a field. Write the field in quotes, and the quote twice: "
+                    f"{shown(record.strip())}"
+                )
+            columns = columns or len(fields)
+            if len(fields) > columns:
+                return f"line {line} has {len(fields)} fields, the header has {columns}: {shown(record.strip())}"
         return None
 
 
@@ -96,27 +113,30 @@ def open_source(
     *,
     separator: str = ",",
     narrow: bool = False,
+    keep_blank: bool = False,
     progress: Progress | None = None,
 ) -> Source:
     """Open a file and check that it has the needed columns.
 
     A CSV file is parsed whole, so that a line with too many fields (a comma in a name without quotes shifts
     the columns) is noticed. `narrow` parses only the needed columns, which is two to three times faster: for
-    large files that a machine wrote.
+    large files that a machine wrote. `keep_blank` keeps blank lines of a CSV file, as rows without a value.
     """
     name, kind, content = _located(path)
-    rows = _scan(content, kind, separator)
     found = columns_of(path, separator=separator)
+    rows = _scan(content, kind, separator)
     missing = [column for column in needed if column not in found]
     if missing:
-        raise DatasetError(f"{name}: no column {', '.join(missing)}. Columns found: {', '.join(found)}")
+        raise _no_column(name, missing, found)
+    if ROW in found:
+        raise DatasetError(f"{name}: a column is called {ROW}, a name that is taken. Rename the column")
     if kind != "csv" or narrow:
         rows = rows.select(list(dict.fromkeys(needed)))
     if progress is not None or (kind == "csv" and not narrow):
         # Polars prunes columns that are not used, but not through a Python function
         rows = rows.map_batches(_observer(progress, expected_rows(path)), streamable=True)
     rows = rows.with_row_index(ROW)
-    if kind == "csv" and not narrow:
+    if kind == "csv" and not narrow and not keep_blank:
         rows = rows.filter(~pl.all_horizontal(pl.exclude(ROW).is_null()))  # blank lines
     return Source(name, kind, rows, content, separator)
 
@@ -124,13 +144,61 @@ def open_source(
 def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
     """The column names of a file."""
     name, kind, content = _located(path)
+    if len(separator.encode(errors="replace")) != 1 or separator in '\r\n"':
+        raise DatasetError(f"the separator must be one character, such as ; or a tab, not {separator!r}")
     try:
-        return _scan(content, kind, separator).collect_schema().names()
-    except pl.exceptions.PolarsError as error:
+        names = _column_names(name, kind, content, separator)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         source = Source(name, kind, pl.LazyFrame(), content, separator)
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
-        reason = (source._bad_line() or error) if size else "the file is empty"
+        reason = (source._bad_line() or _first_line(error)) if size else "the file is empty"
         raise DatasetError(f"{name}: {reason}") from error
+    except OSError as error:  # not gzip, or cut off
+        raise DatasetError(f"{name}: cannot read it: {error}") from error
+    if len(names) > _MAX_COLUMNS:
+        raise _too_many_columns(name)
+    return names
+
+
+def _column_names(name: Path, kind: str, content: Path | bytes, separator: str) -> list[str]:
+    """The names, found without Polars where it would take much time or memory for a wide file."""
+    if kind == "csv":
+        with _open_text(content) as file:
+            header = file.readline(_MAX_HEADER)
+        if len(header) == _MAX_HEADER or header.count(separator) >= _MAX_COLUMNS:
+            raise _too_many_columns(name)
+    elif kind == "ndjson":
+        names: dict[str, None] = {}
+        for line, text in _lines(content):
+            if text.strip():
+                names.update(dict.fromkeys(_keys(name, line, text)))
+                if len(names) > _MAX_COLUMNS:
+                    raise _too_many_columns(name)
+    return _scan(content, kind, separator).collect_schema().names()
+
+
+def _keys(name: Path, line: int, text: str) -> dict[str, msgspec.Raw]:
+    try:
+        return decode_json(text, dict[str, msgspec.Raw])
+    except msgspec.DecodeError as error:
+        raise DatasetError(f"{name}: line {line} is not a JSON object: {shown(text.strip())}") from error
+
+
+def _too_many_columns(name: Path) -> DatasetError:
+    return DatasetError(f"{name}: it has more than {_MAX_COLUMNS:,} columns. Keep those that are needed")
+
+
+def _no_column(name: Path, missing: Sequence[str], found: Sequence[str]) -> DatasetError:
+    """What is missing, and how to name it: by another separator, or by the argument that is called as it is."""
+    problem = f"{name}: no column {', '.join(missing)}. Columns found: {shown_list(found)}"
+    if len(found) == 1:
+        for separator in _SEPARATORS:
+            if separator in found[0]:
+                return DatasetError(problem, Remedy("separator", separator, "splits them"))
+    similar = get_close_matches(missing[0], found, 1)
+    if missing[0] in _ARGUMENTS:
+        return DatasetError(problem, Remedy(missing[0], similar[0] if similar else "COLUMN", "names the one to use"))
+    return DatasetError(f"{problem}. Did you mean {similar[0]}?" if similar else problem)
 
 
 def expected_rows(path: str | Path | Text) -> int | None:
@@ -202,11 +270,28 @@ def _observer(progress: Progress | None, expected: int | None) -> Callable[[pl.D
     return observe
 
 
+def shown(value: object, longest: int = 80) -> str:
+    """A value in an error message, cut off where it becomes too long."""
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+
+
+def shown_list(names: Sequence[str]) -> str:
+    """Some names in an error message; of many, the first."""
+    listed = ", ".join(shown(name)[1:-1] if len(name) > 80 else name for name in names[:20])
+    return f"{listed} and {len(names) - 20:,} more" if len(names) > 20 else listed
+
+
+def _first_line(error: BaseException) -> str:
+    """The gist of what Polars says."""
+    return str(error).partition("\n")[0][:200]
+
+
 def _open_text(content: Path | bytes) -> IO[str]:
     if isinstance(content, bytes):
-        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="")
+        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="\n")
     opener = gzip.open if content.suffix == ".gz" else open
-    return opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="")
+    return opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="\n")
 
 
 def _lines(content: Path | bytes) -> Iterator[tuple[int, str]]:
@@ -214,18 +299,40 @@ def _lines(content: Path | bytes) -> Iterator[tuple[int, str]]:
         yield from enumerate(file, start=1)
 
 
-def _csv_records(content: Path | bytes, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Records with the line each starts on: a quoted field may contain line breaks."""
-    with _open_text(content) as file:
-        reader = csv.reader(file, delimiter=separator)
-        line = 1
-        for record in reader:
-            yield line, record
-            line = reader.line_num + 1
+def _csv_records(content: Path | bytes) -> Iterator[tuple[int, str]]:
+    """Records with the line each starts on. A record ends with a line if its quotes are closed."""
+    start, quotes = 1, 0
+    parts: list[str] = []
+    for line, text in _lines(content):
+        parts.append(text)
+        quotes += text.count('"')
+        if quotes % 2 == 0:
+            yield start, "".join(parts)
+            start, quotes = line + 1, 0
+            parts.clear()
+    if parts:
+        yield start, "".join(parts)
+
+
+def _fields(record: str, separator: str) -> list[str] | None:
+    """The fields of a record; None if a quote is neither around a field nor doubled."""
+    record = record.rstrip("\r\n")
+    if '"' not in record:
+        return record.split(separator)
+    mark = re.escape(separator)
+    field = re.compile(rf'(?:"[^"]*(?:""[^"]*)*"|[^"{mark}]*)(?={mark}|\Z)')
+    fields, place = [], 0
+    while found := field.match(record, place):
+        fields.append(found[0])
+        place = found.end() + 1
+        if found.end() == len(record):
+            return fields
+    return None
 
 
 def _is_json_object(text: str) -> bool:
     try:
-        return isinstance(json.loads(text), dict)
-    except json.JSONDecodeError:
+        decode_json(text, dict)
+    except msgspec.DecodeError:
         return False
+    return True

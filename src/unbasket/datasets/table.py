@@ -10,6 +10,7 @@ import polars as pl
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
+from unbasket.datasets.returns import without_returns
 from unbasket.datasets.source import Progress, Source, Text, expected_rows, files_at, open_source
 from unbasket.frames import iso_seconds
 
@@ -22,6 +23,7 @@ def read_table(
     item: str = "item",
     time: str | None = None,
     time_format: str | None = None,
+    quantity: str | None = None,
     separator: str = ",",
     skip_bad: bool = False,
     progress: Progress | None = None,
@@ -31,8 +33,13 @@ def read_table(
     `time` is a column of integers, kept as they are, or of dates, which become seconds since 1970 (UTC): ISO
     8601, or as `time_format` says (such as "%d.%m.%Y %H:%M"). Without it, baskets are in the order of the
     file, or of the files by name. The item column may hold lists. Repeated rows become one, with a quantity.
+
+    `quantity` is a column of numbers: 0 is no purchase, and what is below it was returned. It is taken out of the
+    basket, or of the newest of the user's earlier baskets that have the item. `Dataset.returns` counts such rows.
     """
-    columns = {"user": user, "basket": basket, "item": item} | ({} if time is None else {"time": time})
+    optional = {"time": time, "quantity": quantity}
+    columns = {"user": user, "basket": basket, "item": item}
+    columns |= {name: column for name, column in optional.items() if column is not None}
     files = files_at(path)
     watch = None if progress is None else _Watch(progress, files)
     parts = []
@@ -41,11 +48,16 @@ def read_table(
             file, list(columns.values()), separator=separator, progress=watch.next_file() if watch else None
         )
         parts.append(_read(source, columns, time_format, skip_bad))
-    [history] = drop_ones([_as_one(_with_ids_alike(parts), timed=time is not None)])
+    history, returns = _as_one(_with_ids_alike(parts), timed=time is not None), None
+    if quantity is None:
+        [history] = drop_ones([history])
+    else:
+        history, returns = without_returns(history)
+        history = history if time is not None else _numbered(history)
     name = Path(path.name if isinstance(path, Text) else path)
     order = f"time from column {time}" if time is not None else "baskets in the order of the file"
     skipped = sum(part.skipped for part in parts)
-    return Dataset(name.stem, history, notes=f"Read from {name.name}; {order}.", skipped=skipped)
+    return Dataset(name.stem, history, notes=f"Read from {name.name}; {order}.", skipped=skipped, returns=returns)
 
 
 class _Part(NamedTuple):
@@ -59,10 +71,11 @@ class _Part(NamedTuple):
 def _read(source: Source, columns: Mapping[str, str], time_format: str | None, skip_bad: bool) -> _Part:
     if isinstance(source.rows.collect_schema()[columns["item"]], pl.List):
         source = replace(source, rows=source.rows.explode(columns["item"]))
-    values = {
-        name: _time(source, column, time_format) if name == "time" else _id(source, column)
-        for name, column in columns.items()
-    }
+    values = {name: _id(source, columns[name]) for name in ("user", "basket", "item")}
+    if "time" in columns:
+        values["time"] = _time(source, columns["time"], time_format)
+    if "quantity" in columns:
+        values["quantity"] = _quantity(source, columns["quantity"])
     return _Part(source, *purchases(source, values, skip_bad=skip_bad))
 
 
@@ -88,9 +101,14 @@ def _as_one(frames: Sequence[pl.DataFrame], *, timed: bool) -> pl.DataFrame:
     together = pl.concat(frame.with_columns(pl.col("time") + number * later) for number, frame in enumerate(frames))
     together = together.with_columns(pl.col("time").min().over("user", "basket"))
     if not timed:
-        together = together.with_columns(pl.col("time").rank("dense").over("user").cast(pl.Int64))
-    counted = together.group_by("user", "basket", "item", "time", maintain_order=True).agg(pl.col("quantity").sum())
+        together = _numbered(together)
+    counted = together.group_by("user", "basket", "item", "time", maintain_order=True).agg(pl.all().sum())
     return counted.sort("user", "time", "basket", maintain_order=True)
+
+
+def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
+    """Times that are the places of the baskets among the user's."""
+    return frame.with_columns(pl.col("time").rank("dense").over("user").cast(pl.Int64))
 
 
 class _Watch:
@@ -137,3 +155,11 @@ def _time(source: Source, column: str, time_format: str | None) -> pl.Expr:
     # One rule for the whole column, by its first value: a number among dates is a mistake, not a second
     first = str(source.first_value(column) or "")
     return whole_number(column) if first.lstrip("+-").isdigit() else iso_seconds(pl.col(column))
+
+
+def _quantity(source: Source, column: str) -> pl.Expr:
+    dtype = source.rows.collect_schema()[column]
+    if not dtype.is_numeric() and dtype != pl.String:
+        raise DatasetError(f"{source.path}: column {column} holds {dtype}; a quantity is a number")
+    number = pl.col(column).cast(pl.Float64, strict=False)
+    return pl.when(number.is_finite()).then(number)

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from unbasket.decoding import decode_toml
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
@@ -104,8 +105,8 @@ def retention(request: Request) -> RetentionAnswer:
 
 def _rules(text: str) -> Rules:
     try:
-        stated = msgspec.toml.decode(text, type=_StatedRules)
-    except (msgspec.DecodeError, RecursionError) as error:
+        stated = decode_toml(text, _StatedRules)
+    except msgspec.DecodeError as error:
         raise RetentionError(f"these are no rules: {error}") from error
     rules = [
         Rule(rule.name or f"rule {number}", rule.older_than_days, rule.category, rule.items, rule.users)

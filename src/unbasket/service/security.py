@@ -18,6 +18,7 @@ from typing import Annotated, Literal, Self
 
 import msgspec
 
+from unbasket.decoding import decode_toml
 from unbasket.errors import UnbasketError
 from unbasket.files import alone_in, write
 from unbasket.ids import Id
@@ -80,12 +81,12 @@ class Access(msgspec.Struct, forbid_unknown_fields=True):
     def read(cls, path: Path) -> Self | None:
         """What a file says; None if there is none."""
         try:
-            return msgspec.toml.decode(path.read_bytes(), type=cls)
+            return decode_toml(path.read_bytes(), cls)
         except FileNotFoundError:
             return None
         except OSError as error:
             raise AccessError(f"cannot read the keys in {path}: {error.strerror}") from error
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except msgspec.DecodeError as error:
             raise AccessError(f"{path} holds no keys: {error}. Restore it, or remove it and make new ones") from error
 
     @classmethod

@@ -2,13 +2,13 @@
 
 import ipaddress
 import os
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import msgspec
 
+from unbasket.decoding import decode_toml
 from unbasket.errors import UnbasketError
 
 PREFIX = "UNBASKET_"
@@ -77,7 +77,7 @@ def _read(file: Path | None) -> dict[str, Any]:
     if file is None:
         return {}
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        values = decode_toml(file.read_bytes(), dict[str, Any])
     except OSError as error:
         raise SettingsError(f"cannot read {file}: {error.strerror}") from error
     except ValueError as error:  # no TOML, or no UTF-8

@@ -10,6 +10,7 @@ import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from unbasket.decoding import decode_json
 from unbasket.errors import InvalidReceiptError
 from unbasket.events import Forget
 from unbasket.results import Forgotten
@@ -50,7 +51,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     def from_json(cls, line: bytes | str) -> Self:
         """The receipt in a line of JSON."""
         try:
-            return msgspec.json.decode(line, type=cls)
+            return decode_json(line, cls)
         except msgspec.DecodeError as error:
             raise InvalidReceiptError(f"this is no receipt: {error}") from error
 

@@ -7,7 +7,6 @@ The rules stay out of the database, which must hold nothing about persons but th
 """
 
 import csv
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 
+from unbasket.decoding import decode_toml
 from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.events import Forget
 from unbasket.ids import Id
@@ -72,7 +72,7 @@ class Rules(NamedTuple):
 def read_rules(path: Path) -> Rules:
     """The rules in a TOML file, with the users in the files that it names."""
     try:
-        stated = tomllib.loads(path.read_text(encoding="utf-8"))
+        stated = decode_toml(path.read_bytes(), dict[str, Any])
     except OSError as error:
         raise RetentionError(f"cannot read the rules in {path}: {error.strerror}") from error
     except ValueError as error:

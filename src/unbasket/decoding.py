@@ -1,0 +1,49 @@
+"""JSON and TOML from outside: whatever is wrong with it is a `msgspec.DecodeError` that says so in a few words."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+
+# Keys such as a.a.a.a take a time that grows with the square of their length
+_LONG_KEY = re.compile(r"(?:[\w\"'-]+[ \t]*\.[ \t]*){100}")
+_TOO_DEEP = "it is nested too deeply"
+
+Value = TypeVar("Value")
+
+
+def decode_json(data: bytes | str, kind: type[Value]) -> Value:
+    """The value that a JSON text describes.
+
+    >>> decode_json("[" * 100_000, list)
+    Traceback (most recent call last):
+    msgspec.DecodeError: it is nested too deeply
+    """
+    with _explained():
+        return msgspec.json.decode(data, type=kind)
+
+
+def decode_toml(data: bytes | str, kind: type[Value]) -> Value:
+    """The value that a TOML text describes.
+
+    >>> decode_toml("a = " + "[" * 100_000, dict)
+    Traceback (most recent call last):
+    msgspec.DecodeError: it is nested too deeply
+    """
+    with _explained():
+        text = data.decode() if isinstance(data, bytes) else data
+        if _LONG_KEY.search(text):
+            raise msgspec.DecodeError(_TOO_DEEP)
+        return msgspec.toml.decode(text, type=kind)
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise msgspec.DecodeError(_TOO_DEEP) from None
+    except UnicodeDecodeError as error:
+        raise msgspec.DecodeError(f"byte {error.start + 1} is not UTF-8") from None
