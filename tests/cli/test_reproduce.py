@@ -17,7 +17,7 @@ def test_writes_a_report_and_goes_on_with_it(tmp_path: Path) -> None:
     first = runner.invoke(app, command)
     assert first.exit_code == 0, first.output
     assert "1/1 figure-a, single-item" in first.output
-    for name in ("report.html", "figure-a.csv", "figure-a.png"):
+    for name in ("report.html", "figure-a.csv", "figure-a.tex", "figure-a.svg", "figure-a.png"):
         assert (tmp_path / name).stat().st_size > 0
     assert "stored already" not in first.output
     assert "stored already" in runner.invoke(app, command).output

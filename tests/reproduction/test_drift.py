@@ -32,3 +32,11 @@ def test_table_says_when(frame: pl.DataFrame) -> None:
     cells = {(row[0], row[1]): row[2:] for row in table.rows}
     assert cells["end", "ours"] == ("never", "0 (exactly)")
     assert 170 <= int(cells["end", "paper's rule"][0]) <= 190
+
+
+def test_an_error_of_ours_is_found_out(frame: pl.DataFrame) -> None:
+    exact = "Ours: no deletion leaves an error, in 1,197 comparisons with a retrain."
+    assert drift.present(frame).findings[0] == (exact, True)
+    tiny = pl.when(pl.col("rule") == "ours", pl.col("deletions") == 7).then(1e-16).otherwise(pl.col("relative_error"))
+    finding = drift.present(frame.with_columns(relative_error=tiny)).findings[0]
+    assert finding == ("Ours: the error reaches 1.0e-16, in 1,197 comparisons with a retrain.", False)

@@ -20,4 +20,6 @@ def test_policies_part_with_forgetting() -> None:
     assert halved["fixed"].to_list() != untouched["fixed"].to_list()
     gaps = (halved["varying"] - halved["fixed"]).to_list()
     assert halved["difference"].to_list() == pytest.approx(gaps)
-    assert len(grouping.present(frame).tables[0].rows) == 12
+    section = grouping.present(frame)
+    assert [len(table.rows) for table in section.tables] == [12, 3]
+    assert section.findings[0].text.startswith("tafeng, 50% of the baskets forgotten")

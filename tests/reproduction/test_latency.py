@@ -22,7 +22,9 @@ def test_updates_and_recommendations_are_timed() -> None:
     assert (frame["end_to_end_p50_ms"] > frame["update_p50_ms"]).all()
     assert (frame["update_p99_ms"] >= frame["update_p50_ms"]).all()
     assert frame["same_digest_afterwards"].all()
-    assert latency.present(frame).tables[0].rows[0][-1] == "yes"
+    section = latency.present(frame)
+    assert section.tables[0].rows[0][-1] == "yes"
+    assert section.findings[0] == ("When every event has been undone, the digest is as before.", True)
 
 
 def test_a_basket_that_does_not_come_back_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +32,6 @@ def test_a_basket_that_does_not_come_back_is_found_out(monkeypatch: pytest.Monke
     monkeypatch.setattr(latency, "_forget_one", lambda *_: (1.0, 2.0))
     frame = pl.DataFrame(latency.run("tafeng", Settings(latency_events=1), lambda *_: None))
     assert not frame["same_digest_afterwards"].any()
+    section = latency.present(frame)
+    assert section.tables[0].rows[0][-1] == "NO"
+    assert section.findings[0] == ("When every event has been undone, the digest is NOT as before.", False)

@@ -11,6 +11,7 @@ from unbasket.reproduction import PARTS, Settings, reproduce
 
 SMALL = Settings(
     user_shares=(0.001, 0.2),
+    draws=2,
     basket_shares=(0.5,),
     stream_baskets=12,
     drift_baskets=12,
@@ -18,17 +19,74 @@ SMALL = Settings(
 )
 
 
-@pytest.mark.usefixtures("data")
-def test_every_part_has_its_files_and_the_page_needs_no_other(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def folder(small_shops: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of all parts."""
+    out = tmp_path_factory.mktemp("report")
     recorder = Recorder()
-    text = reproduce(tmp_path, SMALL, recorder).read_text()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UNBASKET_DATA", str(small_shops))
+        reproduce(out, SMALL, recorder)
     assert len(recorder.tasks) == sum(len(part.datasets) for part in PARTS.values())
-    for name, part in PARTS.items():
-        assert pl.read_csv(tmp_path / f"{name}.csv").height > 0
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-        assert f'<h2 id="{name}">' in text
-        assert part.title in text
-    assert text.count('src="data:image/png;base64,') == len(PARTS)
+    return out
+
+
+@pytest.fixture(scope="module")
+def text(folder: Path) -> str:
+    return (folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_every_part_has_its_files(folder: Path, text: str, name: str) -> None:
+    assert pl.read_csv(folder / f"{name}.csv").height > 0
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (folder / f"{name}.svg").read_text()
+    assert f'<h2 id="{name}">{PARTS[name].title}</h2>' in text
+    assert f'<a href="#{name}">{PARTS[name].title}</a>' in text
+
+
+def test_the_page_needs_no_other_file(folder: Path, text: str) -> None:
+    assert text.count('src="data:image/svg+xml;base64,') == len(PARTS)
     assert not re.search(r"https?:|<link|<script|@import|url\(", text)
-    assert set(re.findall(r'(?:src|href)="([a-z]+)', text)) == {"data"}
+    assert {source.split(":")[0] for source in re.findall(r'src="([^"]+)', text)} == {"data"}
+    links = set(re.findall(r'href="([^"]+)', text))
+    anchors = {link[1:] for link in links if link.startswith("#")}
+    assert anchors == set(re.findall(r'id="([^"]+)', text))
+    assert {link for link in links if not link.startswith("#")} == {
+        path.name for path in folder.iterdir() if path.suffix in (".csv", ".tex", ".svg", ".png")
+    }
+
+
+def test_the_verdict_comes_first_and_counts_the_checks(text: str) -> None:
+    marks = re.findall(r'<li class="(holds|fails|found)">', text.split("<nav>")[0])
+    assert len(marks) > len(PARTS)
+    checks = marks.count("holds") + marks.count("fails")
+    assert f"Verdict: {marks.count('holds')} of {checks} checks hold" in text
+    assert 'class="verdict fails"' in text  # small shops do not have the paper's figures
     assert "DIFFERENT" not in text
+
+
+def test_every_table_says_what_was_run(text: str) -> None:
+    after_tables = re.findall(r'</table></div><p class="made">([^<]+)', text)
+    assert len(after_tables) == text.count("<table>")
+    for made in after_tables:
+        assert re.search(r"unbasket [\d.]+, full run, seed 0: \S+ \(m = \d+, r_b = .*alpha = 0\.\d+; \d+ s\)", made)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_latex_has_the_tables_of_the_page(folder: Path, text: str, name: str) -> None:
+    latex = (folder / f"{name}.tex").read_text()
+    chapter = re.split(r'<h2 id="', text.split(f'<h2 id="{name}">')[1])[0]
+    bodies = re.findall(r"\\midrule\n(.*?)\\bottomrule", latex, re.DOTALL)
+    assert [len(body.splitlines()) for body in bodies] == [
+        part.count("<tr>") for part in re.findall(r"<tbody>(.*?)</tbody>", chapter)
+    ]
+    for columns, body in zip(re.findall(r"\\begin{tabular}{(\w+)}", latex), bodies, strict=True):
+        for line in body.splitlines():
+            assert len(re.findall(r"(?<!\\)&", line)) == len(columns) - 1
+            assert line.endswith(r" \\")
+            assert not re.search(r"(?<!\\)[%#_]", line)
+
+
+def test_no_p_is_zero(text: str) -> None:
+    assert "0.000<" not in text

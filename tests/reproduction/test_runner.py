@@ -13,7 +13,7 @@ from unbasket.reproduction import report, runner
 from unbasket.reproduction.ledger import Ledger
 from unbasket.reproduction.parts import DATASETS, PARTS, Part
 from unbasket.reproduction.runner import reproduce
-from unbasket.reproduction.section import Row, Section, Table
+from unbasket.reproduction.section import Finding, Row, Section, Table
 from unbasket.reproduction.settings import Settings, quick_settings
 from unbasket.reproduction.watch import Watch
 
@@ -48,7 +48,8 @@ class Recorder:
 def present(frame: pl.DataFrame) -> Section:
     figure, _ = plots.panels(1, 1, 2, 2)
     rows = [(row["dataset"], str(row["value"])) for row in frame.iter_rows(named=True)]
-    return Section(("A note & more.",), (Table("a <caption>", ("data", "value"), rows),), figure)
+    findings = (Finding("It is <so>.", True), Finding("Seen & noted.", None))
+    return Section(findings, ("A note & more.",), (Table("a <caption>", ("data", "value"), rows),), figure)
 
 
 @pytest.fixture
@@ -80,8 +81,8 @@ def test_another_version_is_run_again(tmp_path: Path, recorder: Recorder, monkey
         monkeypatch.setattr(module, "environment", lambda: {"unbasket": "another"})
     path = reproduce(tmp_path, Settings(), recorder, datasets=["tafeng"])
     assert recorder.runs == [("tafeng", 0), ("instacart", 0), ("tafeng", 0)]
-    assert "tafeng: full run" in path.read_text()
-    assert "instacart: full run" not in path.read_text()  # of the version before
+    assert "unbasket another, full run, seed 0: tafeng (" in path.read_text()
+    assert "instacart (" not in path.read_text()  # of the version before
 
 
 def test_interrupted_run_goes_on_where_it_was(tmp_path: Path, recorder: Recorder) -> None:
@@ -106,8 +107,8 @@ def test_report_keeps_what_earlier_runs_made(tmp_path: Path, recorder: Recorder)
     reproduce(tmp_path, Settings(seed=1), recorder, datasets=["tafeng"])
     path = reproduce(tmp_path, Settings(seed=2), recorder, datasets=["instacart"])
     text = path.read_text()
-    assert "tafeng: full run, seed 1" in text
-    assert "instacart: full run, seed 2" in text
+    assert "full run, seed 1: tafeng (m = 7, r_b = 0.9, r_g = 0.7, k = 300, alpha = 0.7; 0 s)" in text
+    assert "full run, seed 2: instacart (m = 3, " in text
 
 
 def test_report_escapes_and_names_versions(tmp_path: Path, recorder: Recorder) -> None:

@@ -40,3 +40,12 @@ def test_table_shows_paper_then_ours() -> None:
     (row,) = table.rows
     assert row[:4] == ("valuedshopper", "10,000 / 2", "7,874 / 4", "568,573 / 3")
     assert row[4:] == ("9.1 / 2.0", "56.9 / 1.5", "1.67", "[7, 1.0, 0.6, 300, 0.7]")
+
+
+@pytest.mark.usefixtures("by_hand")
+def test_finding_compares_what_is_shown() -> None:
+    frame = pl.DataFrame(table1.run("valuedshopper", Settings(), lambda *_: None))
+    assert table1.present(frame).findings[0].holds is False
+    rounded = frame.with_columns(ours=pl.col("paper") + 0.04)
+    text = "Users, items, baskets and averages equal the paper's on 1 of 1 datasets."
+    assert table1.present(rounded).findings[0] == (text, True)

@@ -17,7 +17,7 @@ from unbasket.reproduction.settings import Settings
 from unbasket.results import Forgotten, Recommendation
 
 pytestmark = pytest.mark.usefixtures("data")
-SETTINGS = Settings(seed=3, user_shares=(0.001, 0.5))
+SETTINGS = Settings(seed=3, user_shares=(0.001, 0.5), draws=2)
 
 
 def run(dataset: str) -> pl.DataFrame:
@@ -101,11 +101,45 @@ def test_repeats_enlarge_the_truth_and_nothing_else() -> None:
     assert counted["ndcg_paper@10"] == pytest.approx((discounts[0] + discounts[2]) / sum(discounts))
 
 
-def test_tables_name_what_differs() -> None:
-    frame = run("tafeng").with_columns(digest_equal=pl.col("model") != "incremental")
+def test_users_are_drawn_anew_with_each_seed() -> None:
+    frame = run("tafeng")
+    drawn = frame.filter(pl.col("model") == "decremental 50%", pl.col("metric") == "Recall@20")
+    assert drawn["seed"].to_list() == [3, 4]
+    assert drawn["ours"].n_unique() == 2
+    assert set(frame.filter(pl.col("model") == "incremental")["seed"]) == {None}
+
+
+def test_cells_have_the_mean_of_the_draws_and_their_range() -> None:
+    frame = run("tafeng")
     quality, equality = table2.present(frame).tables
-    assert [row[2] for row in quality.rows] == ["Recall@10", "NDCG@10", "Recall@20", "NDCG@20"]
-    assert quality.rows[0][3] == "0.1298"
-    digests = {row[2]: row[6] for row in equality.rows}
-    assert digests["incremental"] == "DIFFERENT"
-    assert digests["baseline"] == "equal"
+    assert quality.header == ("data", "target", "model", "Recall@10", "NDCG@10", "Recall@20", "NDCG@20")
+    cells = {row[2]: row[3:] for row in quality.rows}
+    assert cells["paper, baseline"] == ("0.1298", "0.0847", "0.1859", "0.0816")
+    draws = frame.filter(pl.col("model") == "decremental 50%", pl.col("metric") == "Recall@20")["ours"]
+    low, high = sorted(draws)
+    assert cells["ours, decremental 50%"][2] == f"{(low + high) / 2:.4f} [{low:.4f}, {high:.4f}]"
+    assert "paper, decremental 50%" not in cells
+    assert {row[2]: row[3] for row in equality.rows} == {
+        "baseline": "1", "incremental": "1", "decremental": "2", "decremental 50%": "2",
+    }  # fmt: skip
+
+
+def test_one_draw_that_differs_is_named() -> None:
+    one = (pl.col("model") == "decremental 50%") & (pl.col("seed") == 4)
+    frame = run("tafeng").with_columns(digest_equal=~one.fill_null(value=False))
+    section = table2.present(frame)
+    digests = {row[2]: row[7] for row in section.tables[1].rows}
+    assert digests == {
+        "baseline": "equal", "incremental": "equal", "decremental": "equal", "decremental 50%": "DIFFERENT",
+    }  # fmt: skip
+    assert section.findings[0] == (
+        "4 of 5 models that were updated by events are bit-equal to their retrain.",
+        False,
+    )
+
+
+def test_the_finding_on_tafeng_can_fail() -> None:
+    frame = run("tafeng")
+    assert table2.present(frame).findings[1].holds is False  # a small shop has other figures than the paper
+    near = frame.with_columns(difference=pl.lit(0.0001))
+    assert table2.present(near).findings[1].holds is True

@@ -96,3 +96,13 @@ def test_every_rival_has_a_curve(dataset: str) -> None:
 def test_a_point_is_the_mean_of_its_events_medians() -> None:
     quiet, disturbed = [0.001, 0.003] * 40, [5.0] * 80
     assert updates.curve([disturbed, quiet, quiet])[:2] == [{"events": 2, "ms": 2.0}, {"events": 4, "ms": 2.0}]
+
+
+def test_finding_is_about_our_curve() -> None:
+    points = [{"stream": SINGLE_ITEM, "rival": name, "events": 1, "ms": 0.1} for name in updates.RIVALS]
+    frame = pl.DataFrame(points)
+    assert updates.present_additions(frame).findings == (
+        ("Our median point is 0.100 ms per addition, and 1 of 1 points lie below the paper's 0.2 ms.", True),
+    )
+    slow = frame.with_columns(ms=pl.when(pl.col("rival") == "ours").then(0.3).otherwise(pl.col("ms")))
+    assert updates.present_additions(slow).findings[0].holds is False

@@ -95,8 +95,8 @@ def draw_tuning(tuning: Tuning) -> Figure:
     for axis, name in zip(axes, names, strict=True):
         axis.plot(frame[name], frame["value"], "o", color=RETRAIN, alpha=0.45, markersize=4)
         if name == "trial":
-            axis.plot(frame[name], frame["value"].cum_max(), color=OURS, label="best so far")
-            axis.legend(frameon=False, loc="lower right")
+            axis.step(frame[name], frame["value"].cum_max(), where="post", color=OURS, label="best so far")
+            axis.legend(frameon=False)
         if best is not None:
             axis.plot(frame[name][best], frame["value"][best], "o", color=PAPER, markersize=8)
         if name == "neighbors":

@@ -1,6 +1,7 @@
 """The search for the five parameters on a validation split, with Optuna. The future takes no part in it."""
 
 import importlib
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -144,7 +145,9 @@ def _cutoff(metric: str) -> int:
 
 
 def _optuna() -> Any:
-    optuna = optional("optuna", "tuning needs Optuna", "tune")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")  # of a bar in notebooks that is not used here
+        optuna = optional("optuna", "tuning needs Optuna", "tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # not a line per trial
     return optuna
 

@@ -5,5 +5,4 @@ marks     saved states of the fold, so that a change late in a long history repl
 space     the work space of a fold
 fold      the one update rule: from baskets to weights, from a mark or from the start
 shares    what each basket contributes to a weight, for explanations
-paper     the paper's own update rules, literally; the engine does not use them
 """

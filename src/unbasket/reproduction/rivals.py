@@ -7,9 +7,9 @@ import numpy as np
 import polars as pl
 
 from unbasket.errors import InvalidRequestError
-from unbasket.model.paper import PaperUser
 from unbasket.params import Params
 from unbasket.recommender import Recommender
+from unbasket.reproduction.paper import PaperUser
 
 USER = 0
 

@@ -2,12 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
 Row = dict[str, Any]
 """One measurement: a name and a JSON value for each column of the part's CSV file."""
+
+
+class Finding(NamedTuple):
+    """A sentence for the head of the report. `holds` says how a check came out; None: there is nothing to check."""
+
+    text: str
+    holds: bool | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,8 +28,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """One part of the report: what was done, tables, and a figure."""
+    """One part of the report: what came out, how it was done, tables, and a figure."""
 
+    findings: tuple[Finding, ...]
     notes: tuple[str, ...]
     tables: tuple[Table, ...]
     figure: Figure
@@ -35,6 +43,25 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:,.{digits}f}"
 
 
-def signed(value: float | None, digits: int = 4) -> str:
+def signed(value: float, digits: int = 4) -> str:
     """A difference for a cell."""
-    return "–" if value is None else f"{value:+.{digits}f}"
+    return f"{value:+.{digits}f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """The mean of several draws with the lowest and the highest of them; of one draw, its value.
+
+    >>> spread([0.1, 0.2, 0.6]), spread([0.1])
+    ('0.3000 [0.1000, 0.6000]', '0.1000')
+    """
+    mean = number(sum(values) / len(values))
+    return mean if len(values) == 1 else f"{mean} [{number(min(values))}, {number(max(values))}]"
+
+
+def p_value(p: float) -> str:
+    """A probability for a cell.
+
+    >>> p_value(0.0004), p_value(0.0304)
+    ('< 0.001', '0.030')
+    """
+    return "< 0.001" if p < 0.001 else number(p, 3)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from unbasket.datasets import load
+from unbasket.datasets import PAPER_PARAMS, load
 from unbasket.params import Params
 from unbasket.reproduction.rivals import USER
 
@@ -16,6 +16,11 @@ PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7)
 
 SHOP_PARAMS = Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=50, alpha=0.7)
 """For a shop of 100 customers, half of whom are neighbors."""
+
+
+def params_of(dataset: str) -> Params:
+    """The parameters that a dataset is run with."""
+    return PARAMS if dataset == SINGLE_ITEM else PAPER_PARAMS.get(dataset, SHOP_PARAMS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

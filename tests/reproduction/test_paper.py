@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.oracle import Oracle
 
 from unbasket.errors import InvalidBasketError, InvalidRequestError
-from unbasket.model.paper import (
+from unbasket.params import Params
+from unbasket.reproduction.paper import (
     PaperUser,
     Vector,
     add,
@@ -21,7 +22,6 @@ from unbasket.model.paper import (
     multi_hot,
     update,
 )
-from unbasket.params import Params
 
 ITEMS = 3
 
