@@ -40,6 +40,7 @@ maximum_signature_line_length = 100
 html_theme = "furo"
 html_title = f"Unbasket {release}"
 html_extra_path = ["site"]
+html_favicon = "../src/unbasket/service/page/icon.svg"
 html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
