@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from unbasket import Params, Recommender
 from unbasket.datasets import PAPER_PARAMS, load
-from unbasket.model import paper
+from unbasket.reproduction import paper
 
 Vector = npt.NDArray[np.float64]
 
