@@ -11,31 +11,32 @@ export class ApiError extends Error {
   }
 }
 
-async function call(method, path, {query = {}, body} = {}) {
+async function call(method, path, {query = {}, body, key = token(), quiet = false} = {}) {
   const headers = {Accept: 'application/json'};
-  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (key) headers.Authorization = `Bearer ${key}`;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   const options = {method, headers, body: body === undefined ? undefined : stringify(body), cache: 'no-store'};
   let response;
   try {
     response = await fetch(path + encode(query), options);
   } catch {
-    throw new ApiError(0, 'unreachable', 'The service does not answer. Is it running?');
+    throw new ApiError(0, 'unreachable', 'The service does not answer.');
   }
-  return answer(response);
+  return answer(response, quiet);
 }
 
-async function answer(response) {
+/** The value of an answer. If a key is missing, the page asks for one, unless a call only tries out a key. */
+async function answer(response, quiet) {
   const text = await response.text();
   let value = null;
   try {
     value = text ? parse(text) : null;
   } catch {
-    throw new ApiError(response.status, 'no_json', `The service answered ${response.status} without JSON.`);
+    throw new ApiError(response.status, 'not_json', `The service answered ${response.status}, and not in JSON.`);
   }
   if (response.ok) return value;
   const {code = 'unknown', message = `The service answered ${response.status}.`} = value?.error ?? {};
-  if (response.status === 401) document.dispatchEvent(new CustomEvent('signin-needed', {detail: message}));
+  if (response.status === 401 && !quiet) document.dispatchEvent(new CustomEvent('signin-needed'));
   throw new ApiError(response.status, code, message);
 }
 
@@ -43,6 +44,9 @@ function encode(query) {
   const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
   return pairs.length ? `?${new URLSearchParams(pairs)}` : '';
 }
+
+/** Whose key this is: {key, shopper, roles}. */
+export const me = (key) => call('GET', '/v1/me', {key, quiet: true});
 
 const get = (path, query) => call('GET', path, {query});
 const post = (path, body) => call('POST', path, {body});
@@ -57,21 +61,21 @@ export const addBasket = (user, items, time) =>
   post(`${person(user)}/baskets`, time === undefined ? {items} : {items, time});
 export const users = (query) => get('/v1/users', query);
 export const items = (query) => get('/v1/items', query);
-export const popular = (n) => get('/v1/popular', {n});
+export const categories = () => get('/v1/categories');
 export const events = (list) => post('/v1/events', list);
 export const receipts = (query) => get('/v1/receipts', query);
-export const verifyReceipts = () => post('/v1/receipts/verify');
+export const verifyReceipts = (receipts) => post('/v1/receipts/verify', receipts && {receipts});
 export const retention = (rules, run) => post('/v1/retention', {rules, run});
 export const stats = () => get('/v1/stats');
 export const shopperToken = (user, seconds) => post('/v1/tokens', {user, seconds});
 
-/** All that is held of a user, or null. Asked in two steps, since nothing is no fault, which a 404 would be. */
+/** Everything held about a user, or null. Asked in two steps: to hold nothing is no fault, as a 404 would be. */
 export async function held(user) {
   const {popular} = await recommendations(user, {n: 0});
   return popular ? null : get(person(user));
 }
 
-/** Forget what a scope names: nothing means the user, else a basket, an item, an item of a basket, or a category. */
+/** Forget what a scope names: a basket, an item, an item of a basket or a category; the whole user if it is empty. */
 export function forget(user, {basket, item, category} = {}) {
   const parts = [person(user)];
   if (category !== undefined) parts.push('categories', encodeURIComponent(category));

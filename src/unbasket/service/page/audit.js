@@ -4,7 +4,8 @@ import * as api from './api.js';
 import {button, h, show} from './dom.js';
 import {milliseconds, moment, number, plural} from './format.js';
 import {SAVE, drawing} from './icons.js';
-import {empty, into} from './notices.js';
+import {empty, into, sentence} from './notices.js';
+import {dropZone} from './proof.js';
 import {save} from './receipts.js';
 import {table} from './tables.js';
 
@@ -14,14 +15,21 @@ const LIMIT = 100;
 /** The list, with what can be done with it. */
 export async function audit() {
   const first = await api.receipts({order: 'newest', limit: PAGE});
-  if (!first.receipts.length)
-    return empty(
-      'No receipts yet',
-      'Every forget writes one: when, how much, and fingerprints of the model before and after, signed and chained.',
-    );
+  return [first.receipts.length ? list(first) : none(), dropZone()];
+}
+
+function none() {
+  return empty(
+    'No receipts yet',
+    'Every time something is forgotten, a receipt says when and how much, with fingerprints of the model before and ' +
+      'after. It is signed, and chained to the one before.',
+  );
+}
+
+function list(first) {
   const result = h('div', {role: 'status', 'aria-live': 'polite'});
-  const list = h('div');
-  page(list, first, undefined, []);
+  const rows = h('div');
+  page(rows, first, undefined, []);
   return h(
     'section',
     {class: 'panel'},
@@ -29,17 +37,17 @@ export async function audit() {
     h(
       'p',
       {},
-      'Each receipt is signed and carries the hash of the one before: none can be changed or taken out unnoticed. ' +
-        'They name no person.',
+      'Each receipt is signed and carries the hash of the one before it: none can be changed or taken out unnoticed. ' +
+        'They name nobody.',
     ),
     h(
       'div',
       {class: 'actions start'},
-      button('Verify the chain', () => into(result, verdict, 'Checking every signature'), {class: 'main'}),
-      button([drawing(SAVE), 'Download all'], all),
+      button('Verify all', () => into(result, verdict, 'Checking every signature'), {class: 'main'}),
+      button([drawing(SAVE), 'Download all'], () => all(result)),
     ),
     result,
-    list,
+    rows,
   );
 }
 
@@ -62,38 +70,44 @@ function page(place, answer, after, earlier) {
   const next = more && button('Older', turn(answer.next, [...earlier, after]));
   show(
     place,
-    table(['#No', 'Time (UTC)', 'Forgotten', '#Purchases', '#Baskets', '#People', 'Verified', '#Erased in', ''], rows, 'Receipts'),
+    table(
+      ['#No', 'Time (UTC)', 'Forgotten', '#Purchases', '#Baskets', '#Customers', 'Verified', '#Erased in', ''],
+      rows,
+      'Receipts',
+    ),
     (back || next) && h('div', {class: 'actions'}, back, next),
   );
 }
 
 async function verdict() {
   const answer = await api.verifyReceipts();
-  if (answer.ok) {
+  if (!answer.ok) {
     return h(
       'div',
-      {class: 'notice good'},
-      h('p', {}, `${plural(answer.receipts, 'receipt')}, every signature and link of the chain is right.`),
+      {class: 'notice bad'},
+      h('strong', {}, `${plural(answer.faults.length, 'fault')} in the chain of receipts`),
       h(
-        'p',
+        'ul',
         {},
-        'Signed with ',
-        answer.keys.map((name) => h('code', {class: 'token'}, name)),
+        answer.faults.map((text) => h('li', {}, sentence(text))),
       ),
     );
   }
   return h(
     'div',
-    {class: 'notice bad'},
-    h('p', {}, plural(answer.faults.length, 'fault')),
+    {class: 'notice good'},
+    h('p', {}, `${plural(answer.receipts, 'receipt')}: every signature is valid, and the chain is complete.`),
     h(
-      'ul',
+      'p',
       {},
-      answer.faults.map((text) => h('li', {}, text)),
+      'Signed with ',
+      answer.keys.map((name) => h('code', {class: 'token'}, name)),
     ),
   );
 }
 
-async function all() {
-  save(await api.pages((after) => api.receipts({limit: LIMIT, after}), 'receipts', Infinity));
+/** Save all receipts; a fault is shown in a place. */
+function all(place) {
+  const load = () => api.pages((after) => api.receipts({limit: LIMIT, after}), 'receipts', Infinity);
+  return into(place, async () => void save(await load()), 'Collecting the receipts');
 }

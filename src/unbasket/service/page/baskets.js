@@ -1,21 +1,22 @@
-// All that is held of a person: baskets, newest first, a page at a time, and a way to remove each part.
+// Everything held about a person: baskets, newest first, a page at a time, and a way to remove each part.
 
 import {button, fresh, h, show} from './dom.js';
 import {date, number, plural} from './format.js';
 import {forgetting} from './forgetting.js';
 import {CROSS, drawing, tile} from './icons.js';
 import {key, spell} from './ids.js';
-import {categoryName, nameOf, product} from './products.js';
+import {categoryName, nameOf, product, shortCategoryName} from './products.js';
+import {isSensitive, mark} from './sensitive.js';
 
 const PAGE = 8;
-const CATEGORIES = 10;
+const CATEGORIES = 8;
 
-/** A person's record with ways to forget parts of it; `whose` is "your" or "the shopper's"; `done` follows a forget. */
+/** A person's record with ways to forget parts of it; `whom` is "you" or "this customer"; `done` follows a forget. */
 export class Record {
-  constructor(held, whose, done) {
+  constructor(held, whom, done) {
     this.user = held.user;
     this.baskets = [...held.baskets].reverse();
-    this.whose = whose;
+    this.whom = whom;
     this.done = done;
   }
 
@@ -28,11 +29,13 @@ export class Record {
     return this.baskets.filter((basket) => basket.items.some((entry) => key(entry.item) === key(item))).length;
   }
 
-  /** Categories with their number of purchases, the largest first. */
+  /** Categories with their number of purchases: sensitive ones first, then the largest. */
   categories() {
     const counts = new Map();
     for (const {category} of this.purchases()) if (category) counts.set(category, (counts.get(category) ?? 0) + 1);
-    return [...counts].sort(([one, a], [other, b]) => b - a || one.localeCompare(other));
+    return [...counts].sort(
+      ([one, a], [other, b]) => isSensitive(other) - isSensitive(one) || b - a || one.localeCompare(other),
+    );
   }
 
   removeItem(entry, basket) {
@@ -51,17 +54,17 @@ export class Record {
   }
 
   removeBasket(basket) {
-    const label = `The whole basket of ${date(basket.time)}, with ${plural(basket.items.length, 'item')}.`;
+    const label = `The whole basket of ${date(basket.time)}: ${plural(basket.items.length, 'item')}.`;
     forgetting(this.user, 'Remove a basket', [{label, scope: {basket: basket.basket}}], this.done);
   }
 
   removeCategory(category) {
-    forgetting(this.user, `Remove ${categoryName(category)}`, [this.categoryChoice(category)], this.done);
+    forgetting(this.user, `Remove ${shortCategoryName(category)}`, [this.categoryChoice(category)], this.done);
   }
 
   removeAll() {
     const baskets = plural(this.baskets.length, 'basket');
-    const label = `Everything: ${baskets} with ${plural(this.purchases().length, 'purchase')}, and the id itself.`;
+    const label = `Everything: ${baskets} with ${plural(this.purchases().length, 'purchase')}, and the id as well.`;
     forgetting(this.user, 'Remove everything', [{label, scope: {}}], this.done);
   }
 
@@ -77,7 +80,7 @@ export function history(record, title) {
   const search = h('input', {
     type: 'search',
     placeholder: 'Find a product',
-    'aria-label': `Find a product in ${record.whose} baskets`,
+    'aria-label': 'Find a product in these baskets',
   });
   const list = h('div', {class: 'baskets'});
   search.addEventListener('input', () => pages(record, list, search.value));
@@ -85,11 +88,12 @@ export function history(record, title) {
   return h(
     'section',
     {class: 'panel history', 'aria-labelledby': heading},
-    h('header', {}, h('h2', {id: heading}, title), record.baskets.length > 1 && search),
     h(
-      'p',
-      {class: 'muted'},
-      `${plural(record.baskets.length, 'basket')}, ${plural(record.purchases().length, 'purchase')}, newest first.`,
+      'header',
+      {},
+      h('h2', {id: heading}, title),
+      h('span', {class: 'muted'}, 'newest first'),
+      record.baskets.length > 1 && search,
     ),
     list,
   );
@@ -99,7 +103,7 @@ function pages(record, list, wanted) {
   const words = wanted.trim().toLowerCase();
   const hit = (entry) => `${nameOf(entry)} ${entry.category ?? ''}`.toLowerCase().includes(words);
   const found = words ? record.baskets.filter((basket) => basket.items.some(hit)) : record.baskets;
-  show(list, found.length ? null : h('p', {class: 'muted'}, 'No basket has such a product.'));
+  show(list, found.length ? null : h('p', {class: 'muted'}, 'No basket contains such a product.'));
   more(record, list, found, words ? hit : () => false, 0);
 }
 
@@ -157,37 +161,55 @@ function line(record, basket, entry, marked) {
   );
 }
 
-/** What kinds of things are held, with ways to remove a kind or all. */
+/** What kinds of things are held, the sensitive ones first, with ways to remove a kind or everything. */
 export function summary(record) {
   const categories = record.categories();
-  const chips = (part) =>
-    h(
-      'ul',
-      {class: 'chips'},
-      part.map(([category, count]) =>
-        h(
-          'li',
-          {},
-          button(
-            [tile(category), h('span', {}, categoryName(category)), h('span', {class: 'count'}, number(count))],
-            () => record.removeCategory(category),
-            {class: 'chip', 'aria-label': `Remove category ${categoryName(category)}, ${plural(count, 'purchase')}`},
-          ),
-        ),
-      ),
-    );
-  const rest = categories.slice(CATEGORIES);
+  const [first, rest] = [categories.slice(0, CATEGORIES), categories.slice(CATEGORIES)];
   return h(
     'section',
     {class: 'panel summary', 'aria-labelledby': 'kinds'},
     h(
       'header',
       {},
-      h('h2', {id: 'kinds'}, 'By category'),
+      h('h2', {id: 'kinds'}, `What the shop remembers about ${record.whom}`),
       button('Remove everything …', () => record.removeAll(), {class: 'plain danger'}),
     ),
-    categories.length > 0 && h('p', {class: 'muted'}, 'Choose a category to remove it; a preview comes first.'),
-    chips(categories.slice(0, CATEGORIES)),
-    rest.length > 0 && h('details', {}, h('summary', {}, `${number(rest.length)} more categories`), chips(rest)),
+    h('p', {class: 'muted'}, inventory(record, categories.length)),
+    categories.length > 0 && chips(record, first, rest),
+  );
+}
+
+function inventory(record, categories) {
+  const size = `${plural(record.baskets.length, 'basket')} with ${plural(record.purchases().length, 'purchase')}`;
+  if (!categories) return `${size}.`;
+  return `${size} in ${number(categories)} ${categories === 1 ? 'category' : 'categories'}. Choose one to remove it: a preview comes first.`;
+}
+
+/** A chip for each category; those of `rest` come when they are asked for. */
+function chips(record, first, rest) {
+  const entry = ([category, count]) => h('li', {}, chip(record, category, count));
+  const list = h('ul', {class: 'chips'}, first.map(entry));
+  const all = () => {
+    const added = rest.map(entry);
+    more.replaceWith(...added);
+    added[0].querySelector('button').focus();
+  };
+  const more = h('li', {}, button(`${number(rest.length)} more …`, all, {class: 'chip more'}));
+  if (rest.length) list.append(more);
+  return list;
+}
+
+function chip(record, category, count) {
+  const sensitive = isSensitive(category);
+  const label = `Remove category ${categoryName(category)}, ${plural(count, 'purchase')}${sensitive ? ', sensitive' : ''}`;
+  return button(
+    [
+      tile(category),
+      h('span', {}, shortCategoryName(category)),
+      h('span', {class: 'count'}, number(count)),
+      sensitive && mark(),
+    ],
+    () => record.removeCategory(category),
+    {class: 'chip', 'aria-label': label, title: categoryName(category)},
   );
 }

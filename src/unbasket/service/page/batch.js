@@ -22,6 +22,7 @@ export async function batch() {
     if (file.files[0]) text.value = await file.files[0].text();
     file.value = '';
   });
+  text.addEventListener('input', () => show(result));
   return [
     h(
       'section',
@@ -30,13 +31,13 @@ export async function batch() {
       h(
         'p',
         {},
-        'Columns ',
+        'The columns are ',
         h('code', {}, 'user'),
-        ', and if you like ',
+        ' and, if you need them, ',
         h('code', {}, 'basket'),
         ' and ',
         h('code', {}, 'item'),
-        '. An empty basket and item means the whole person; an item alone means that item in every basket.',
+        '. A user alone means the whole customer; a user and an item mean that item in every basket.',
       ),
       field('Choose a file', file),
       field('or paste its lines', text),
@@ -50,16 +51,20 @@ export async function batch() {
   ];
 }
 
+/** Read the text and show what it will do, or what is wrong with it. */
 async function check(text, place) {
-  show(place, waiting('Looking up'));
+  show(place, waiting('Looking up the customers'));
   try {
-    const lines = records(text, ['user', 'basket', 'item'], 'user');
+    const {records: lines, blank} = records(text, ['user', 'basket', 'item'], 'user');
     if (!lines.length) throw new Error('There is no request below the headings.');
-    const missing = lines.findIndex((line) => !line.user);
-    if (missing >= 0) throw new Error(`Line ${missing + 2} names no user.`);
-    show(place, plan(await lookUp(lines), place));
+    const nobody = lines.find((line) => !line.user);
+    if (nobody) throw new Error(`Line ${nobody.line} names no user.`);
+    const {requests, repeated} = once(await lookUp(lines));
+    const notes = [...blank.map((line) => `Line ${line} is empty and was skipped.`), ...repeated];
+    show(place, plan(requests, notes, place));
   } catch (error) {
-    show(place, error.code ? fault(error) : h('div', {class: 'notice bad', role: 'alert'}, error.message));
+    const again = () => check(text, place);
+    show(place, error.code ? fault(error, again) : h('div', {class: 'notice bad', role: 'alert'}, error.message));
   }
 }
 
@@ -75,6 +80,26 @@ async function lookUp(lines) {
   };
   await Promise.all(Array.from({length: AT_ONCE}, worker));
   return lines.map((line) => request(line, files.get(line.user)));
+}
+
+/** Requests without those that another one covers, and a note for each that was left out. */
+function once(requests) {
+  const covering = (request, place) =>
+    requests.find((other, at) => at !== place && covers(other.event, request.event) && (at < place || !covers(request.event, other.event)));
+  const kept = [];
+  const repeated = [];
+  requests.forEach((request, place) => {
+    const other = covering(request, place);
+    if (other) repeated.push(`Line ${request.line} is covered by line ${other.line} and is planned once.`);
+    else kept.push(request);
+  });
+  return {requests: kept, repeated};
+}
+
+/** Whether one event forgets all that another does. */
+function covers(one, other) {
+  const within = (part) => one[part] === undefined || (other[part] !== undefined && key(one[part]) === key(other[part]));
+  return key(one.user) === key(other.user) && within('basket') && within('item');
 }
 
 async function fileOf(text) {
@@ -100,31 +125,35 @@ function request(line, file) {
   const found = baskets
     .flatMap((basket) => basket.items)
     .filter((entry) => event.item === undefined || key(entry.item) === key(event.item));
-  return {event, purchases: found.length, name: event.item === undefined ? null : found[0] && nameOf(found[0])};
+  return {line: line.line, event, purchases: found.length, name: event.item === undefined ? null : found[0] && nameOf(found[0])};
 }
 
-function plan(requests, place) {
+function plan(requests, notes, place) {
   const lost = requests.filter((request) => !request.purchases).length;
-  const send = button(`Forget ${plural(requests.length, 'request')} for good`, () => carryOut(requests, place), {
-    class: 'danger',
-  });
+  const label = `Forget ${requests.length === 1 ? 'it' : `all ${number(requests.length)}`} for good`;
   return h(
     'section',
     {class: 'panel'},
-    h('h2', {tabindex: '-1'}, 'To be forgotten'),
+    h('h2', {tabindex: '-1'}, `${plural(requests.length, 'request')}, not carried out yet`),
+    notes.length > 0 &&
+      h(
+        'ul',
+        {class: 'notice'},
+        notes.map((note) => h('li', {}, note)),
+      ),
     lost > 0 &&
       h(
         'p',
         {class: 'notice'},
-        `${plural(lost, 'request')} of ${requests.length} will find nothing. They get a receipt all the same.`,
+        `${number(lost)} of ${plural(requests.length, 'request')} will find nothing. Each gets a receipt all the same.`,
       ),
     requestTable(requests, ['#Purchases'], (request) => [number(request.purchases)]),
-    h('p', {class: 'muted'}, 'Nothing is forgotten yet. All of it happens, or nothing.'),
+    h('p', {class: 'muted'}, 'Nothing has been forgotten yet. All of these will be forgotten, or none.'),
     h(
       'div',
       {class: 'actions'},
       button('Discard', () => show(place)),
-      send,
+      button(label, () => carryOut(requests, place), {class: 'danger'}),
     ),
   );
 }
@@ -133,48 +162,48 @@ function requestTable(requests, headings, cells) {
   const rows = requests.map((request, place) => {
     const {user, basket, item} = request.event;
     return [
-      number(place + 1),
+      String(request.line),
       spell(user),
       basket === undefined ? 'all' : spell(basket),
       item === undefined ? 'all' : (request.name ?? spell(item)),
       ...cells(request, place),
     ];
   });
-  return table(['#', 'Person', 'Basket', 'Item', ...headings], rows, 'Requests');
+  return table(['#Line', 'Customer', 'Basket', 'Item', ...headings], rows, 'Requests');
 }
 
 async function carryOut(requests, place) {
   try {
     const {results, seconds} = await api.events(requests.map((request) => request.event));
-    const receipts = results.map((result) => result.receipt);
-    const clean = receipts.every((receipt) => receipt.verified);
-    show(
-      place,
-      h(
-        'section',
-        {class: 'panel'},
-        h('h2', {tabindex: '-1'}, 'Forgotten'),
-        h(
-          'ul',
-          {class: 'facts'},
-          h('li', {}, plural(results.length, 'request')),
-          h('li', {}, 'erased from disk in ', h('strong', {class: 'erasure'}, milliseconds(seconds))),
-          h(
-            'li',
-            {class: clean ? 'good' : 'bad'},
-            clean ? 'All verified: identical to a model that never saw it' : 'Not all verified',
-          ),
-        ),
-        requestTable(requests, ['#Receipt', 'Removed', 'Verified', '#Erased after'], (_, number) => {
-          const receipt = receipts[number];
-          return [String(receipt.number), removed(receipt), receipt.verified ? 'yes' : 'no', milliseconds(seconds)];
-        }),
-        h('div', {class: 'actions'}, saveButton(receipts)),
-      ),
-    );
+    show(place, outcome(requests, results.map((result) => result.receipt), seconds));
     place.querySelector('h2').focus();
     announce(`${plural(results.length, 'request')} forgotten in ${milliseconds(seconds)}.`);
   } catch (error) {
-    show(place, fault(error));
+    show(place, fault(error, () => carryOut(requests, place)));
   }
+}
+
+function outcome(requests, receipts, seconds) {
+  const clean = receipts.every((receipt) => receipt.verified);
+  return h(
+    'section',
+    {class: 'panel'},
+    h('h2', {tabindex: '-1'}, 'Forgotten'),
+    h(
+      'ul',
+      {class: 'facts'},
+      h('li', {}, plural(receipts.length, 'request')),
+      h('li', {}, 'erased from disk in ', h('strong', {class: 'erasure'}, milliseconds(seconds))),
+      h(
+        'li',
+        {class: clean ? 'good' : 'bad'},
+        clean ? 'All verified: identical to a model that never saw it' : 'Not all verified',
+      ),
+    ),
+    requestTable(requests, ['#Receipt', 'Removed', 'Verified'], (_, place) => {
+      const receipt = receipts[place];
+      return [String(receipt.number), removed(receipt), receipt.verified ? 'yes' : 'no'];
+    }),
+    h('div', {class: 'actions'}, saveButton(receipts)),
+  );
 }

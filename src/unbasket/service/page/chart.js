@@ -1,17 +1,17 @@
-// A line chart in SVG. Lines differ by their dashes and are named at their ends, so colour is not needed to read them.
+// A line chart in SVG. Lines differ by their dashes and are named in a legend, so color is not needed to read them.
 
 import {h, s} from './dom.js';
 
 const WIDTH = 640;
 const HEIGHT = 220;
-const LEFT = 46;
-const RIGHT = 84;
+const LEFT = 52;
+const RIGHT = 10;
 const TOP = 12;
 const BOTTOM = 26;
-const GAP = 20;
 
-/** Draw series of points, oldest first: [{name, values: [number or null]}]. `length` is how many points fit. */
-export function lines(series, {length, label, unit, write, span}) {
+/** Draw series of the same length, oldest value first: [{name, values: [number or null]}]. `span` is how far they go back. */
+export function lines(series, {label, write, span}) {
+  const length = series[0].values.length;
   const top = ceiling(Math.max(0, ...series.flatMap(({values}) => values.filter((value) => value !== null))));
   const x = (place) => LEFT + (WIDTH - LEFT - RIGHT) * (place / Math.max(1, length - 1));
   const y = (value) => HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * (value / top);
@@ -20,12 +20,14 @@ export function lines(series, {length, label, unit, write, span}) {
     {class: 'chart'},
     s(
       'svg',
-      {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${label}: ${spoken(series, write)}`},
+      {viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: 'img', 'aria-label': `${label}. Now: ${spoken(series, write)}`},
       grid(top, y, write),
-      axis(x, length, span),
-      curves(series, length, x, y),
+      s('text', {class: 'tick', x: LEFT, y: HEIGHT - 6}, span),
+      s('text', {class: 'tick', x: WIDTH - RIGHT, y: HEIGHT - 6, 'text-anchor': 'end'}, 'now'),
+      series.map(({values}, number) => s('path', {class: `curve curve-${number}`, d: path(values, x, y)})),
     ),
-    h('figcaption', {}, label, unit && h('span', {class: 'muted'}, ` in ${unit}`)),
+    legend(series, write),
+    h('figcaption', {class: 'muted'}, label),
   );
 }
 
@@ -47,50 +49,39 @@ function grid(top, y, write) {
   );
 }
 
-function axis(x, length, span) {
-  return [
-    s('text', {class: 'tick', x: LEFT, y: HEIGHT - 6}, span),
-    s('text', {class: 'tick', x: x(length - 1), y: HEIGHT - 6, 'text-anchor': 'end'}, 'now'),
-  ];
+/** A line through the values that are there; one without neighbors is a dot, which a line of no length is. */
+function path(values, x, y) {
+  const known = (place) => values[place] !== null && values[place] !== undefined;
+  const point = (place) => `${x(place).toFixed(1)} ${y(values[place]).toFixed(1)}`;
+  return values
+    .map((_, place) => {
+      if (!known(place)) return '';
+      if (known(place - 1)) return `L${point(place)}`;
+      return known(place + 1) ? `M${point(place)}` : `M${point(place)}h0`;
+    })
+    .join('');
 }
 
-function curves(series, length, x, y) {
-  const drawn = series.map(({name, values}, number) => {
-    const start = length - values.length;
-    const points = values.map((value, place) => value !== null && [x(start + place), y(value)]);
-    return {name, number, points, end: points.findLast(Boolean)};
-  });
-  const visible = drawn.filter(({end}) => end);
-  spread(visible);
-  return visible.map(({name, number, points, end, label}) =>
-    s(
-      'g',
-      {class: `curve curve-${number}`},
-      s('path', {d: path(points)}),
-      s('circle', {cx: end[0], cy: end[1], r: 3}),
-      s('text', {x: end[0] + 8, y: label + 5}, name),
+function legend(series, write) {
+  return h(
+    'ul',
+    {class: 'legend', 'aria-hidden': 'true'},
+    series.map(({name, values}, number) =>
+      h(
+        'li',
+        {},
+        s('svg', {viewBox: '0 0 28 8'}, s('path', {class: `curve curve-${number}`, d: 'M1 4h26'})),
+        name,
+        h('strong', {}, latest(values, write)),
+      ),
     ),
   );
 }
 
-/** Give each curve's name a height of its own, in the order of the curves, at the foot of the chart at most. */
-function spread(curves) {
-  let floor = HEIGHT - BOTTOM;
-  for (const curve of curves.toSorted((one, other) => other.end[1] - one.end[1])) {
-    curve.label = Math.min(curve.end[1], floor);
-    floor = curve.label - GAP;
-  }
-}
-
-function path(points) {
-  return points
-    .map((point, place) => point && `${points[place - 1] ? 'L' : 'M'}${point[0].toFixed(1)} ${point[1].toFixed(1)}`)
-    .filter(Boolean)
-    .join('');
+function latest(values, write) {
+  return values.at(-1) === null ? '–' : write(values.at(-1));
 }
 
 function spoken(series, write) {
-  return series
-    .map(({name, values}) => `${name} ${values.at(-1) === null || !values.length ? 'none' : write(values.at(-1))}`)
-    .join(', ');
+  return series.map(({name, values}) => `${name} ${latest(values, write)}`).join(', ');
 }

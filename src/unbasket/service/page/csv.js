@@ -1,22 +1,34 @@
-// Reads CSV (RFC 4180): quotes, line breaks in quotes, commas or semicolons or tabs.
+// Reads CSV (RFC 4180): quotes, line breaks in quotes, commas or semicolons or tabs. Every row knows its line.
 
-/** Text to rows of fields, without empty lines. */
+/** Text to rows {line, fields}; `blank` lists the lines between them that have nothing in them. */
 export function rows(text) {
-  const clean = text.replace(/^\uFEFF/, '');
-  const found = [];
-  let row = [''];
-  for (const [mark, quoted, plain] of fields(clean, separator(clean))) {
-    if (plain !== undefined || quoted !== undefined)
-      row[row.length - 1] += quoted === undefined ? plain : quoted.replaceAll('""', '"');
-    else if (mark === '\n' || mark === '\r\n' || mark === '\r') row = (found.push(row), ['']);
-    else row.push('');
+  const clean = text.replace(/^\uFEFF/, '').trimEnd();
+  const [found, blank] = [[], []];
+  let [line, row] = [1, {line: 1, fields: ['']}];
+  const end = () => (row.fields.some((field) => field.trim()) ? found.push(row) : blank.push(row.line));
+  for (const {0: mark, groups} of fields(clean, separator(clean))) {
+    const {quoted, plain, open} = groups;
+    if (open !== undefined) throw new Error(`Line ${line} opens a quote that is never closed.`);
+    if (plain !== undefined) row.fields[row.fields.length - 1] += plain;
+    else if (quoted !== undefined) row.fields[row.fields.length - 1] += quoted.replaceAll('""', '"');
+    else if (!/[\r\n]/.test(mark)) row.fields.push('');
+    line += mark.split(/\r\n|\n|\r/).length - 1;
+    if (quoted === undefined && /[\r\n]/.test(mark)) {
+      end();
+      row = {line, fields: ['']};
+    }
   }
-  return [...found, row].filter((fields) => fields.some((field) => field.trim()));
+  end();
+  return {rows: found, blank};
 }
 
+/** The parts of a CSV text: quoted, plain, a quote that stays open, a separator, an end of line. */
 function fields(text, between) {
   return text.matchAll(
-    new RegExp(`"((?:[^"]|"")*)"|([^"${between}\\r\\n][^${between}\\r\\n]*|")|${between}|\\r\\n|\\n|\\r`, 'g'),
+    new RegExp(
+      `"(?<quoted>(?:[^"]|"")*)"|(?<open>")|(?<plain>[^"${between}\\r\\n][^${between}\\r\\n]*)|${between}|\\r\\n|\\n|\\r`,
+      'g',
+    ),
   );
 }
 
@@ -25,18 +37,22 @@ function separator(text) {
   return [';', '\t'].find((mark) => line.includes(mark)) ?? ',';
 }
 
-/** Rows to objects, by the headings in the first row. Throws an Error in plain words. */
+/** Rows to objects with their `line`, by the headings in the first row. Throws an Error in plain words. */
 export function records(text, wanted, needed) {
-  const [headings, ...lines] = rows(text);
+  const {
+    rows: [headings, ...lines],
+    blank,
+  } = rows(text);
   if (!headings) throw new Error('There is nothing in it.');
-  const names = headings.map((heading) => heading.trim().toLowerCase());
+  const names = headings.fields.map((heading) => heading.trim().toLowerCase());
   const unknown = names.find((name) => !wanted.includes(name));
   if (!names.includes(needed))
-    throw new Error(`The first line must name the columns: ${wanted.join(', ')}. It has no column ${needed}.`);
-  if (unknown !== undefined) throw new Error(`The column "${unknown}" is not one of ${wanted.join(', ')}.`);
-  return lines.map((line, place) => {
-    if (line.length > names.length)
-      throw new Error(`Line ${place + 2} has ${line.length} fields, and there are ${names.length} columns.`);
-    return Object.fromEntries(names.map((name, column) => [name, (line[column] ?? '').trim()]));
+    throw new Error(`The first line must name the columns: ${wanted.join(', ')}. There is no column “${needed}”.`);
+  if (unknown !== undefined) throw new Error(`The column “${unknown}” is not one of ${wanted.join(', ')}.`);
+  const found = lines.map(({line, fields}) => {
+    if (fields.length > names.length)
+      throw new Error(`Line ${line} has ${fields.length} fields, but there are ${names.length} columns.`);
+    return {line, ...Object.fromEntries(names.map((name, column) => [name, (fields[column] ?? '').trim()]))};
   });
+  return {records: found, blank};
 }

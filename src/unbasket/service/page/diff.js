@@ -1,8 +1,9 @@
 // Two lists of recommendations side by side: what moved up or down, what is new, what is gone. Each is said by a sign
-// and a word, not by colour alone.
+// and a word, not by color alone.
 
+import {bar} from './bars.js';
 import {h} from './dom.js';
-import {score} from './format.js';
+import {percent, score} from './format.js';
 import {CROSS, DOWN, EQUAL, PLUS, UP, drawing} from './icons.js';
 import {key} from './ids.js';
 import {product} from './products.js';
@@ -50,44 +51,51 @@ export function inWords(before, after) {
     .filter(([number]) => number)
     .map(([number, word]) => `${number} ${word}`);
   if (parts.length) return `${parts.join(', ')}.`;
-  return identical(before, after) ? 'Nothing changes.' : 'The order stays; only scores change.';
+  return identical(before, after) ? 'Nothing changes.' : 'The order stays the same; only the strength changes.';
 }
 
-/** The two lists as DOM. */
-export function sideBySide(before, after, titles = ['Before', 'After'], popular = false) {
+/** The two lists as DOM. `write` makes a score visible: `strength` for shoppers, `figure` for engineers. */
+export function sideBySide(before, after, {titles = ['Before', 'After'], popular = false, write = strength}) {
   const kinds = compare(before, after);
+  const best = Math.max(...[...before, ...(popular ? [] : after)].map((entry) => entry.score));
+  const shown = (entry) => write(entry, best);
   return h(
     'div',
     {class: 'sides'},
-    side(titles[0], before, kinds.before),
-    side(titles[1], after, kinds.after, popular),
+    side(titles[0], before, kinds.before, shown),
+    side(titles[1], after, popular ? [] : kinds.after, shown),
   );
 }
 
-/** One list. Popular items are not marked: what they score is not a person's score. */
-function side(title, entries, kinds, popular = false) {
+/** A score as a bar that is full for the best. */
+export function strength(entry, best) {
+  const share = best > 0 ? entry.score / best : 0;
+  return h('span', {class: 'strength'}, bar(share, `Strength: ${percent(share)} of the strongest`));
+}
+
+/** A score as a figure. */
+export function figure(entry) {
+  return h('span', {class: 'score', title: 'score'}, score(entry.score));
+}
+
+/** One list. Popular items have no `kinds`: what they score is not a person's score. */
+function side(title, entries, kinds, shown) {
   const list = h(
     'ol',
     {class: 'ranks'},
-    entries.map((entry, place) => rank(entry, popular ? null : kinds[place])),
+    entries.map((entry, place) => rank(entry, kinds[place], shown)),
   );
   return h(
     'section',
     {'aria-label': title},
     h('h4', {}, title),
-    entries.length ? list : h('p', {class: 'muted'}, 'Nothing to recommend.'),
+    entries.length ? list : h('p', {class: 'muted'}, 'No recommendations.'),
   );
 }
 
-function rank(entry, change) {
+function rank(entry, change, shown) {
   if (!change) return h('li', {}, product(entry));
-  return h(
-    'li',
-    {class: `change-${change.kind}`},
-    product(entry),
-    h('span', {class: 'score'}, score(entry.score)),
-    mark(change),
-  );
+  return h('li', {class: `change-${change.kind}`}, product(entry), shown(entry), mark(change));
 }
 
 function mark({kind, by}) {

@@ -1,7 +1,7 @@
 // The HTTP API, as /openapi.json describes it: calls by group, parameters, shapes, an example, and a way to try.
 
 import {button, field, h, show} from './dom.js';
-import {into} from './notices.js';
+import {fault, into} from './notices.js';
 import {example, shape} from './schema.js';
 import {token} from './session.js';
 import * as signin from './signin.js';
@@ -211,6 +211,7 @@ function pretty(text) {
 }
 
 signin.install(document.getElementById('who'));
+signin.identify().catch((error) => show(document.getElementById('main'), fault(error)));
 const view = h('div', {class: 'view'});
 show(document.getElementById('main'), view);
 await into(view, render);

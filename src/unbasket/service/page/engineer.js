@@ -1,4 +1,4 @@
-// The engineer's view: live figures, a basket to try, similar users.
+// The engineer's view: live figures, a basket to try, similar shoppers.
 
 import {h, show as fill} from './dom.js';
 import {live} from './figures.js';
@@ -10,7 +10,7 @@ import {trial} from './trial.js';
 const PARTS = [
   ['live', 'Live figures'],
   ['try', 'Try a basket'],
-  ['similar', 'Similar users'],
+  ['similar', 'Similar shoppers'],
 ];
 const VIEWS = {live, try: trial, similar: neighbors};
 

@@ -1,4 +1,5 @@
-// Live figures: asked for every two seconds while somebody looks.
+// Live figures: asked for every two seconds while somebody looks. The service counts in buckets of two seconds, so that
+// its charts are there at once, and fall when the load does.
 
 import * as api from './api.js';
 import {lines} from './chart.js';
@@ -8,51 +9,47 @@ import {fault} from './notices.js';
 import {table} from './tables.js';
 
 const PAUSE = 2000;
-const POINTS = 60;
-const LEAST = 15;
-const RECOMMEND = 'GET /v1/users/{user}/recommendations';
 
 /** The dashboard. */
 export async function live(_, signal) {
-  const past = [];
-  const place = h('div', {class: 'dashboard'});
-  past.push(await api.stats());
-  show(place, board(past));
-  follow(place, past, signal);
-  return place;
+  const problem = h('div', {role: 'status'});
+  const board = h('div', {class: 'dashboard'});
+  show(board, figures(await api.stats()));
+  follow(board, problem, signal);
+  return [problem, board];
 }
 
-async function follow(place, past, signal) {
+/** Ask again and again. What was seen last stays while the service does not answer. */
+async function follow(board, problem, signal) {
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
     if (signal.aborted) return;
     if (document.hidden) continue;
     try {
-      past.push(await api.stats());
+      const now = await api.stats();
+      if (signal.aborted) return;
+      show(problem);
+      show(board, figures(now));
     } catch (error) {
-      show(place, fault(error));
-      continue;
+      if (!problem.childNodes.length) show(problem, fault(error), h('p', {class: 'muted'}, 'Trying again …'));
     }
-    if (past.length > POINTS) past.shift();
-    if (signal.aborted) return;
-    show(place, board(past));
   }
 }
 
-function board(past) {
-  const now = past.at(-1);
+function figures(now) {
+  const last = now.buckets.at(-1);
   return [
     h(
       'ul',
       {class: 'figures'},
-      tile('users', number(now.users)),
+      tile('customers', number(now.users)),
       tile('baskets', number(now.baskets)),
       tile('items', number(now.items)),
       tile('memory', bytes(now.memory)),
-      tile('events per second', rate(now.events_per_second)),
-      tile('recommendations per second', rate(now.recommendations_per_second)),
+      tile('recommendations per second', rate(last.recommendations_per_second)),
+      tile('events per second', rate(last.events_per_second)),
     ),
-    h('div', {class: 'charts'}, latency(past), rates(past)),
+    h('div', {class: 'charts'}, throughput(now.buckets), latency(now.buckets)),
     parameters(now.params),
     calls(now.calls),
   ];
@@ -66,42 +63,25 @@ function rate(value) {
   return value >= 100 ? number(Math.round(value)) : value.toFixed(1);
 }
 
-/** How a chart of what was asked so far is laid out: it widens until it shows two minutes. */
-function layout(past) {
-  const length = Math.max(LEAST, past.length);
-  return {length, span: `${Math.round(((length - 1) * PAUSE) / 1000)} s ago`, write: plain};
+function latency(buckets) {
+  const of = (name) => ({name, values: buckets.map((bucket) => inMilliseconds(bucket[name]))});
+  return chart('Time to recommend', [of('p99'), of('p90'), of('p50')], 'Milliseconds, in steps of two seconds');
 }
 
-function latency(past) {
-  const of = (name) => ({name, values: past.map((figures) => inMilliseconds(figures.calls[RECOMMEND]?.[name]))});
-  return h(
-    'section',
-    {class: 'panel'},
-    h('h2', {}, 'Time to recommend'),
-    lines([of('p99'), of('p90'), of('p50')], {
-      ...layout(past),
-      label: 'Percentiles of the last minute',
-      unit: 'milliseconds',
-    }),
+function throughput(buckets) {
+  const of = (name, field) => ({name, values: buckets.map((bucket) => bucket[field])});
+  return chart(
+    'Throughput',
+    [of('recommendations', 'recommendations_per_second'), of('events', 'events_per_second')],
+    'Per second, in steps of two seconds',
   );
 }
 
-function rates(past) {
-  return h(
-    'section',
-    {class: 'panel'},
-    h('h2', {}, 'Throughput'),
-    lines(
-      [
-        {name: 'reads', values: past.map((figures) => figures.recommendations_per_second)},
-        {name: 'events', values: past.map((figures) => figures.events_per_second)},
-      ],
-      {...layout(past), label: 'Recommendations and events per second'},
-    ),
-  );
+function chart(title, series, label) {
+  return h('section', {class: 'panel'}, h('h2', {}, title), lines(series, {label, write: plain, span: 'a minute ago'}));
 }
 
-const inMilliseconds = (seconds) => (seconds === undefined || seconds === null ? null : seconds * 1000);
+const inMilliseconds = (seconds) => (seconds === null ? null : seconds * 1000);
 const plain = (value) => (value >= 100 ? number(Math.round(value)) : String(Number(value.toPrecision(2))));
 
 function calls(figures) {
@@ -120,9 +100,9 @@ function calls(figures) {
   return h(
     'section',
     {class: 'panel'},
-    h('h2', {}, 'Calls of the last minute'),
+    h('h2', {}, 'Calls in the last minute'),
     rows.length
-      ? table(['Call', '#Count', '#Per second', '#p50', '#p90', '#p99'], rows, 'Calls of the last minute')
+      ? table(['Call', '#Count', '#Per second', '#p50', '#p90', '#p99'], rows, 'Calls in the last minute')
       : h('p', {class: 'muted'}, 'None.'),
   );
 }

@@ -14,20 +14,16 @@ import {card, saveButton} from './receipts.js';
 /** Open the window. A choice is {label, scope}; the first is taken unless another is picked. `done` is called after
     something was forgotten and the window is closed. */
 export function forgetting(user, title, choices, done) {
-  const state = {user, choice: choices[0], expected: null, forgotten: false};
-  const dialog = open(title, () => state.forgotten && done());
+  const state = {user, choice: choices[0], expected: null, answer: null};
+  const dialog = open(title, () => state.answer && done());
   const outlook = h('div', {class: 'outlook', role: 'status', 'aria-live': 'polite'});
-  const look = () => foresee(state, outlook);
+  const confirm = button('Forget for good', () => carryOut(state, dialog), {class: 'danger', disabled: true});
+  const look = () => foresee(state, outlook, confirm);
   show(
     dialog.body,
     choices.length > 1 ? picker(state, choices, look) : h('p', {}, choices[0].label),
     outlook,
-    h(
-      'div',
-      {class: 'actions'},
-      button('Keep it', dialog.close),
-      button('Forget for good', () => carryOut(state, dialog), {class: 'danger'}),
-    ),
+    h('div', {class: 'actions'}, button('Keep it', dialog.close), confirm),
   );
   look();
 }
@@ -45,11 +41,11 @@ function picker(state, choices, look) {
   return h('fieldset', {class: 'options'}, h('legend', {}, 'How much?'), choices.map(option));
 }
 
-/** Show how the recommendations will change. Nothing is stored. */
-async function foresee(state, place) {
+/** Show how the recommendations will change; only then can it be confirmed. Nothing is stored. */
+async function foresee(state, place, confirm) {
   const {choice} = state;
-  state.expected = null;
-  show(place, waiting('Looking ahead'));
+  confirm.disabled = true;
+  show(place, waiting('Working out what will change'));
   try {
     const seen = await api.preview(state.user, {forget: choice.scope});
     if (choice !== state.choice) return;
@@ -57,48 +53,69 @@ async function foresee(state, place) {
     show(
       place,
       h('h3', {}, 'What this will change'),
-      h('p', {}, forecast(seen, choice.scope), ' Nothing is forgotten yet.'),
-      sideBySide(seen.before, seen.after, ['Now', 'Afterwards'], seen.popular_after),
+      h('p', {}, forecast(seen, choice.scope), ' Nothing has been forgotten yet.'),
+      sideBySide(seen.before, seen.after, {titles: ['Now', 'Afterwards'], popular: seen.popular_after}),
     );
+    confirm.disabled = false;
   } catch (error) {
-    if (choice === state.choice) show(place, fault(error));
+    if (choice === state.choice) show(place, fault(error, () => foresee(state, place, confirm)));
   }
 }
 
-/** What is forgotten may still be recommended: not because of this person any more. */
+/** What is forgotten may still be recommended, but no longer because of this person. */
 function lingering({basket, item, category}, after) {
   const concerned = (entry) => (item === undefined ? entry.category === category : same(entry.item, item));
   if (basket !== undefined || (item === undefined && category === undefined)) return '';
   const names = after.filter(concerned).map(nameOf);
-  return names.length ? ` ${names.join(', ')}: still there, only because similar shoppers buy it.` : '';
+  if (!names.length) return '';
+  return ` Still recommended, but only because similar shoppers buy ${names.length > 1 ? 'them' : 'it'}: ${names.join(', ')}.`;
 }
 
 function forecast({before, after, popular_after: popular}, scope) {
-  if (popular) return 'Nothing remains; the recommendations will be what most shoppers buy.';
+  if (popular) return 'Nothing will remain. The recommendations will be what most shoppers buy.';
   return inWords(before, after) + lingering(scope, after);
 }
 
+/** Forget, and show what changed. After a fault it can be tried again: what is forgotten already is not asked for twice. */
 async function carryOut(state, dialog) {
   const {user, choice} = state;
+  dialog.body.querySelector('fieldset')?.setAttribute('disabled', '');
   try {
-    const before = await api.recommendations(user);
-    const answer = await api.forget(user, choice.scope);
-    state.forgotten = true;
+    state.before ??= (await api.recommendations(user)).recommendations;
+    state.answer ??= await api.forget(user, choice.scope);
     const [after, check] = await Promise.all([api.recommendations(user), api.verify(user)]);
-    outcome(state, dialog, {before: before.recommendations, after, answer, check});
+    outcome(state, dialog, after, check);
   } catch (error) {
-    show(dialog.body, fault(error), h('div', {class: 'actions'}, button('Close', dialog.close)));
+    show(
+      dialog.body,
+      fault(error, () => carryOut(state, dialog)),
+      h('p', {}, known(state, error)),
+      h('div', {class: 'actions'}, state.answer && saveButton(receiptsOf(state.answer)), button('Close', dialog.close)),
+    );
   }
 }
 
-function outcome(state, dialog, {before, after, answer, check}) {
-  const receipts = answer.receipts ?? [answer.receipt];
+/** What is known of a forget that was interrupted. */
+function known(state, error) {
+  if (state.answer) return 'It has been forgotten. Only the comparison with before is missing.';
+  return error.status === 0 || error.status >= 500
+    ? 'It may or may not have been forgotten. Trying again is safe: nothing is lost twice.'
+    : 'Nothing has been forgotten.';
+}
+
+function receiptsOf(answer) {
+  return answer.receipts ?? [answer.receipt];
+}
+
+function outcome(state, dialog, after, check) {
+  const {answer} = state;
+  const receipts = receiptsOf(answer);
   const clean = check.ok && receipts.every((receipt) => receipt.verified);
   dialog.heading.textContent = 'Forgotten';
   show(
     dialog.body,
     facts(answer, clean),
-    changes(state, before, after),
+    changes(state, after),
     receipts.length === 1 ? card(receipts[0]) : null,
     h(
       'div',
@@ -127,16 +144,16 @@ function verdict(clean) {
     : 'Not verified: the model differs from a retrained one';
 }
 
-function changes(state, before, {popular, recommendations: after}) {
-  const kept = state.expected && identical(state.expected, after);
+function changes({before, expected, choice}, {popular, recommendations: after}) {
+  const kept = identical(expected, after);
   const words = popular
-    ? 'Nothing is held any more, not even the id. These are what most shoppers buy.'
-    : inWords(before, after) + lingering(state.choice.scope, after);
+    ? 'The shop holds nothing any more, not even the id. These are what most shoppers buy.'
+    : inWords(before, after) + lingering(choice.scope, after);
   return h(
     'section',
     {class: 'changes'},
     h('h3', {}, 'What changed'),
-    h('p', {}, words, kept && ' Exactly as foreseen.'),
-    sideBySide(before, after, ['Before', 'After'], popular),
+    h('p', {}, words, kept && ' Exactly as previewed.'),
+    sideBySide(before, after, {popular}),
   );
 }

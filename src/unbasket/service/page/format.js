@@ -14,11 +14,11 @@ export function plural(value, noun) {
   return `${number(value)} ${noun}${Number(value) === 1 ? '' : 's'}`;
 }
 
-/** A list in words: "2 purchases, 1 basket". */
+/** What was removed, in words: "2 purchases, 1 whole basket". */
 export function removed({purchases, baskets, users}) {
   const parts = [plural(purchases, 'purchase')];
   if (baskets) parts.push(plural(baskets, 'whole basket'));
-  if (users) parts.push(users === 1 ? 'the person as such' : `${number(users)} whole people`);
+  if (users) parts.push(users === 1 ? 'the customer record' : `${number(users)} customer records`);
   return parts.join(', ');
 }
 
@@ -35,9 +35,11 @@ export function bytes(value) {
   return `${(value / 2 ** 30).toFixed(2)} GB`;
 }
 
-/** A share of a whole. */
+/** A share of a whole; never a rounded nothing or everything. */
 export function percent(part) {
-  return part > 0 && part < 0.01 ? 'under 1 %' : `${Math.round(part * 100)} %`;
+  if (part > 0 && part < 0.01) return 'less than 1 %';
+  if (part > 0.99 && part < 1) return 'more than 99 %';
+  return `${Math.round(part * 100)} %`;
 }
 
 /** A score, short but never a rounded 0. */

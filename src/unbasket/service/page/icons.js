@@ -1,4 +1,4 @@
-// Pictures by category: a few strokes for what a category's name says, else its first letter.
+// Pictures by category: a few strokes for what a category's name says, else initials.
 
 import {h, s} from './dom.js';
 
@@ -14,7 +14,8 @@ const PICTURES = [
     11,
     'M12 12.5c-2.6 0-5 2.7-5 5 0 1.6 1.3 2.5 2.7 2.2l2.3-.5 2.3.5c1.4.3 2.7-.6 2.7-2.2 0-2.3-2.4-5-5-5zM6 11.5v.1M9.5 6.5v.1M14.5 6.5v.1M18 11.5v.1',
   ],
-  [/health|medic|pharma|nutrition|vitamin|analgesic|remed/i, 8, 'M9.5 4.5h5v5h5v5h-5v5h-5v-5h-5v-5h5z'],
+  [/tobacco|cigar|vap(e|ing)/i, 2, 'M3 14.5h13v3.5H3zM12.5 14.5V18M19 14.5V18M19 11.5c0-2.5-2.5-2-2.5-5M22 14.5V18M22 11.5c0-3-2.5-3-2.5-6'],
+  [/health|medic|pharma|nutrition|vitamin|analgesic|antacid|remed|first aid|cold and flu/i, 8, 'M9.5 4.5h5v5h5v5h-5v5h-5v-5h-5v-5h5z'],
   [
     /intimate|contracept|feminine/i,
     7,
@@ -62,7 +63,7 @@ const PICTURES = [
     'M12 12v8.5M12 17c-3 0-4.5-1.5-4.5-3.5M12 9.5a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5zM9 6.5a2.2 2.2 0 1 0 1 4M15 6.5a2.2 2.2 0 1 1-1 4',
   ],
   [
-    /house|clean|laundry|paper|drug gm|detergent|towel|kitchen/i,
+    /house|clean|laundry|paper|detergent|towel|kitchen|air care/i,
     8,
     'M10 9V6h4M14 6v3M9 9h6l1.5 4v6.5a1 1 0 0 1-1 1h-7a1 1 0 0 1-1-1V13zM14 6h3.5M7.5 14.5h9',
   ],
@@ -75,14 +76,24 @@ const PICTURES = [
 
 const HUES = 12;
 
-/** A small coloured tile that stands for a category. Its meaning is always written beside it. */
-export function tile(category) {
-  const name = category ?? '';
-  const fits = (text) => PICTURES.find(([words]) => words.test(text));
-  const [, hue, strokes] = fits(name.split(' / ').at(-1)) ?? fits(name) ?? [null, hueOf(name), null];
-  const element = h('span', {class: `tile hue-${hue}`, 'aria-hidden': 'true'});
-  element.append(strokes ? drawing(strokes) : name.trim().slice(0, 1).toUpperCase() || '·');
-  return element;
+/** A small colored tile that stands for a category, or, without one, for a name. It is always written beside it. */
+export function tile(category, name = '') {
+  const text = category ?? '';
+  const fits = (part) => PICTURES.find(([words]) => words.test(part));
+  const [, hue, strokes] = fits(text.split(' / ').at(-1)) ?? fits(text) ?? [null, hueOf(text || name), null];
+  return h(
+    'span',
+    {class: `tile hue-${hue}`, 'aria-hidden': 'true'},
+    strokes ? drawing(strokes) : initials(text.split(' / ').at(-1) || name),
+  );
+}
+
+/** The first letters of two words; the last two digits of a number, since the first ones are often the same. */
+export function initials(name) {
+  if (/^-?\d+$/.test(name)) return name.slice(-2);
+  const words = name.match(/[\p{L}\p{N}]+/gu) ?? [];
+  const letters = words.slice(0, 2).map((word) => [...word][0]);
+  return letters.join('').toUpperCase() || '?';
 }
 
 /** An icon by its strokes. */
@@ -103,4 +114,5 @@ export const DOWN = 'M12 5v14M6 13l6 6 6-6';
 export const PLUS = 'M12 5v14M5 12h14';
 export const CROSS = 'M6 6l12 12M18 6 6 18';
 export const EQUAL = 'M6 9.5h12M6 14.5h12';
+export const SHIELD = 'M12 3.5 5 6v5.5c0 4.3 2.9 7.4 7 9 4.1-1.6 7-4.7 7-9V6z';
 export const SAVE = 'M12 4v11M7 11l5 5 5-5M5 20h14';

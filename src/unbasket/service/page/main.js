@@ -1,20 +1,24 @@
 // The frame around the views: routes in the address behind #, sign-in, readiness.
 
+import {ApiError} from './api.js';
 import {h, show} from './dom.js';
 import * as engineer from './engineer.js';
 import {fault} from './notices.js';
 import * as officer from './officer.js';
 import * as readiness from './readiness.js';
-import {shopper as tokenOwner} from './session.js';
+import {may, shopper as signedInShopper, who} from './session.js';
 import * as shopper from './shopper.js';
 import * as signin from './signin.js';
 
 const VIEWS = {shopper, officer, engineer};
 const TITLES = {shopper: 'Shopper', officer: 'Privacy officer', engineer: 'Engineer'};
+const NEEDS = {shopper: 'privacy', officer: 'privacy', engineer: 'admin'};
+
+const uncaught = h('div', {});
 
 let leave = () => {};
 
-/** #/officer/people/ann is the view `officer` with ['people', 'ann']. */
+/** #/officer/customers/ann is the view `officer` with ['customers', 'ann']. */
 function route() {
   const [view = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decode);
   return view in VIEWS ? {view, rest} : {view: 'shopper', rest: []};
@@ -28,6 +32,11 @@ function decode(part) {
   }
 }
 
+/** Whether whoever is signed in may open a view. */
+function isOpen(view) {
+  return may(NEEDS[view]) || (view === 'shopper' && signedInShopper() !== undefined);
+}
+
 async function render() {
   const {view, rest} = route();
   leave();
@@ -35,19 +44,42 @@ async function render() {
   document.title = `${TITLES[view]} · Unbasket`;
   for (const link of document.querySelectorAll('nav [data-view]')) {
     link.setAttribute('aria-current', link.dataset.view === view ? 'page' : 'false');
-    link.hidden = tokenOwner() !== undefined && link.dataset.view !== 'shopper';
+    link.hidden = who() !== null && !isOpen(link.dataset.view);
   }
   const place = h('div', {class: `view ${view}`});
-  show(document.getElementById('main'), place);
+  show(uncaught);
+  show(document.getElementById('main'), uncaught, place);
   try {
-    leave = (await VIEWS[view].show(place, rest)) ?? (() => {});
+    if (who() === null) show(place, signin.signedOut());
+    else if (!isOpen(view)) show(place, closed(view));
+    else leave = (await VIEWS[view].show(place, rest)) ?? (() => {});
   } catch (error) {
-    show(place, fault(error));
+    show(place, fault(error, render));
   }
 }
 
+function closed(view) {
+  return h(
+    'div',
+    {class: 'notice'},
+    h('strong', {}, `Your key does not open the view “${TITLES[view]}”`),
+    h('p', {}, `It needs a key with the role “${NEEDS[view]}”. Sign out, and sign in with such a key.`),
+  );
+}
+
+/** Who we are decides what is shown. */
+async function start() {
+  try {
+    if (!(await signin.identify())) signin.ask();
+  } catch (error) {
+    show(document.getElementById('main'), fault(error, start));
+  }
+}
+
+/** Another address, another view: no window of the one before stays open. */
 async function navigate() {
   const main = document.getElementById('main');
+  for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
   await render();
   if (!main.contains(document.activeElement)) main.focus({preventScroll: true});
 }
@@ -57,8 +89,13 @@ document.querySelector('.skip').addEventListener('click', (event) => {
   document.getElementById('main').focus();
 });
 window.addEventListener('hashchange', navigate);
+window.addEventListener('unhandledrejection', (event) => {
+  if (!(event.reason instanceof ApiError)) return;
+  event.preventDefault(); // a fault that no view has caught is shown above it
+  if (event.reason.status !== 401) show(uncaught, fault(event.reason, render));
+});
 document.addEventListener('signed-in', render);
 document.addEventListener('signed-out', render);
 signin.install(document.getElementById('who'));
 await readiness.wait(document.getElementById('main'));
-await render();
+await start();

@@ -1,11 +1,12 @@
-// The users most similar to one.
+// The shoppers most similar to one.
 
 import * as api from './api.js';
+import {bar} from './bars.js';
 import {field, h} from './dom.js';
 import {read, spell} from './ids.js';
 import {into} from './notices.js';
+import {suggest} from './people.js';
 import {table} from './tables.js';
-import {bar} from './why.js';
 
 const COUNT = 20;
 
@@ -29,9 +30,9 @@ export async function neighbors(text) {
     h(
       'form',
       {class: 'panel', onsubmit: go},
-      h('h2', {}, 'Similar users'),
-      h('p', {}, 'The nearest other users by Euclidean distance: exact, and as of now.'),
-      h('div', {class: 'row'}, field('Shopper', input), h('button', {class: 'main'}, 'Find')),
+      h('h2', {}, 'Similar shoppers'),
+      h('p', {}, 'The nearest other shoppers by Euclidean distance: exact, and as of now.'),
+      h('div', {class: 'row'}, field('Shopper', input), suggest(input), h('button', {class: 'main'}, 'Find')),
     ),
     result,
   ];
@@ -39,7 +40,7 @@ export async function neighbors(text) {
 
 async function nearest(user) {
   const {similar: users} = await api.similar(user, COUNT);
-  if (!users.length) return h('p', {class: 'muted'}, 'There is nobody else.');
+  if (!users.length) return h('p', {class: 'muted'}, 'There is no other shopper.');
   const farthest = Math.max(...users.map((entry) => entry.distance));
   const rows = users.map((entry, place) => [
     String(place + 1),
@@ -50,7 +51,7 @@ async function nearest(user) {
   return h(
     'section',
     {class: 'panel'},
-    h('h2', {}, `Nearest to ${spell(user)}`),
-    table(['#', 'User', '#Distance', ''], rows, 'Similar users'),
+    h('h2', {}, `Most similar to shopper ${spell(user)}`),
+    table(['#', 'Shopper', '#Distance', ''], rows, 'Similar shoppers'),
   );
 }

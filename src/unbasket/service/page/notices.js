@@ -1,25 +1,41 @@
 // Messages: faults, empty places, waiting.
 
-import {announce, h} from './dom.js';
+import {announce, button, h} from './dom.js';
 import {WARNING, drawing} from './icons.js';
 
-/** A fault in the service's own words. */
-export function fault(error) {
+const TITLES = {
+  0: 'Connection lost',
+  401: 'Please sign in',
+  403: 'Not allowed',
+  404: 'Not found',
+  429: 'Too many requests',
+  503: 'Not ready',
+  504: 'This took too long',
+};
+
+/** A fault in the service's own words. `retry`, if given, is offered where trying again may help. */
+export function fault(error, retry) {
   if (!error.code) throw error;
-  announce(error.message);
-  const title = {
-    401: 'Sign in first',
-    403: 'Not allowed',
-    404: 'Not found',
-    429: 'Too many requests',
-    503: 'Not ready',
-  };
+  const message = sentence(error.message);
+  announce(message);
+  const mayPass = error.status === 0 || error.status >= 429;
   return h(
     'div',
     {class: 'notice bad', role: 'alert'},
     drawing(WARNING),
-    h('div', {}, h('strong', {}, title[error.status] ?? 'This did not work'), h('p', {}, error.message)),
+    h(
+      'div',
+      {},
+      h('strong', {}, TITLES[error.status] ?? 'This did not work'),
+      h('p', {}, message),
+      retry && mayPass && button('Try again', retry),
+    ),
   );
+}
+
+/** The service begins its messages in lower case and ends them without a period. */
+export function sentence(text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;
 }
 
 /** A place where there is nothing yet, and what to do about it. */
@@ -38,7 +54,7 @@ export async function into(place, action, text) {
   try {
     place.replaceChildren(...[await action()].flat(Infinity).filter(Boolean));
   } catch (error) {
-    place.replaceChildren(fault(error));
+    place.replaceChildren(fault(error, () => into(place, action, text)));
   } finally {
     place.removeAttribute('aria-busy');
   }

@@ -1,43 +1,88 @@
-// Choosing a person: by typing the id, or from a list.
+// Finding a person by the beginning of the id.
 
 import * as api from './api.js';
-import {field, h} from './dom.js';
+import {field, fresh, h, show} from './dom.js';
 import {spell} from './ids.js';
-import {empty} from './notices.js';
+import {empty, fault} from './notices.js';
 
-const SUGGESTED = 8;
+const SHOWN = 8;
+const EXAMPLES = 3;
+const PAUSE = 150;
 
-/** A form that leads to `address` + the id, with a few ids to pick from if the one who asks may see them. */
-export async function chooser(label, address) {
-  const known = await suggestions();
-  if (known?.length === 0) return emptyShop();
-  const input = h('input', {type: 'text', autocomplete: 'off', required: true, spellcheck: 'false', size: 18});
+/** A search whose results lead to `address` + the id. Enter opens what was typed, whether or not it is known. */
+export async function finder(label, address) {
+  const {users: examples} = await api.users({limit: EXAMPLES});
+  if (!examples.length) return emptyShop();
+  const input = h('input', {type: 'search', autocomplete: 'off', spellcheck: 'false', required: true});
+  const found = h('div', {class: 'found', role: 'status', 'aria-live': 'polite'});
+  const link = (user) => h('a', {href: address + encodeURIComponent(spell(user))}, spell(user));
+  const start = () => show(found, h('p', {class: 'muted'}, 'For example: '), h('ul', {class: 'picks'}, examples.map(one)));
+  const one = (user) => h('li', {}, link(user));
+  const look = later(async () => {
+    const prefix = input.value.trim();
+    if (!prefix) return start();
+    const answer = await attempt(() => api.users({prefix, limit: SHOWN}), found, look);
+    return answer && prefix === input.value.trim() ? show(found, results(answer, prefix, one)) : null;
+  });
   const go = (event) => {
     event.preventDefault();
     location.hash = address + encodeURIComponent(input.value.trim());
   };
+  input.addEventListener('input', look);
+  start();
   return h(
     'form',
-    {class: 'chooser panel', onsubmit: go},
-    h('div', {class: 'row'}, field(label, input), h('button', {class: 'main'}, 'Open')),
-    known &&
-      h(
-        'p',
-        {class: 'picks'},
-        h('span', {class: 'muted'}, 'Or one of '),
-        known.map((user) => [h('a', {href: address + encodeURIComponent(spell(user))}, spell(user)), ' ']),
-      ),
+    {class: 'finder panel', onsubmit: go},
+    h(
+      'div',
+      {class: 'row'},
+      field(label, input, 'Type an id, or the beginning of one.'),
+      h('button', {class: 'main'}, 'Open'),
+    ),
+    found,
   );
 }
 
-/** Some users; null if that is not for everybody's eyes. */
-async function suggestions() {
+function results({users, next}, prefix, one) {
+  if (!users.length) return h('p', {class: 'muted'}, `No id begins with “${prefix}”.`);
+  const more = next !== null && next !== undefined;
+  return [
+    h('ul', {class: 'picks'}, users.map(one)),
+    more && h('p', {class: 'muted'}, `These are the first ${SHOWN}. Type more of the id to see others.`),
+  ];
+}
+
+/** Offer known ids under an input. */
+export function suggest(input) {
+  const offers = h('datalist', {id: fresh('users')});
+  const look = later(async () => {
+    const {users} = await api.users({prefix: input.value.trim(), limit: SHOWN});
+    show(
+      offers,
+      users.map((user) => h('option', {value: spell(user)})),
+    );
+  });
+  input.setAttribute('list', offers.id);
+  input.addEventListener('input', look);
+  return offers;
+}
+
+async function attempt(action, place, retry) {
   try {
-    return (await api.users({limit: SUGGESTED})).users;
+    return await action();
   } catch (error) {
-    if (error.status === 403) return null;
-    throw error;
+    show(place, fault(error, retry));
+    return null;
   }
+}
+
+/** An action that waits until nobody types any more. */
+function later(action) {
+  let timer;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, PAUSE);
+  };
 }
 
 /** What to do in a shop without data. */

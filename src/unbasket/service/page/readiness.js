@@ -1,16 +1,23 @@
-// While the service reads its database, the page says how far it is, and goes on by itself.
+// While the service reads its database, the page says how far it has come, and goes on by itself.
 
 import {h, show} from './dom.js';
 import {number} from './format.js';
+import {empty} from './notices.js';
 
 const PAUSE = 500;
+
+const STAGES = {
+  compiling: 'Compiling, the first time only',
+  opening: 'Reading the baskets',
+  preparing: 'Almost there',
+};
 
 /** Returns when the service is ready. */
 export async function wait(place) {
   for (;;) {
     const state = await ask();
-    if (state.ready) return;
-    show(place, screen(state));
+    if (state?.ready) return;
+    show(place, state ? loading(state) : lost());
     await new Promise((resolve) => setTimeout(resolve, PAUSE));
   }
 }
@@ -18,22 +25,20 @@ export async function wait(place) {
 async function ask() {
   try {
     const response = await fetch('/readyz', {cache: 'no-store'});
-    if (response.ok) return {ready: true};
     return await response.json();
   } catch {
-    return {};
+    return null;
   }
 }
 
-function screen({progress, stage}) {
-  const [done, all] = progress ?? [0, 0];
-  const bar = h('progress', all ? {max: all, value: done, 'aria-label': 'Loading'} : {'aria-label': 'Loading'});
+function loading({progress: [done, all], stage}) {
+  const bar = h('progress', {max: all || 1, 'aria-label': 'Loading'});
   if (all) bar.value = done;
-  return h(
-    'div',
-    {class: 'empty'},
-    h('h3', {}, 'The shop is being loaded'),
-    bar,
-    h('p', {}, all ? `${stage}: ${number(done)} of ${number(all)}` : 'This page goes on by itself.'),
-  );
+  const words = STAGES[stage] ?? 'This page goes on by itself';
+  const count = all && done < all ? `: ${number(done)} of ${number(all)}` : '';
+  return h('div', {class: 'empty'}, h('h3', {}, 'The shop is loading'), bar, h('p', {}, `${words}${count}.`));
+}
+
+function lost() {
+  return empty('The service does not answer', 'This page tries again by itself.');
 }

@@ -1,9 +1,9 @@
-// Receipts: shown in short, downloaded whole.
+// Receipts: shown in short, downloaded whole, and read again from a file.
 
 import {button, download, h} from './dom.js';
 import {moment} from './format.js';
 import {SAVE, drawing} from './icons.js';
-import {stringify} from './ids.js';
+import {parse, stringify} from './ids.js';
 
 /** What a receipt says, as a list of terms. */
 export function card(receipt) {
@@ -26,11 +26,35 @@ function short(text, length = 20) {
   return h('code', {title: text}, text.length > length ? `${text.slice(0, length)}…` : text);
 }
 
-/** One receipt is a JSON object; several are lines of JSON, as `unbasket receipts verify` reads them. */
+/** Receipts as the service gave them, a line of JSON each: what `unbasket receipts verify` and this page read. */
 export function save(receipts) {
-  if (receipts.length === 1) return download(`receipt-${receipts[0].number}.json`, stringify(receipts[0], 2));
   const lines = receipts.map((receipt) => `${stringify(receipt)}\n`).join('');
-  return download(`receipts-${receipts[0].number}-${receipts.at(-1).number}.ndjson`, lines, 'application/x-ndjson');
+  const [first, last] = [receipts[0].number, receipts.at(-1).number];
+  if (receipts.length === 1) return download(`receipt-${first}.json`, lines);
+  return download(`receipts-${first}-${last}.ndjson`, lines, 'application/x-ndjson');
+}
+
+/** The receipts in the text of a file: a JSON object, a list of them, or a line for each. */
+export function receiptsIn(text) {
+  const whole = attempt(text);
+  return whole === undefined ? lines(text) : [whole].flat();
+}
+
+function lines(text) {
+  return text.split('\n').flatMap((line, place) => {
+    if (!line.trim()) return [];
+    const value = attempt(line);
+    if (value === undefined) throw new Error(`Line ${place + 1} of this file is not JSON. Is it a file of receipts?`);
+    return [value];
+  });
+}
+
+function attempt(text) {
+  try {
+    return parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 export function saveButton(receipts) {

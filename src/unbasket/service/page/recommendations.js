@@ -1,8 +1,8 @@
 // A shopper's recommendations, each with its reasons.
 
 import * as api from './api.js';
+import {strength} from './diff.js';
 import {button, fresh, h, show} from './dom.js';
-import {score} from './format.js';
 import {empty, into} from './notices.js';
 import {nameOf, product} from './products.js';
 import {why} from './why.js';
@@ -22,7 +22,7 @@ export function recommendations(user, remove) {
       'header',
       {},
       h('h2', {id: 'next'}, 'For your next basket'),
-      h('label', {class: 'check'}, fresh, h('span', {}, 'only what is new to me')),
+      h('label', {class: 'check'}, fresh, h('span', {}, 'only what I have not bought before')),
     ),
     list,
   );
@@ -30,21 +30,20 @@ export function recommendations(user, remove) {
 
 function ranking(user, answer, remove) {
   const entries = answer.recommendations;
-  if (!entries.length) return empty('Nothing to recommend', 'There are no baskets to learn from.');
+  if (!entries.length) return empty('No recommendations', 'There are no baskets to learn from.');
   const note =
-    answer.popular && h('p', {class: 'notice'}, 'Nothing is held of this shopper. These are what most shoppers buy.');
+    answer.popular && h('p', {class: 'notice'}, 'The shop does not know this shopper. These are what most shoppers buy.');
   return [
     note,
     h(
       'ol',
       {class: 'ranks'},
-      entries.map((entry) => rank(user, entry, answer.popular, remove)),
+      entries.map((entry) => (answer.popular ? h('li', {}, product(entry)) : rank(user, entry, entries[0].score, remove))),
     ),
   ];
 }
 
-function rank(user, entry, popular, remove) {
-  if (popular) return h('li', {}, product(entry));
+function rank(user, entry, best, remove) {
   const reasons = h('div', {class: 'reasons', id: fresh('why'), hidden: true});
   const toggle = button('Why?', () => explain(user, entry, toggle, reasons, remove), {
     class: 'plain',
@@ -52,7 +51,7 @@ function rank(user, entry, popular, remove) {
     'aria-controls': reasons.id,
     'aria-label': `Why am I seeing ${nameOf(entry)}?`,
   });
-  return h('li', {}, product(entry), h('span', {class: 'score', title: 'score'}, score(entry.score)), toggle, reasons);
+  return h('li', {}, product(entry), strength(entry, best), toggle, reasons);
 }
 
 async function explain(user, entry, toggle, reasons, remove) {
@@ -67,6 +66,6 @@ async function explain(user, entry, toggle, reasons, remove) {
       await why(user, entry.item),
       remove && button('Remove it from my history …', () => remove(entry), {class: 'plain danger'}),
     ],
-    'Asking why',
+    'Finding out why',
   );
 }

@@ -3,25 +3,23 @@
 import * as api from './api.js';
 import {button, field, h, show} from './dom.js';
 import {open} from './dialog.js';
-import {milliseconds, number, plural, removed} from './format.js';
+import {milliseconds, number, percent, plural, removed} from './format.js';
 import {fault, into} from './notices.js';
+import {isSensitive} from './sensitive.js';
 import {table} from './tables.js';
 
 const EXAMPLE = `time_unit = "s"          # of the shop's times since 1970: "s", "ms", "us" or "day"
 
 [[rule]]
-name = "two years"
-older_than_days = 730    # forget baskets that are older
-
-[[rule]]
-name = "no alcohol for those who opted out"
-category = "Alcohol"     # forget items of this category ...
-users = [1, 5]           # ... of these people; left out: everyone
+name = "a hundred years"
+older_than_days = 36500  # forget baskets that are older; two years are 730
 `;
+const LARGE = 0.1; // a share of the shop that nobody forgets with a click
 
 /** The form. */
 export async function retention() {
-  const rules = h('textarea', {rows: 12, spellcheck: 'false', wrap: 'off', value: EXAMPLE});
+  const {categories} = await api.categories();
+  const rules = h('textarea', {rows: 9, spellcheck: 'false', wrap: 'off', value: EXAMPLE});
   const result = h('div', {class: 'result', role: 'status', 'aria-live': 'polite'});
   rules.addEventListener('input', () => show(result));
   return [
@@ -32,18 +30,38 @@ export async function retention() {
       h(
         'p',
         {},
-        'State what the shop does not keep. A purchase is forgotten if it meets all fields of a rule. ' +
-          "The rules are not stored: keep them with the shop's own files.",
+        'Say what the shop does not keep. A purchase is forgotten if it meets every condition of a rule. ' +
+          "The rules are not stored here: keep them with the shop's own files.",
       ),
+      categories.length > 0 && picker(categories, rules),
       field('Rules in TOML', rules),
       h(
         'div',
         {class: 'actions start'},
-        button('Dry run', () => into(result, () => tried(rules.value, result), 'Counting'), {class: 'main'}),
+        button('Dry run', () => dryRun(rules.value, result), {class: 'main'}),
       ),
     ),
     result,
   ];
+}
+
+/** A list of all categories, by the names that rules need, and a button that writes a rule for one. */
+function picker(categories, rules) {
+  const option = ({category}) => h('option', {value: category}, category + (isSensitive(category) ? ' (sensitive)' : ''));
+  const select = h('select', {}, categories.map(option));
+  const add = () => {
+    const name = JSON.stringify(select.value);
+    rules.value += `\n[[rule]]\ncategory = ${name}\nusers = []               # ids of customers; without this line, everyone\n`;
+    rules.dispatchEvent(new Event('input'));
+    rules.scrollTop = rules.scrollHeight;
+    rules.focus();
+  };
+  return h('div', {class: 'row'}, field('Category, by the name that rules use', select), button('Add a rule for it', add));
+}
+
+async function dryRun(rules, place) {
+  await into(place, () => tried(rules, place), 'Counting');
+  place.scrollIntoView({block: 'nearest'});
 }
 
 async function tried(rules, place) {
@@ -57,7 +75,10 @@ async function tried(rules, place) {
     h(
       'p',
       {},
-      some ? `To be forgotten: ${removed(plan.forgotten)}. Nothing was changed yet.` : 'There is nothing to forget.',
+      some
+        ? ['To be forgotten: ', removed(plan.forgotten), '. ', h('strong', {}, `This is ${percent(plan.share)} of your data.`)]
+        : 'There is nothing to forget.',
+      ' Nothing has been changed yet.',
     ),
     some &&
       h(
@@ -73,7 +94,7 @@ function counts(plan) {
   const warnings = plan.rules.flatMap((rule) =>
     rule.warnings.map((text) => h('p', {class: 'notice'}, `${rule.name}: ${text}`)),
   );
-  return [warnings, table(['Rule', '#People', '#Baskets', '#Purchases'], rows, 'What each rule forgets')];
+  return [warnings, table(['Rule', '#Customers', '#Baskets', '#Purchases'], rows, 'What each rule forgets')];
 }
 
 function confirm(rules, plan, place) {
@@ -86,11 +107,25 @@ function confirm(rules, plan, place) {
     }
     dialog.close();
   };
+  const large = plan.share > LARGE;
+  const go = button('Forget for good', run, {class: 'danger', disabled: large});
   show(
     dialog.body,
-    h('p', {}, `This forgets ${removed(plan.forgotten)} for good, with a receipt for each forget.`),
-    h('div', {class: 'actions'}, button('Keep them', dialog.close), button('Forget for good', run, {class: 'danger'})),
+    h('p', {}, `This forgets ${removed(plan.forgotten)} for good, with a signed receipt for each step.`),
+    large && typed(percent(plan.share), go),
+    h('div', {class: 'actions'}, button('Keep them', dialog.close), go),
   );
+}
+
+/** A large share must be typed before the button works: nobody does that by mistake. */
+function typed(share, go) {
+  const plain = (text) => text.replaceAll(/[\s%]/g, '');
+  const input = h('input', {type: 'text', autocomplete: 'off', size: 8});
+  input.addEventListener('input', () => (go.disabled = plain(input.value) !== plain(share)));
+  return [
+    h('p', {class: 'notice bad'}, h('strong', {}, `This is ${share} of your data.`), ' It cannot be brought back.'),
+    field(`Type ${share} to confirm`, input),
+  ];
 }
 
 function outcome(answer) {

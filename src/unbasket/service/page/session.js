@@ -1,31 +1,36 @@
-// Who is signed in. The key or token lives in this tab only and is gone when it is closed.
+// Who is signed in. The key lives in this tab only and is gone when it is closed; the service says whose it is.
 
-import {parse} from './ids.js';
+const NAME = 'unbasket-key';
 
-const NAME = 'unbasket-token';
+let known = null;
 
-/** The key or token, or null. */
+/** The key, or null. */
 export function token() {
   return sessionStorage.getItem(NAME);
 }
 
-export function signIn(text) {
-  sessionStorage.setItem(NAME, text.trim());
+/** Whom the service takes us for: {key, shopper, roles}; null before it has said so. */
+export function who() {
+  return known;
+}
+
+/** The shopper who is signed in, or undefined if it is anybody else. */
+export function shopper() {
+  return known?.shopper ?? undefined;
+}
+
+/** Whether one of these roles is ours. */
+export function may(...roles) {
+  return roles.some((role) => known?.roles.includes(role));
+}
+
+/** Keep the service's answer to who we are, and the key that it was given for, if one was needed. */
+export function signIn(answer, key) {
+  known = answer;
+  if (key) sessionStorage.setItem(NAME, key);
 }
 
 export function signOut() {
+  known = null;
   sessionStorage.removeItem(NAME);
-}
-
-/** The shopper whose token this is, or undefined if it is a key. The page only reads it; the service checks it. */
-export function shopper() {
-  const parts = token()?.split('.') ?? [];
-  if (parts.length !== 3 || parts[0] !== 'v1') return undefined;
-  try {
-    const letters = atob(parts[1].replaceAll('-', '+').replaceAll('_', '/'));
-    const text = new TextDecoder().decode(Uint8Array.from(letters, (letter) => letter.charCodeAt(0)));
-    return parse(text).user;
-  } catch {
-    return undefined;
-  }
 }

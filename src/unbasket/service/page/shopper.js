@@ -3,9 +3,9 @@
 import * as api from './api.js';
 import {Record, history, summary} from './baskets.js';
 import {announce, h, show as fill} from './dom.js';
-import {chooser} from './people.js';
+import {finder} from './people.js';
 import {read, spell} from './ids.js';
-import {waiting} from './notices.js';
+import {fault, waiting} from './notices.js';
 import {recommendations} from './recommendations.js';
 import {shopper as tokenOwner} from './session.js';
 
@@ -21,10 +21,10 @@ async function welcome() {
     h(
       'p',
       {class: 'lead'},
-      'See what the shop remembers of you and why it recommends what it does. Remove a product, a basket, ' +
-        'a category or everything: first you see what will change, then it is gone for good, with a signed receipt.',
+      'See what the shop remembers about you, and why it recommends what it does. Remove a product, a basket, ' +
+        'a category or everything. You see what will change first; then it is gone for good, with a signed receipt.',
     ),
-    await chooser('Who is shopping?', '#/shopper/'),
+    await finder('Find a shopper', '#/shopper/'),
   ];
 }
 
@@ -32,32 +32,32 @@ async function open(place, user, mayChange) {
   fill(place, waiting());
   const held = await api.held(user);
   const title = h('h1', {tabindex: '-1'}, `Shopper ${spell(held?.user ?? user)}`);
-  const top = h('header', {class: 'title'}, title, mayChange && h('a', {href: '#/shopper'}, 'Change shopper'));
+  const top = h('header', {class: 'title'}, title, mayChange && h('a', {href: '#/shopper'}, 'Another shopper'));
   if (!held) return fill(place, top, nothing(), recommendations(user));
-  const record = new Record(held, 'your', () => again(place, held.user, mayChange));
+  const record = new Record(held, 'you', () => again(place, held.user, mayChange));
   return fill(
     place,
     top,
+    summary(record),
     h(
       'div',
       {class: 'columns'},
-      h(
-        'div',
-        {class: 'aside'},
-        recommendations(held.user, (entry) => record.removeItem(entry)),
-        summary(record),
-      ),
+      recommendations(held.user, (entry) => record.removeItem(entry)),
       history(record, 'My baskets'),
     ),
   );
 }
 
 async function again(place, user, mayChange) {
-  await open(place, user, mayChange);
+  try {
+    await open(place, user, mayChange);
+  } catch (error) {
+    return void fill(place, fault(error, () => again(place, user, mayChange)));
+  }
   place.querySelector('h1').focus();
   announce('Your baskets and recommendations are up to date.');
 }
 
 function nothing() {
-  return h('p', {class: 'notice'}, 'The shop holds nothing of this shopper: no basket, and not even the id.');
+  return h('p', {class: 'notice'}, 'The shop holds nothing about this shopper: no basket, and not even the id.');
 }

@@ -1,27 +1,76 @@
-// Signing in with a key or a shopper's token. Asked for when the service answers 401.
+// Signing in: asks for a key when the service does, and says who is signed in.
 
-import {announce, button, field, h, show} from './dom.js';
+import * as api from './api.js';
+import {announce, busy, button, field, h, show} from './dom.js';
 import {spell} from './ids.js';
-import {shopper, signIn, signOut, token} from './session.js';
+import {empty, fault} from './notices.js';
+import {signIn, signOut, token, who} from './session.js';
 
-/** Put the sign-in control into the frame. */
+const ENDED = 'Your key is no longer valid. Please sign in again.';
+const WRONG = 'This key is not valid. Check that all of it was copied. If it was removed or has expired, ask for a new one.';
+
+/** Put the control into the frame, which says who is signed in. */
 export function install(place) {
-  const refresh = () => show(place, token() ? signedIn() : openButton());
-  document.addEventListener('signin-needed', (event) => ask(event.detail));
+  const refresh = () => show(place, who() ? identity(who()) : button('Sign in', () => ask(), {class: 'plain'}));
+  document.addEventListener('signin-needed', () => {
+    const ended = who() !== null;
+    leave();
+    ask(ended ? ENDED : undefined);
+  });
   for (const name of ['signed-in', 'signed-out']) document.addEventListener(name, refresh);
   refresh();
 }
 
-function signedIn() {
-  const owner = shopper();
+/** Find out who we are; false if the service wants a key first. A key that has ended is dropped. */
+export async function identify() {
+  const key = token();
+  try {
+    enter(await api.me(key), key);
+    return true;
+  } catch (error) {
+    if (error.status !== 401) throw error;
+  }
+  leave();
+  return key ? identify() : false;
+}
+
+/** What a view shows to whoever is not signed in. */
+export function signedOut() {
   return [
-    h('span', {class: 'muted'}, owner === undefined ? 'Signed in' : `Shopper ${spell(owner)}`),
+    empty('You are not signed in', 'This shop asks for a key before it shows anything.'),
+    h('div', {class: 'actions center'}, button('Sign in', () => ask(), {class: 'main'})),
+  ];
+}
+
+function identity(answer) {
+  if (answer.key === null && answer.shopper === null)
+    return h(
+      'span',
+      {class: 'muted', title: 'No keys are set up: whoever uses this machine may do everything.'},
+      'No sign-in needed',
+    );
+  const [name, role] = described(answer);
+  return [
+    h('span', {class: 'identity'}, h('strong', {}, name), ' ', h('span', {class: 'muted'}, role)),
     button('Sign out', leave, {class: 'plain'}),
   ];
 }
 
-function openButton() {
-  return button('Sign in', () => ask(), {class: 'plain'});
+/** Who is signed in, and as what. */
+function described({key, shopper, roles}) {
+  return shopper === null ? [key, inWords(roles)] : [`Customer ${spell(shopper)}`, 'own data only'];
+}
+
+/** What somebody with these roles is, or may do. */
+function inWords(roles) {
+  if (roles.includes('admin')) return 'administrator';
+  if (roles.includes('privacy')) return 'privacy officer';
+  return `may ${roles.join(' and ')}`;
+}
+
+function enter(answer, key) {
+  signIn(answer, key);
+  document.dispatchEvent(new CustomEvent('signed-in'));
 }
 
 function leave() {
@@ -31,20 +80,28 @@ function leave() {
 
 let dialog = null;
 
-function ask(message) {
+/** Open the window that asks for a key. */
+export function ask(reason) {
   if (dialog?.open) return;
   const input = h('input', {type: 'password', autocomplete: 'off', required: true, spellcheck: 'false'});
+  const problem = h('div', {});
+  const confirm = h('button', {class: 'main'}, 'Sign in');
+  const submit = (event) => {
+    event.preventDefault();
+    busy(confirm, () => attempt(input, problem));
+  };
   const form = h(
     'form',
-    {method: 'dialog', onsubmit: () => enter(input.value)},
+    {onsubmit: submit},
     h('h2', {id: 'signin-title'}, 'Sign in'),
-    h('p', {}, message ?? 'The service asks for keys unless it is bound to this machine only.'),
-    field('Key or token', input, 'Kept in this tab only, and gone when you close it.'),
+    reason && h('p', {class: 'notice'}, reason),
+    field('Your key', input, 'Paste the key that you were given. It stays in this tab and is gone when you close it.'),
+    problem,
     h(
       'div',
       {class: 'actions'},
       button('Cancel', () => dialog.close()),
-      h('button', {class: 'main'}, 'Sign in'),
+      confirm,
     ),
   );
   dialog = h(
@@ -57,8 +114,16 @@ function ask(message) {
   input.focus();
 }
 
-function enter(text) {
-  signIn(text);
-  announce('Signed in');
-  document.dispatchEvent(new CustomEvent('signed-in'));
+/** Ask the service whose key this is. Only then is anybody signed in. */
+async function attempt(input, problem) {
+  const key = input.value.trim();
+  try {
+    const answer = await api.me(key);
+    dialog.close();
+    enter(answer, key);
+    announce(`Signed in as ${described(answer).join(', ')}`);
+  } catch (error) {
+    show(problem, error.status === 401 ? h('p', {class: 'notice bad', role: 'alert'}, WRONG) : fault(error));
+    input.select();
+  }
 }

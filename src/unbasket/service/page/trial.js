@@ -1,11 +1,12 @@
 // A basket put together by hand: what it would change, and, once it is learned, what it did.
 
 import * as api from './api.js';
-import {identical, inWords, sideBySide} from './diff.js';
+import {figure, identical, inWords, sideBySide} from './diff.js';
 import {announce, button, field, fresh, h, show} from './dom.js';
 import {CROSS, drawing} from './icons.js';
 import {key, read, spell} from './ids.js';
 import {fault} from './notices.js';
+import {suggest} from './people.js';
 import {nameOf, product} from './products.js';
 
 const SUGGESTED = 20;
@@ -45,10 +46,11 @@ export async function trial(text) {
         h(
           'div',
           {class: 'row'},
-          field('Shopper', user, 'A new id is a new shopper.'),
-          field('Item', item, 'Pick by name, or type an id.'),
+          field('Shopper', user, 'A new id makes a new shopper.'),
+          suggest(user),
+          field('Item', item, 'Pick a name, or type an id.'),
           offers,
-          h('button', {}, 'Put into the basket'),
+          h('button', {}, 'Add to the basket'),
         ),
       ),
       basket,
@@ -72,7 +74,7 @@ async function offer(list, query) {
   );
 }
 
-/** The item that a typed text means: of a known name, of a known id, or else one that is new to the shop. */
+/** The item that a typed text means: one of this name, one of this id, or else one that is new to the shop. */
 async function meant(text) {
   const {items} = await api.items({query: text, limit: SUGGESTED});
   const known =
@@ -115,11 +117,11 @@ function draw(state, list) {
 }
 
 async function attempt(state, result, action) {
-  if (!state.picked.length) return show(result, h('p', {class: 'notice'}, 'Put an item into the basket first.'));
+  if (!state.picked.length) return show(result, h('p', {class: 'notice'}, 'Add an item to the basket first.'));
   try {
     return show(result, await action(state.picked.map((entry) => entry.item)));
   } catch (error) {
-    return show(result, fault(error));
+    return show(result, fault(error, () => attempt(state, result, action)));
   }
 }
 
@@ -138,7 +140,7 @@ function learn(user, state, result, list) {
     const after = (await api.recommendations(user)).recommendations;
     state.picked = [];
     draw(state, list);
-    const kept = identical(expected.after, after) ? ' Exactly as foreseen.' : '';
+    const kept = identical(expected.after, after) ? ' Exactly as previewed.' : '';
     return change(
       `Learned as basket ${spell(learned.basket)}`,
       before.popular ? [] : before.recommendations,
@@ -154,6 +156,6 @@ function change(title, before, after, note = '') {
     {class: 'panel'},
     h('h2', {}, title),
     h('p', {}, inWords(before, after), note),
-    sideBySide(before, after),
+    sideBySide(before, after, {write: figure}),
   );
 }

@@ -1,7 +1,8 @@
 // "Why am I seeing this?": the shares of one's own baskets and of similar shoppers, as bars and in words.
 
 import * as api from './api.js';
-import {h, s} from './dom.js';
+import {bar} from './bars.js';
+import {h} from './dom.js';
 import {date, number, percent, plural} from './format.js';
 
 const SHOWN = 4;
@@ -11,50 +12,32 @@ export async function why(user, item) {
   const found = await api.explanation(user, item);
   const own = found.baskets.reduce((sum, basket) => sum + basket.share, 0);
   const whole = own + found.neighbors_share;
-  if (!(whole > 0))
-    return h('p', {}, 'Nothing in your baskets, or in those of similar shoppers, speaks for it any more.');
+  if (!(whole > 0)) return h('p', {}, 'Neither your baskets nor those of similar shoppers speak for it any more.');
   return h('div', {}, split(own / whole), h('p', {}, sentence(found, own / whole)), baskets(found.baskets, whole));
 }
 
 function split(own) {
   return h(
     'div',
-    {
-      class: 'split',
-      role: 'img',
-      'aria-label': `${percent(own)} your own baskets, ${percent(1 - own)} similar shoppers`,
-    },
-    bar(own),
+    {class: 'split'},
+    bar(own, `${percent(own)} from your own baskets, ${percent(1 - own)} from similar shoppers`),
     h(
       'div',
-      {class: 'ends'},
+      {class: 'ends', 'aria-hidden': 'true'},
       h('span', {}, `your baskets ${percent(own)}`),
       h('span', {}, `similar shoppers ${percent(1 - own)}`),
     ),
   );
 }
 
-/** A bar that is filled up to a share; the rest is hatched, so that both ends can be told apart without colour. */
-export function bar(share) {
-  const width = Math.max(0, Math.min(1, share)) * 100;
-  return s(
-    'svg',
-    {class: 'meter', viewBox: '0 0 100 6', preserveAspectRatio: 'none', 'aria-hidden': 'true'},
-    s('rect', {class: 'rest', width: 100, height: 6}),
-    s('rect', {class: 'part', width, height: 6}),
-  );
-}
-
-function sentence(found, own) {
-  const {baskets: mine, neighbors, neighbors_with_item: having} = found;
+function sentence({baskets: mine, neighbors, neighbors_with_item: having}, own) {
   const first = mine.length
-    ? `You bought it in ${plural(mine.length, 'basket')}, which makes ${percent(own)} of its score. `
+    ? `You bought it in ${plural(mine.length, 'basket')}: that is ${percent(own)} of the reason. `
     : 'You have not bought it. ';
-  const rest = mine.length ? `: the other ${percent(1 - own)}` : '';
-  const second = having
-    ? `Of the ${number(neighbors)} shoppers most like you, ${number(having)} buy it${rest}.`
-    : `None of the ${number(neighbors)} shoppers most like you buys it.`;
-  return first + second;
+  if (!having) return `${first}None of the ${number(neighbors)} most similar shoppers buys it.`;
+  const adds = mine.length ? `; that adds ${percent(1 - own)}` : '';
+  const verb = having === 1 ? 'buys' : 'buy';
+  return `${first}${number(having)} of the ${number(neighbors)} most similar shoppers ${verb} it${adds}.`;
 }
 
 function baskets(shares, whole) {
