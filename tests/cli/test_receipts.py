@@ -52,7 +52,8 @@ def test_an_exported_file_is_verified_alone(db: Path, exported: Path) -> None:
         file.unlink()
     assert f"3 receipts, 0 faults. Signed with {key}" in run("receipts", "verify", exported, "--key", key)
     answer = json.loads(run("receipts", "verify", exported, "--json"))
-    assert answer == {"ok": True, "receipts": 3, "keys": [key], "faults": []}
+    expected = {"ok": True, "receipts": 3, "keys": [key], "faults": [], "chained": [[1, 3]], "missing": []}
+    assert answer == expected
     assert "another key signed it" in faults(exported, "--key", "00")
 
 
@@ -64,18 +65,59 @@ def test_changes_are_noticed(exported: Path) -> None:
     lines = exported.read_text().splitlines(keepends=True)
     exported.write_text("".join(lines).replace('"purchases":2', '"purchases":1'))
     assert "receipt 1: its signature is not valid" in faults(exported)
-    exported.write_text(lines[0] + lines[2])
-    assert "receipt 3: it does not follow the receipt before it" in faults(exported)
-    exported.write_text("".join(lines[1:]))
-    assert "receipt 2: its place in the chain is 1" in faults(exported)
+    assert "receipt 2: it does not follow the receipt before it" in faults(exported)
     assert json.loads(run("receipts", "verify", exported, "--json", code=1))["ok"] is False
+    exported.write_text("".join([*lines, lines[1]]))
+    assert "receipt 2: it is there twice" in faults(exported)
+
+
+def test_a_part_is_verified_as_a_part(exported: Path) -> None:
+    lines = exported.read_text().splitlines(keepends=True)
+    exported.write_text("".join(lines[1:]))
+    assert "Signatures valid, receipts 2 to 3 are chained, 1 is not in this file.\n" in run(
+        "receipts", "verify", exported
+    )
+    assert "receipt 1 is missing" in faults(exported, "--whole")
+    exported.write_text(lines[2] + lines[0])
+    answer = json.loads(run("receipts", "verify", exported, "--json"))
+    assert (answer["chained"], answer["missing"]) == ([[1, 1], [3, 3]], [[2, 2]])
+    exported.write_text(lines[2].replace('"verified":true', '"verified":false'))
+    assert "its signature is not valid" in faults(exported)
+    exported.write_text("")
+    assert "There is no receipt in this file." in run("receipts", "verify", exported)
+
+
+def test_a_receipt_as_json_of_any_layout(exported: Path) -> None:
+    """As the page downloads one or many, as HTTP answers, and as an editor leaves it."""
+    receipts = [json.loads(line) for line in exported.read_text().splitlines()]
+    backwards = [dict(reversed(receipt.items())) for receipt in receipts]
+    for text in (
+        json.dumps(receipts[1]),
+        json.dumps(receipts[1], indent=2),
+        "\n" + json.dumps(receipts[1], indent=2) + "\n\n",
+        json.dumps([receipts[1]]),
+    ):
+        exported.write_text(text)
+        assert "receipt 2 is single, 1 is not in this file" in run("receipts", "verify", exported)
+    for text in (
+        json.dumps(receipts),
+        json.dumps(backwards, indent=4),
+        "\r\n\r\n".join(json.dumps(receipt) for receipt in reversed(receipts)),
+    ):
+        exported.write_text(text)
+        assert "3 receipts, 0 faults" in run("receipts", "verify", exported, "--whole")
 
 
 def test_a_damaged_file_is_bad_input(exported: Path, tmp_path: Path) -> None:
-    exported.write_text(exported.read_text()[:-200] + "\n")
-    assert f"{exported}, line 3: this is no receipt" in error("receipts", "verify", exported)
+    whole = exported.read_text()
+    exported.write_text(whole[:-200] + "\n")
+    assert f"{exported}: line 3 is not a receipt" in error("receipts", "verify", exported)
+    exported.write_text(json.dumps(json.loads(whole.splitlines()[0]), indent=2)[:-200])
+    assert f"{exported}: this is not a receipt" in error("receipts", "verify", exported)
+    exported.write_text('{"receipts": []}')
+    assert f"{exported}: line 1 is not a receipt" in error("receipts", "verify", exported)
     exported.write_bytes(b"\xff\xfe\n")
-    assert "line 1: this is no receipt" in error("receipts", "verify", exported)
+    assert "line 1 is not a receipt" in error("receipts", "verify", exported)
     assert "cannot read" in error("receipts", "verify", tmp_path / "absent.ndjson")
     assert "cannot read" in error("receipts", "verify", tmp_path)
 

@@ -337,11 +337,30 @@ def test_receipts(service: Service) -> None:
         assert service.code("GET", f"/v1/receipts/{number}", 404) == "unknown_receipt"
     verdict = service("POST", "/v1/receipts/verify")
     assert (verdict["ok"], verdict["receipts"], verdict["faults"]) == (True, 3, [])
-    assert service("POST", "/v1/receipts/verify", json={"receipts": found[1]})["ok"]
-    forged = found[1][0] | {"purchases": 99}
-    verdict = service("POST", "/v1/receipts/verify", json={"receipts": [forged]})
-    assert not verdict["ok"]
-    assert "receipt 3" in verdict["faults"][0]
+    assert verdict["summary"] == "Signatures valid, receipts 1 to 3 are chained."
+
+
+def test_a_receipt_that_somebody_has(service: Service) -> None:
+    for item in ("milk", "wine", "gin"):
+        service("DELETE", f"/v1/users/ann/items/{item}")
+    [receipts] = pages(service, "/v1/receipts", "receipts")
+    verdict = service("POST", "/v1/receipts/verify", json={"receipts": receipts[1:]})
+    assert verdict == {
+        "ok": True,
+        "receipts": 2,
+        "keys": [receipts[0]["key"]],
+        "faults": [],
+        "chained": [[2, 3]],
+        "missing": [[1, 1]],
+        "summary": "Signatures valid, receipts 2 to 3 are chained, 1 is not here.",
+    }
+    for forged in ({"purchases": 99}, {"number": 2}, {"number": 2**62}, {"number": -1}, {"key": "00" * 32}):
+        verdict = service("POST", "/v1/receipts/verify", json={"receipts": [receipts[2] | forged]})
+        number = forged.get("number", 3)
+        assert not verdict["ok"]
+        assert f"receipt {number}: its signature is not valid: it was changed" in verdict["faults"]
+        assert f"receipt {number}: it is not the one that is held under this number" in verdict["faults"]
+    assert service("POST", "/v1/receipts/verify", json={"receipts": []})["summary"] == "There is no receipt here."
 
 
 RULES = """

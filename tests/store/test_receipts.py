@@ -120,11 +120,26 @@ def test_a_changed_receipt_shows(path: Path, field: str, value: object, fault: s
     assert any("receipt 3" in line and "does not follow" in line for line in audit(receipts).faults)
 
 
-def test_a_missing_a_repeated_and_a_moved_receipt_show(path: Path) -> None:
+def test_a_missing_and_a_repeated_receipt_show(path: Path) -> None:
     first, second, third = three_receipts(path)
-    for broken in ([first, third], [second, third], [first, first, second, third], [second, first, third]):
-        assert not audit(broken).ok
+    assert audit([first, third]).faults == ("receipt 2 is missing",)
+    assert audit([third]).faults == ("receipts 1 to 2 are missing",)
+    assert audit([first, first, second, third]).faults == ("receipt 1: it is there twice",)
     assert audit([first, second]).ok  # an end that is cut off can't show; the database's ledger counts them
+    assert audit([third, first, second]).ok  # their numbers say their order
+
+
+def test_a_part_of_a_chain(path: Path) -> None:
+    first, second, third = three_receipts(path)
+    part = audit([second, third], whole=False)
+    assert (part.ok, part.chained, part.missing) == (True, ((2, 3),), ((1, 1),))
+    assert part.summary() == "Signatures valid, receipts 2 to 3 are chained, 1 is not here."
+    ends = audit([first, third], whole=False)
+    assert (ends.ok, ends.chained, ends.missing) == (True, ((1, 1), (3, 3)), ((2, 2),))
+    torn = audit([first, msgspec.structs.replace(second, previous="ab"), third], whole=False)
+    assert (torn.chained, torn.missing) == (((1, 1), (2, 2), (3, 3)), ())
+    assert torn.summary().startswith("1 of 3 signatures are not valid, receipt 1 is single, receipt 2 is single")
+    assert audit([]).summary() == "There is no receipt here."
 
 
 def test_another_signer_shows(path: Path, tmp_path: Path) -> None:

@@ -3,16 +3,17 @@
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from unbasket.cli.shop import Db, keys_of, open_to_write
 from unbasket.cli.terminal import AsJson, command, complain, counted, say, say_json, say_table, write_file
 from unbasket.errors import InvalidReceiptError, StoreError
-from unbasket.store import Receipt, audit
+from unbasket.store import Audit, Receipt, audit
 from unbasket.store.database import Database
 from unbasket.store.keys import Keys
+from unbasket.store.receipts import read_receipts
 
 receipts = typer.Typer(
     help="List, export and verify the signed receipts of what was forgotten. They name no person.",
@@ -53,28 +54,51 @@ def export(
 
 
 def verify(
-    file: Annotated[Path, typer.Argument(metavar="FILE_OR_DB", help="Exported receipts, or a database.")],
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE_OR_DB",
+            help="Receipts, as exported or downloaded (JSON, or lines of it), or a database.",
+        ),
+    ],
     key: Annotated[
         str | None,
         typer.Option(help="The public key that must have signed them: `unbasket receipts key`.", metavar="PUBLIC_KEY"),
     ] = None,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Count receipts that are missing from a file before its last as faults.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check that receipts are as they were signed and that none is missing between the first and the last.
+    """Check that receipts are as they were signed, and that each follows the one before it.
 
-    This needs no secret and no network. The exit code is 1 if something is wrong.
+    A file may hold a part of the chain: what is missing from it is said. In a database, nothing may be missing. This
+    needs no secret and no network. The exit code is 1 if something is wrong.
     """
-    result = audit(_receipts_in(file) if _is_database(file) else _read(file), key)
+    in_database = _is_database(file)
+    result = audit(_receipts_in(file) if in_database else _read(file), key, whole=whole or in_database)
     if as_json:
-        say_json({"ok": result.ok, "receipts": result.receipts, "keys": result.keys, "faults": result.faults})
+        say_json(_facts(result))
     else:
         for fault in result.faults:
             complain(f"{file}: {fault}")
         keys = ", ".join(result.keys) or "no key"
         faults = counted(len(result.faults), "fault")
         say(f"{file}: {counted(result.receipts, 'receipt')}, {faults}. Signed with {keys}")
+        say(result.summary("in this database" if in_database else "in this file"))
     if not result.ok:
         raise typer.Exit(1)
+
+
+def _facts(result: Audit) -> dict[str, Any]:
+    return {
+        "ok": result.ok,
+        "receipts": result.receipts,
+        "keys": result.keys,
+        "faults": result.faults,
+        "chained": result.chained,
+        "missing": result.missing,
+    }
 
 
 def key(db: Db, as_json: AsJson = False) -> None:
@@ -117,13 +141,10 @@ def _is_database(file: Path) -> bool:
 
 
 def _read(file: Path) -> list[Receipt]:
-    found = []
-    for number, line in enumerate(file.read_bytes().splitlines(), 1):
-        try:
-            found.append(Receipt.from_json(line))
-        except InvalidReceiptError as error:
-            raise InvalidReceiptError(f"{file}, line {number}: {error}") from error
-    return found
+    try:
+        return read_receipts(file.read_bytes())
+    except InvalidReceiptError as error:
+        raise InvalidReceiptError(f"{file}: {error}") from error
 
 
 def _existing_keys(db: Path) -> Path:

@@ -24,7 +24,7 @@ from unbasket.service.shapes import (
     TokenAnswer,
     TokenRequest,
 )
-from unbasket.store import Receipt, audit
+from unbasket.store import DurableRecommender, Receipt, audit
 from unbasket.store.retention import RetentionError, Rule, Rules, plan, run
 
 
@@ -52,18 +52,33 @@ def receipt(request: Request) -> Receipt:
 
 
 def verify_receipts(request: Request) -> AuditAnswer:
-    """Check the chain, and that receipts which somebody has are those that are held."""
+    """Check the chain, or receipts that somebody has, which may be a part of it."""
     given: GivenReceipts | None = request.body
-    held = request.rec.receipts()
-    checked = audit(held)
-    by_number = {receipt.number: receipt for receipt in held}
-    foreign = [
-        f"receipt {receipt.number}: it is not the one that is held under this number"
-        for receipt in (given.receipts if given else [])
-        if by_number.get(receipt.number) != receipt
-    ]
+    if given is None:
+        checked, foreign = audit(request.rec.receipts()), []
+    else:
+        checked, foreign = audit(given.receipts, whole=False), _foreign(request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
-    return AuditAnswer(not faults, checked.receipts, list(checked.keys), faults)
+    return AuditAnswer(
+        ok=not faults,
+        receipts=checked.receipts,
+        keys=list(checked.keys),
+        faults=faults,
+        chained=[list(run) for run in checked.chained],
+        missing=[list(run) for run in checked.missing],
+        summary=checked.summary(),
+    )
+
+
+def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
+    """A fault for each receipt that is not the one that is held under its number."""
+    numbers = [receipt.number for receipt in given if 0 < receipt.number <= rec.receipt_count]
+    held = {receipt.number: receipt for receipt in rec.receipts(min(numbers), max(numbers))} if numbers else {}
+    return [
+        f"receipt {receipt.number}: it is not the one that is held under this number"
+        for receipt in given
+        if held.get(receipt.number) != receipt
+    ]
 
 
 class _StatedRule(Asked, frozen=True):

@@ -138,7 +138,7 @@ PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "ma
 
 
 class GivenReceipts(Asked, frozen=True):
-    """Receipts to compare with those that are held."""
+    """Receipts that somebody has, to be checked and compared with those that are held."""
 
     receipts: list[Receipt]
 
@@ -358,13 +358,24 @@ class ReceiptsAnswer(msgspec.Struct, frozen=True):
     next: int | None
 
 
+Run = Annotated[list[int], Meta(min_length=2, max_length=2)]
+
+
 class AuditAnswer(msgspec.Struct, frozen=True):
-    """Whether the chain of receipts is whole and every signature valid, and the public keys that signed."""
+    """Whether receipts are as they were signed, and the public keys that signed them: of all that are held, none may be
+    missing; those of a request may be a part of the chain, and must be the ones that are held.
+
+    In `chained`, from one number to another, each receipt follows the one before it; those `missing` were not given,
+    though later ones were. `summary` says it in a sentence.
+    """
 
     ok: bool
     receipts: Count
     keys: list[str]
     faults: list[str]
+    chained: list[Run]
+    missing: list[Run]
+    summary: str
 
 
 class RuleAnswer(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import blake2b
 from secrets import token_hex
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import msgspec
 from cryptography.exceptions import InvalidSignature
@@ -53,7 +53,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         try:
             return decode_json(line, cls)
         except msgspec.DecodeError as error:
-            raise InvalidReceiptError(f"this is no receipt: {error}") from error
+            raise InvalidReceiptError(f"this is not a receipt: {error}") from error
 
     def hash(self) -> str:
         """What the next receipt refers to this one by."""
@@ -65,6 +65,28 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+
+
+def read_receipts(data: bytes) -> list[Receipt]:
+    """The receipts in a file: JSON of one or of a list of them, or one on each line."""
+    text = data.strip()
+    if text[:1] == b"[" or text.partition(b"\n")[0].strip() == b"{":  # a document, which has lines of its own
+        return _decoded(text, Receipt | list[Receipt], "this is not a receipt")
+    lines = enumerate(data.splitlines(), 1)
+    return [
+        each
+        for number, line in lines
+        if line.strip()
+        for each in _decoded(line, Receipt, f"line {number} is not a receipt")
+    ]
+
+
+def _decoded(text: bytes, kind: Any, complaint: str) -> list[Receipt]:
+    try:
+        found = decode_json(text, kind)
+    except msgspec.DecodeError as error:
+        raise InvalidReceiptError(f"{complaint}: {error}") from error
+    return found if isinstance(found, list) else [found]
 
 
 class Notary:
@@ -110,43 +132,97 @@ def _scope(event: Forget) -> Scope:
     return "item" if event.basket is None else "item of a basket"
 
 
+Run = tuple[int, int]
+"""The numbers of the first and of the last of some receipts in a row."""
+
+_FORGED = "its signature is not valid: it was changed"
+_UNCHAINED = "it does not follow the receipt before it, which was changed or removed"
+
+
 class Audit(msgspec.Struct, frozen=True):
-    """The outcome of checking a chain of receipts."""
+    """The outcome of checking receipts: a whole chain, or a part of one.
+
+    In `chained` runs, each receipt has the hash of the one before. The `missing` are not there, though later ones are.
+    """
 
     receipts: int
     keys: tuple[str, ...]
     faults: tuple[str, ...]
+    chained: tuple[Run, ...]
+    missing: tuple[Run, ...]
+    signed: int
 
     @property
     def ok(self) -> bool:
-        """Whether every receipt is as it was signed, and none is missing between the first and the last."""
+        """Whether every receipt is as it was signed, and follows the one before it if that is there."""
         return not self.faults
 
+    def summary(self, place: str = "here") -> str:
+        """What was found, in a sentence.
 
-def audit(receipts: Iterable[Receipt], key: str | None = None) -> Audit:
-    """Check signatures and the chain; with `key`, also that this public key made all signatures."""
-    faults, keys, previous, number = [], dict[str, None](), FIRST, 0
-    for receipt in receipts:
-        number += 1
-        keys[receipt.key] = None
-        faults += [f"receipt {receipt.number}: {fault}" for fault in _faults(receipt, number, previous, key)]
-        previous = receipt.hash()
-    return Audit(number, tuple(keys), tuple(faults))
+        >>> Audit(6, (), (), chained=((4, 9),), missing=((1, 3),), signed=6).summary("in this file")
+        'Signatures valid, receipts 4 to 9 are chained, 1 to 3 are not in this file.'
+        """
+        if not self.receipts:
+            return f"There is no receipt {place}."
+        broken = self.receipts - self.signed
+        parts = [f"{broken} of {self.receipts} signatures are not valid" if broken else "Signatures valid"]
+        parts += [f"receipts {first} to {last} are chained" for first, last in self.chained if last > first]
+        parts += [f"receipt {first} is single" for first, last in self.chained if first == last]
+        parts += [f"{_are(first, last)} not {place}" for first, last in self.missing]
+        return ", ".join(parts) + "."
 
 
-def _faults(receipt: Receipt, number: int, previous: str, key: str | None) -> list[str]:
+def _are(first: int, last: int) -> str:
+    return f"{first} is" if first == last else f"{first} to {last} are"
+
+
+def audit(receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = True) -> Audit:
+    """Check signatures and links; with `key`, also that this public key made all signatures.
+
+    Of a `whole` chain, every receipt up to the last must be there; of a part, any may be missing.
+    """
+    found = sorted(receipts, key=lambda receipt: receipt.number)
+    faults, signed, chained, missing = list[str](), 0, list[Run](), list[Run]()
+    before: Receipt | None = None
+    for receipt in found:
+        last, number = max(0, before.number) if before else 0, receipt.number
+        wrong = _faults(receipt, before, key)
+        faults += [f"receipt {number}: {fault}" for fault in wrong]
+        signed += _FORGED not in wrong
+        if number > last + 1:
+            missing.append((last + 1, number - 1))
+        if before and number == last + 1 and _UNCHAINED not in wrong:
+            chained[-1] = (chained[-1][0], number)
+        else:
+            chained.append((number, number))
+        before = receipt
+    if whole:
+        faults += [f"receipt{'s' * (last > first)} {_are(first, last)} missing" for first, last in missing]
+    keys = dict.fromkeys(receipt.key for receipt in found)
+    return Audit(len(found), tuple(keys), tuple(faults), tuple(chained), tuple(missing), signed)
+
+
+def _faults(receipt: Receipt, before: Receipt | None, key: str | None) -> list[str]:
     faults = []
-    if receipt.number != number:
-        faults.append(f"its place in the chain is {number}")
-    if receipt.previous != previous:
-        faults.append("it does not follow the receipt before it, which was changed or removed")
+    if before and before.number == receipt.number:
+        faults.append("it is there twice")
+    if receipt.previous != _expected_link(receipt, before):
+        faults.append(_UNCHAINED)
     if key is not None and receipt.key != key:
         faults.append(f"another key signed it: {receipt.key}")
     if not _signed(receipt):
-        faults.append("its signature is not valid: it was changed")
+        faults.append(_FORGED)
     if not receipt.verified:
         faults.append("it says itself that the model differed from one that never saw what was forgotten")
     return faults
+
+
+def _expected_link(receipt: Receipt, before: Receipt | None) -> str:
+    """The hash that a receipt must have; if the one before it is missing, nobody can tell."""
+    if receipt.number == 1:
+        return FIRST
+    return before.hash() if before and before.number == receipt.number - 1 else receipt.previous
 
 
 def _signed(receipt: Receipt) -> bool:
