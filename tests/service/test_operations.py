@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,8 +57,11 @@ def test_it_is_alive_and_not_ready_while_it_loads(large: Path) -> None:
     assert states[-1][0] == 200
     assert states[-1][1]["ready"]
     assert any(0 < state["progress"][0] <= state["progress"][1] for _, state in states[:-1])
-    stages = [line["stage"] for line in service.lines() if line["event"] == "loading"]
-    assert {"compiling", "opening"} & set(stages)
+    lines = service.lines()
+    loading = [line for line in lines if line["event"] == "loading"]
+    assert lines[0]["event"] == "listening"
+    assert {"compiling", "opening"} & {line["stage"] for line in loading}
+    assert all(line["doing"].startswith(line["stage"]) for line in loading)
 
 
 def _states(service: Service) -> Iterator[tuple[int, Any]]:
@@ -119,11 +123,19 @@ def test_what_cannot_be_opened(tmp_path: Path) -> None:
     assert file.read_bytes() == b"no database " * 100
 
 
-def test_a_port_that_is_taken(db: Path) -> None:
+@pytest.mark.parametrize("command", ["serve --db shop.db", "demo --folder demo"])
+def test_a_port_that_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.chdir(tmp_path)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = _failing("serve", "--db", db, "--port", port)
-    assert f"port {port} of 127.0.0.1 is taken. Choose another with --port" in said
+        refused = _failing(*command.split(), "--port", port)
+    assert f"port {port} of 127.0.0.1 is taken. Choose another with --port" in refused
+    assert list(tmp_path.rglob("*.db*")) == []  # nothing was loaded before
+
+
+def test_an_address_of_another_machine(db: Path) -> None:
+    assert "with --host" in _failing("serve", "--db", db, "--host", "192.0.2.1", "--port", "0")
+    assert "with --host" in _failing("serve", "--db", db, "--host", "no.such.invalid")
 
 
 def _failing(*arguments: object) -> str:
@@ -184,6 +196,93 @@ def test_keys_are_hashed_in_a_file_of_their_owner(db: Path) -> None:
     assert json.loads(run("keys", "list", "--db", db, "--json")) == []
     assert "no key 'till'" in error("keys", "remove", "till", "--db", db)
     assert [path.name for path in db.parent.iterdir()] == [file.name]
+
+
+# Changes while it runs ------------------------------------------------------------------------------------------
+
+
+def test_hangup_reloads_settings_and_keys(db: Path) -> None:
+    config = db.with_name("settings.toml")
+    config.write_text("rate = 1000\n")
+    with running(db, "--config", config, "--timeout", 20) as service:
+        assert service.ask("POST", "/v1/events", [])[0] == 200
+        config.write_text("max_body = 1024\nrate = 1000\ntimeout = 10\nthreads = 4\n")
+        key = run("keys", "add", "till", "--role", "write", "--db", db).strip()
+        service.process.send_signal(signal.SIGHUP)
+        told = service.wait_for("settings reloaded")
+        assert told["changed"] == {"max_body": 1024}  # a flag counts before the file, also later
+        assert told["need_a_restart"] == ["threads"]
+        assert [line["keys"] for line in service.lines() if line["event"] == "keys reloaded"] == [1]
+        assert service.ask("POST", "/v1/events", [])[0] == 401
+        large = [{"event": "forget", "user": "x" * 100}] * 20
+        assert service.ask("POST", "/v1/events", large, Authorization=f"Bearer {key}")[0] == 413
+        assert service.stop() == 0
+
+
+def test_a_new_rate_counts_at_once(db: Path) -> None:
+    config = db.with_name("settings.toml")
+    config.write_text("")
+    with running(db, "--config", config) as service:
+        assert {service.ask("GET", "/v1/popular")[0] for _ in range(5)} == {200}
+        config.write_text("rate = 0.001")
+        service.process.send_signal(signal.SIGHUP)
+        service.wait_for("settings reloaded")
+        assert [service.ask("GET", "/v1/popular")[0] for _ in range(2)] == [200, 429]
+
+
+def test_hangup_with_bad_settings_changes_nothing(db: Path) -> None:
+    config = db.with_name("settings.toml")
+    config.write_text("")
+    with running(db, "--config", config) as service:
+        config.write_text("max_body = 1024\nprot = 80\n")
+        service.process.send_signal(signal.SIGHUP)
+        assert "unknown setting 'prot'" in service.wait_for("settings not reloaded")["problem"]
+        assert service.ask("POST", "/v1/events", [{"event": "forget", "user": "x" * 100}] * 20)[0] == 200
+        assert service.stop() == 0
+
+
+def test_hangup_while_it_loads(large: Path) -> None:
+    service = Service(large)
+    service.process.send_signal(signal.SIGHUP)
+    service.wait_for("settings reloaded")
+    service.ready()
+    assert service.stop() == 0
+
+
+def test_keys_that_cannot_be_read_are_none(db: Path) -> None:
+    key = run("keys", "add", "till", "--role", "read", "--db", db).strip()
+    with running(db) as service:
+        assert service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 200
+        db.with_name("shop.db-access.toml").write_text("key = 1")
+        service.process.send_signal(signal.SIGHUP)
+        assert "holds no keys" in service.wait_for("keys not reloaded, so none is valid")["problem"]
+        assert service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 401
+        assert service.stop() == 0
+
+
+def test_the_terminal_is_closed(db: Path) -> None:
+    """Then nobody reads the log, and the hangup means the end."""
+    reading, writing = os.openpty()
+    with _process(db, writing) as process:
+        os.close(writing)
+        text = b""
+        while b'"ready"' not in text:
+            text += os.read(reading, 1000)
+        os.close(reading)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(60) == 0
+    assert not db.with_name("shop.db-wal").exists()
+
+
+def test_a_log_that_nobody_reads_fails_no_request(db: Path) -> None:
+    with _process(db, subprocess.PIPE) as process:
+        connection = _connected(process)
+        assert process.stderr is not None
+        process.stderr.close()
+        assert ask(connection, "PUT", PLACE.format("ann", 1), {"items": ["tea"]})[0] == 200
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
 
 
 # Figures and logs -----------------------------------------------------------------------------------------------
@@ -385,18 +484,25 @@ def test_writers_under_way_are_answered_or_refused(db: Path) -> None:
 
 def test_a_signal_may_come_in_the_middle_of_a_line_of_the_log(db: Path) -> None:
     """The pipe that nobody reads is full: the service stands in the middle of writing when it is told to stop."""
-    with subprocess.Popen([*PROGRAM, "serve", "--db", db, "--port", "0"], stderr=subprocess.PIPE) as process:
-        try:
-            connection = _connected(process)
-            with pytest.raises(TimeoutError):
-                _fill_the_log(connection)
-            connection.close()
-            process.send_signal(signal.SIGTERM)
-            _, rest = process.communicate(timeout=60)
-        finally:
-            process.kill()
+    with _process(db, subprocess.PIPE) as process:
+        connection = _connected(process)
+        with pytest.raises(TimeoutError):
+            _fill_the_log(connection)
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        _, rest = process.communicate(timeout=60)
     assert process.returncode == 0
     assert b'"stopping"' in rest
+
+
+@contextmanager
+def _process(db: Path, log: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A service that starts, with its log going there, and is gone afterwards."""
+    with subprocess.Popen([*PROGRAM, "serve", "--db", db, "--port", "0"], stderr=log) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _connected(process: subprocess.Popen[bytes]) -> http.client.HTTPConnection:

@@ -5,7 +5,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -45,7 +44,7 @@ def demo(
         settings = Settings(db=place / "demo.db", port=port, access=place / "demo.db-access.toml")
         _fill(settings.db, offline=offline)
         with (place / "demo.log").open("ab") as log:
-            run(settings, listener, bar=partial(progress_bar, "starting"), ready=_welcome, log=log)
+            run(settings, listener, bar=progress_bar, ready=_welcome, log=log)
 
 
 @contextmanager

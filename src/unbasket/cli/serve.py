@@ -43,7 +43,8 @@ def serve(
 ) -> None:
     """Serve the HTTP API and the page from a database, until SIGTERM or Ctrl-C.
 
-    A flag counts before an environment variable (UNBASKET_PORT), that before the file of --config.
+    A flag counts before an environment variable (UNBASKET_PORT), that before the file of --config. On SIGHUP, the file
+    and the keys are read again.
     """
     with needing("service"):  # slow to import, and no other command needs it
         from unbasket.service.server import listening, run
@@ -61,10 +62,11 @@ def serve(
         "timeout": timeout,
         "grace": grace,
     }
-    settings = Settings.gathered(flags, file=config)
+    gather = partial(Settings.gathered, flags, file=config)
+    settings = gather()
+    welcome = partial(_welcome, settings.db)
     with listening(settings.host, settings.port) as listener:
-        welcome = partial(_welcome, settings.db)
-        run(settings, listener, bar=partial(progress_bar, "loading"), ready=welcome, log=sys.stderr.buffer)
+        run(settings, listener, bar=progress_bar, ready=welcome, log=sys.stderr.buffer, reload=gather)
 
 
 def _welcome(db: Path, address: str, rec: DurableRecommender) -> None:

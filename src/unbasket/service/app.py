@@ -47,12 +47,12 @@ _encode = msgspec.json.Encoder().encode
 
 def create_app(
     shop: Shop, security: Security, metrics: Metrics | None = None, settings: Settings | None = None
-) -> Starlette:
+) -> "Application":
     """The application over a shop, which may still be loading."""
-    return _Application(Api(shop, security, metrics or Metrics(shop), settings or Settings(db=shop.db)))
+    return Application(Api(shop, security, metrics or Metrics(shop), settings or Settings(db=shop.db)))
 
 
-class _Application(Starlette):
+class Application(Starlette):
     """Starlette serves the page and the description. Calls go past its routes, which cost as much as our own work."""
 
     def __init__(self, api: "Api") -> None:
@@ -72,6 +72,10 @@ class _Application(Starlette):
             exception_handlers={HTTPException: _refuse},
             lifespan=lifespan,
         )
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings, of those that can change."""
+        self._api.apply(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -113,6 +117,12 @@ class Api:
         """Let what was begun come to its end."""
         for pool in self._pools.values():
             pool.shutdown()
+
+    def apply(self, settings: Settings) -> None:
+        """Go on with other settings, of those that can change."""
+        if settings.rate != self._settings.rate:
+            self._rates = Rates(settings.rate)
+        self._settings = settings
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""

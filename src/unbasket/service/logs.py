@@ -8,7 +8,7 @@ import asyncio
 import logging
 import threading
 import traceback
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import msgspec
 import structlog
@@ -16,8 +16,29 @@ import structlog
 _encode = msgspec.json.Encoder().encode
 
 
-def configure(stream: BinaryIO) -> None:
-    """Let everything that this process logs go there, in this form."""
+class Lines:
+    """The stream of the log. A request must not fail because the log's disk is full or its reader is gone."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.broken = False
+
+    def write(self, line: bytes) -> None:
+        """Write a line; `broken` tells whether it could be."""
+        try:
+            self._stream.write(line)
+            self._stream.flush()
+            self.broken = False
+        except OSError:
+            self.broken = True
+
+    def flush(self) -> None:
+        """A line that is written is there."""
+
+
+def configure(stream: BinaryIO) -> Lines:
+    """Send everything that this process logs there, in this form."""
+    lines = Lines(stream)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -25,11 +46,12 @@ def configure(stream: BinaryIO) -> None:
             _render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
-        logger_factory=structlog.BytesLoggerFactory(stream),
+        logger_factory=structlog.BytesLoggerFactory(cast("BinaryIO", lines)),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_Forwarding()], level=logging.WARNING, force=True)
     threading.excepthook = lambda failed: failure("a thread failed", failed.exc_value)
+    return lines
 
 
 def get() -> Any:

@@ -22,6 +22,7 @@ from unbasket.decoding import decode_toml
 from unbasket.errors import UnbasketError
 from unbasket.files import alone_in, write
 from unbasket.ids import Id
+from unbasket.service import logs
 from unbasket.service.errors import ApiError
 from unbasket.spelling import spells
 
@@ -158,6 +159,18 @@ class Security:
         """Without keys."""
         return cls(None, None)
 
+    def reload(self) -> None:
+        """Read the file of keys again. Without one that can be read, no key is valid."""
+        if self._path is None:
+            return
+        self._seen = self._state()
+        try:
+            self._hold(Access.read(self._path))
+            logs.get().info("keys reloaded", keys=len(self._keys))
+        except AccessError as error:
+            self._hold(None)
+            logs.get().error("keys not reloaded, so none is valid", problem=str(error))
+
     def identify(self, authorization: str | None, host: str) -> Caller:
         """Who sends a request with these headers; an error if nobody may."""
         self._look_again()
@@ -206,18 +219,13 @@ class Security:
         self.enabled = self.enabled or bool(self._keys)  # who removes all keys does not make everybody an admin
 
     def _look_again(self) -> None:
-        """A key that was removed must not work until the next start; without a file that can be read, none does."""
+        """A key that was removed must not work until the next start."""
         now = time.monotonic()
         if self._path is None or now < self._next_look:
             return
         self._next_look = now + _LOOK_AGAIN
-        seen = self._state()
-        if seen != self._seen:
-            self._seen = seen
-            try:
-                self._hold(Access.read(self._path))
-            except AccessError:
-                self._hold(None)
+        if self._state() != self._seen:
+            self.reload()
 
     def _state(self) -> tuple[int, int] | None:
         try:

@@ -1,4 +1,7 @@
-"""The process: it listens at once, loads, answers, and on SIGTERM or SIGINT finishes what it has begun."""
+"""The process: it listens at once, loads, answers, and on SIGTERM or SIGINT finishes what it has begun.
+
+On SIGHUP it reads its keys and settings again.
+"""
 
 import asyncio
 import errno
@@ -7,39 +10,66 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from types import FrameType
 from typing import BinaryIO
 
+import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
 from unbasket.service import logs
-from unbasket.service.app import create_app
+from unbasket.service.app import Application, create_app
 from unbasket.service.metrics import Metrics
 from unbasket.service.protocol import Configuration, Doors
 from unbasket.service.security import Security
-from unbasket.service.settings import Settings, SettingsError
+from unbasket.service.settings import CHANGEABLE, Settings, SettingsError
 from unbasket.service.shop import Shop
 from unbasket.store import DurableRecommender
 
-Report = Callable[[int, int], object]
-Bar = Callable[[], AbstractContextManager[Report]]
+Report = Callable[[int, int | None], object]
+Bar = Callable[[str], AbstractContextManager[Report]]
 Ready = Callable[[str, DurableRecommender], object]
+Handler = Callable[[int, FrameType | None], object]
 
-_CLOSING = 35  # seconds that closing may take after the grace: an erasure waits 30 for readers
+CLOSING = 35
+"""Seconds that closing may take after the grace: an erasure waits 30 for readers."""
+
 _EVERY = 5  # seconds between two lines about loading
+_DOING = {
+    "compiling": "compiling the kernels (this takes long only the first time)",
+    "opening": "opening the database",
+    "preparing": "preparing the first answers",
+}
 
 
-def run(settings: Settings, listener: socket.socket, *, bar: Bar, ready: Ready, log: BinaryIO) -> None:
-    """Serve until a signal comes. `bar` shows how loading goes; `ready` is called with address and engine."""
-    logs.configure(log)
+def run(
+    settings: Settings,
+    listener: socket.socket,
+    *,
+    bar: Bar,
+    ready: Ready,
+    log: BinaryIO,
+    reload: Callable[[], Settings] | None = None,
+) -> None:
+    """Serve at a socket (see `listening`) until a signal comes.
+
+    `bar` shows how loading goes; `ready` is called with address and engine; `reload` gathers the settings anew when
+    SIGHUP comes. Without it, SIGHUP ends the service as SIGTERM does.
+    """
+    lines = logs.configure(log)
     security = Security.load(settings.access_file)
     check_exposure(settings, has_keys=security.enabled)
     shop = Shop(settings.db)
-    server = _Server(configuration(create_app(shop, security, metrics=Metrics(shop), settings=settings), settings))
-    with asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner:
+    app = create_app(shop, security, metrics=Metrics(shop), settings=settings)
+    live = _Live(app, security, settings, reload) if reload else None
+    server = _Server(configuration(app, settings), live, lines)
+    with (
+        _handling({signal.SIGHUP: server.hear}),
+        asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner,
+    ):
         shop.start()
         try:
             runner.run(_serve(server, listener, shop, bar, ready))
@@ -70,34 +100,108 @@ def configuration(app: ASGIApp, settings: Settings) -> Configuration:
         ws="none",
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=max(1, round(settings.grace)),
+        timeout_graceful_shutdown=_whole(settings.grace),
     )
+
+
+def _whole(grace: float) -> int:
+    """The grace as uvicorn has it: whole seconds, and 0 would mean none at all."""
+    return max(1, round(grace))
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket that connections queue up at from now on, for `run`."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(place[:2], family=family, backlog=2048)
+    except OSError as error:
+        raise SettingsError(_refusal(host, port, error)) from error
+    with listener:
+        yield listener
+
+
+def _refusal(host: str, port: int, error: OSError) -> str:
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is taken. Choose another with --port; --port 0 finds a free one"
+    if error.errno == errno.EACCES:
+        return f"port {port} is for the system's own services. Choose one above 1023 with --port"
+    return f"cannot listen on {host}, port {port}: {error.strerror}. Choose an address of this machine with --host"
+
+
+@contextmanager
+def _handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
+    """Handle signals meanwhile."""
+    former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+class _Live:
+    """The keys and settings of a running service, which may be changed."""
+
+    def __init__(
+        self, app: Application, security: Security, settings: Settings, gather: Callable[[], Settings]
+    ) -> None:
+        self._app, self._security, self.settings, self._gather = app, security, settings, gather
+
+    def reload(self) -> None:
+        """Read them again, and log what has changed. Bad settings change nothing."""
+        self._security.reload()
+        try:
+            wanted = msgspec.structs.asdict(self._gather())
+        except SettingsError as error:
+            logs.get().error("settings not reloaded", problem=str(error))
+            return
+        former = msgspec.structs.asdict(self.settings)
+        different = {name: value for name, value in wanted.items() if value != former[name]}
+        changed = {name: value for name, value in different.items() if name in CHANGEABLE}
+        self.settings = msgspec.structs.replace(self.settings, **changed)
+        self._app.apply(self.settings)
+        logs.get().info("settings reloaded", changed=changed, need_a_restart=sorted(different.keys() - changed.keys()))
 
 
 class _Server(uvicorn.Server):
     """Ends with exit code 0 after a signal, where uvicorn would let the signal kill it in the end."""
 
-    told_to_stop: signal.Signals | None = None
+    def __init__(self, config: uvicorn.Config, live: _Live | None, log: logs.Lines) -> None:
+        super().__init__(config)
+        self.told_to_stop: signal.Signals | None = None
+        self._told_to_reload = False
+        self._live, self._log = live, log
 
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         """Handle signals meanwhile."""
-        former = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
+        return _handling({signal.SIGTERM: self.hear, signal.SIGINT: self.hear})
 
-    def _stop(self, number: int, _: object) -> None:
+    def hear(self, number: int, _: FrameType | None) -> None:
         """Nothing but a note: a signal interrupts the thread that may hold the lock of the log, or of threads."""
-        self.told_to_stop = self.told_to_stop or signal.Signals(number)
+        if number == signal.SIGHUP and self._live is not None:
+            self._told_to_reload = True
+        else:
+            self._stop(signal.Signals(number))
+
+    def _stop(self, number: signal.Signals) -> None:
+        self.told_to_stop = self.told_to_stop or number
         self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        """Ten times a second: reload if a signal has asked for it."""
+        if self._told_to_reload and self._live is not None:
+            self._told_to_reload = False
+            self._live.reload()
+            self.config.timeout_graceful_shutdown = _whole(self._live.settings.grace)
+            if self._log.broken:  # the signal came from a terminal that was closed
+                self._stop(signal.SIGHUP)
+        return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Finish what was begun, but not at any price."""
         if self.told_to_stop:
-            alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + _CLOSING, _give_up)
+            alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + CLOSING, _give_up)
             alarm.daemon = True
             alarm.start()
             logs.get().info("stopping", signal=self.told_to_stop.name)
@@ -123,14 +227,8 @@ async def _serve(server: _Server, listener: socket.socket, shop: Shop, bar: Bar,
 
 async def _watch(server: _Server, shop: Shop, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
     """Say how loading goes, and stop the server if it fails."""
-    said, stage = 0.0, ""
-    with bar() as report:
-        while shop.loading:
-            report(*shop.progress)
-            if shop.stage != stage or time.monotonic() > said + _EVERY:
-                said, stage, (done, total) = time.monotonic(), shop.stage, shop.progress
-                logs.get().info("loading", stage=stage, done=done, total=total)
-            await asyncio.sleep(0.05)
+    while shop.loading:
+        await _watch_stage(shop, shop.stage, bar)
     if shop.ready:
         logs.get().info("ready")
         ready(shop.engine)
@@ -138,20 +236,16 @@ async def _watch(server: _Server, shop: Shop, bar: Bar, ready: Callable[[Durable
         server.should_exit = True
 
 
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that connections queue up at from now on, for `run`."""
-    try:
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(place[:2], family=family, backlog=2048)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise SettingsError(
-                f"port {port} of {host} is taken. Choose another with --port; --port 0 finds a free one"
-            ) from error
-        raise SettingsError(f"cannot listen on {host}, port {port}: {error.strerror}") from error
-    with listener:
-        yield listener
+async def _watch_stage(shop: Shop, stage: str, bar: Bar) -> None:
+    doing, next_line = _DOING.get(stage, stage), 0.0
+    with bar(doing) as report:
+        while shop.loading and shop.stage == stage:
+            done, total = shop.progress
+            report(done, total or None)
+            if time.monotonic() > next_line:
+                next_line = time.monotonic() + _EVERY
+                logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
+            await asyncio.sleep(0.05)
 
 
 def _address(listener: socket.socket) -> str:

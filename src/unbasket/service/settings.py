@@ -18,6 +18,10 @@ class SettingsError(UnbasketError, ValueError):
     """A setting is unknown, missing, or has no such value."""
 
 
+CHANGEABLE = frozenset({"max_body", "rate", "timeout", "grace"})
+"""The settings that a running service takes over; others wait for its next start."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of the service, with the names that flags, environment and file share."""
 

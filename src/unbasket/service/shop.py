@@ -55,12 +55,12 @@ class Shop:
 
     def load(self) -> None:
         """Compile the kernels, open the database, and let the first answers be as quick as all others."""
-        self.stage = "compiling"
+        self._enter("compiling")
         warm_up(self._report)
-        self.stage = "opening"
+        self._enter("opening")
         engine = store.open(self.db, progress=self._report)
         try:
-            self.stage = "preparing"
+            self._enter("preparing")
             engine.digest()
             gc.freeze()  # what was loaded stays: the collector need not look at it again and again
         except BaseException:
@@ -82,6 +82,9 @@ class Shop:
             self.load()
         except BaseException as error:  # noqa: BLE001 - whoever started the thread asks for it
             self.stage, self.failure = "failed", error
+
+    def _enter(self, stage: str) -> None:
+        self.stage, self.progress = stage, (0, 0)
 
     def _report(self, done: int, total: int) -> None:
         self.progress = done, total
