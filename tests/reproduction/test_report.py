@@ -70,7 +70,7 @@ def test_every_table_says_what_was_run(text: str) -> None:
     after_tables = re.findall(r'</table></div><p class="made">([^<]+)', text)
     assert len(after_tables) == text.count("<table>")
     for made in after_tables:
-        assert re.search(r"unbasket [\d.]+, full run, seed 0: \S+ \(m = \d+, r_b = .*alpha = 0\.\d+; \d+ s\)", made)
+        assert re.search(r"unbasket [\d.]+, full run, seed 0: \S+ \(m = \d+, r_b = .*alpha = 0\.\d+; \d+\xa0s\)", made)
 
 
 @pytest.mark.parametrize("name", PARTS)

@@ -107,7 +107,7 @@ def test_report_keeps_what_earlier_runs_made(tmp_path: Path, recorder: Recorder)
     reproduce(tmp_path, Settings(seed=1), recorder, datasets=["tafeng"])
     path = reproduce(tmp_path, Settings(seed=2), recorder, datasets=["instacart"])
     text = path.read_text()
-    assert "full run, seed 1: tafeng (m = 7, r_b = 0.9, r_g = 0.7, k = 300, alpha = 0.7; 0 s)" in text
+    assert "full run, seed 1: tafeng (m = 7, r_b = 0.9, r_g = 0.7, k = 300, alpha = 0.7; 0\xa0s)" in text
     assert "full run, seed 2: instacart (m = 3, " in text
 
 

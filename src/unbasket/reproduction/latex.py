@@ -24,7 +24,7 @@ _ESCAPES = {
 
 def latex_table(table: Table, label: str, made: str) -> str:
     """The table as a float; `made` says what it was made with, in a comment."""
-    numbers = "r" * (len(table.header) - 1)
+    columns = "".join("l" if text else "r" for text in table.text_columns)
     lines = [
         *(f"% {line}" for line in made.splitlines()),
         r"\begin{table}",
@@ -32,7 +32,7 @@ def latex_table(table: Table, label: str, made: str) -> str:
         r"\small",
         rf"\caption{{{escape(table.caption)}}}",
         rf"\label{{tab:{label}}}",
-        rf"\begin{{tabular}}{{l{numbers}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
         r"\toprule",
         _line(table.header),
         r"\midrule",

@@ -27,20 +27,21 @@ p, li { max-width: 75ch }
 .verdict { background: var(--card); border-left: 5px solid var(--good); padding: .8em 1.2em; border-radius: 4px }
 .verdict.fails { border-color: var(--bad) }
 .verdict h2 { margin: 0; border: 0; font-size: 1.2em }
+.verdict li { max-width: none }
 .findings { list-style: none; padding: 0 }
 .findings li { padding-left: 1.5em; text-indent: -1.5em; margin: .35em 0 }
 .mark { display: inline-block; width: 1.5em; text-indent: 0; font-weight: 700 }
 .holds .mark { color: var(--good) } .fails .mark, .fails { color: var(--bad) } .found .mark { color: var(--soft) }
 nav ol { columns: 2; column-gap: 2em }
 .box { overflow-x: auto; margin: 1em 0 }
-.box img { display: block; width: 100%; min-width: 640px; height: auto; background: #fff; border-radius: 6px }
+.box img { display: block; max-width: 100%; min-width: 600px; height: auto; background: #fff; border-radius: 6px }
 table { border-collapse: collapse; font-size: 13.5px; min-width: 60% }
 caption { text-align: left; font-weight: 600; padding: .3em 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .6em; text-align: right; vertical-align: bottom;
   font-variant-numeric: tabular-nums }
-th { background: var(--card); hyphens: manual }
+th { background: var(--card); hyphens: manual; min-width: 4em }
 td { white-space: nowrap }
-td:first-child, th:first-child { text-align: left }
+.text { text-align: left }
 .made { color: var(--soft); font-size: 13px; max-width: none }
 @media (max-width: 600px) { nav ol { columns: 1 } h1 { font-size: 1.35em } body { padding-top: .5em } }
 """
@@ -81,12 +82,16 @@ def _verdict(chapters: Sequence[Chapter]) -> str:
     checks = [finding.holds for _, finding in findings if finding.holds is not None]
     failed = checks.count(False)
     words = f"{checks.count(True)} of {len(checks)} checks hold" if checks else "nothing was checked"
-    items = "".join(_finding(finding, f'<a href="#{chapter.name}">{escape(chapter.title)}</a>: ')
-                    for chapter, finding in findings)  # fmt: skip
+    items = "".join(_finding(finding, _link(chapter)) for chapter, finding in findings)
     return (
         f'<section class="verdict{" fails" if failed else ""}"><h2>Verdict: {words}</h2>'
         f'<ul class="findings">{items}</ul></section>'
     )
+
+
+def _link(chapter: Chapter) -> str:
+    """To the chapter, by what comes before the colon of its title."""
+    return f'<a href="#{chapter.name}">{escape(chapter.title.split(":")[0])}</a>: '
 
 
 def _finding(finding: Finding, before: str = "") -> str:
@@ -109,10 +114,16 @@ def _chapter(chapter: Chapter) -> str:
 
 
 def _table(table: Table) -> str:
-    header = "".join(f"<th>{escape(name)}</th>" for name in table.header)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in table.rows)
+    header = _row("th", table.header, table)
+    rows = "".join(_row("td", row, table) for row in table.rows)
     caption = f"<caption>{escape(table.caption)}</caption>"
-    return f'<div class="box"><table>{caption}<thead><tr>{header}</tr></thead><tbody>{rows}</tbody></table></div>'
+    return f'<div class="box"><table>{caption}<thead>{header}</thead><tbody>{rows}</tbody></table></div>'
+
+
+def _row(tag: str, cells: Sequence[str], table: Table) -> str:
+    kinds = (' class="text"' if text else "" for text in table.text_columns)
+    row = "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(cells, kinds, strict=True))
+    return f"<tr>{row}</tr>"
 
 
 def _list(title: str, lines: Sequence[str]) -> str:

@@ -64,7 +64,7 @@ def _made(results: Mapping[str, Result]) -> str:
     for dataset, result in results.items():
         kind = "quick" if result.settings["quick"] else "full"
         run = f"unbasket {result.environment['unbasket']}, {kind} run, seed {result.settings['seed']}"
-        runs[run].append(f"{dataset} ({_short(params_of(dataset))}; {result.seconds:.0f} s)")
+        runs[run].append(f"{dataset} ({_short(params_of(dataset))}; {result.seconds:.0f}\N{NO-BREAK SPACE}s)")
     return "; ".join(f"{run}: {', '.join(datasets)}" for run, datasets in runs.items())
 
 

@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 Row = dict[str, Any]
 """One measurement: a name and a JSON value for each column of the part's CSV file."""
 
+_FIGURES = frozenset("0123456789+-–<")
+
 
 class Finding(NamedTuple):
     """A sentence for the head of the report. `holds` says how a check came out; None: there is nothing to check."""
@@ -24,6 +26,11 @@ class Table:
     caption: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
+
+    @property
+    def text_columns(self) -> list[bool]:
+        """Which columns hold words; the others, with a figure in any cell, are aligned at the right."""
+        return [not any(cell[:1] in _FIGURES for cell in column) for column in zip(*self.rows, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

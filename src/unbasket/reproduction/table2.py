@@ -223,7 +223,8 @@ def _draw(frame: pl.DataFrame) -> Figure:
         for place, model in enumerate(models, 1):
             draws = part.filter(pl.col("model") == model).group_by("metric", maintain_order=True)
             ours = draws.agg(pl.col("ours").mean(), low=pl.col("ours").min(), high=pl.col("ours").max())
-            reach = [ours["ours"] - ours["low"], ours["high"] - ours["ours"]]
+            several = part.filter(pl.col("model") == model).height > ours.height
+            reach = [ours["ours"] - ours["low"], ours["high"] - ours["ours"]] if several else None
             shade = 1 - 0.8 * (place - 1) / len(models)
             bars = np.arange(ours.height) + place * width
             axis.bar(
