@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbasket.errors import (
     ClosedError,
+    DiskFullError,
     ErasureBlockedError,
     InvalidBasketError,
     InvalidEventError,
@@ -27,6 +28,7 @@ from unbasket.errors import (
     StoreLockedError,
     StoreVersionError,
     UnbasketError,
+    UncertainError,
     UnknownUserError,
 )
 from unbasket.events import Event, Forget, Learn
@@ -67,6 +69,7 @@ __all__ = [
     "Basket",
     "BasketShare",
     "ClosedError",
+    "DiskFullError",
     "DurableRecommender",
     "Erased",
     "ErasureBlockedError",
@@ -96,6 +99,7 @@ __all__ = [
     "StoreLockedError",
     "StoreVersionError",
     "UnbasketError",
+    "UncertainError",
     "UnknownUserError",
     "Verification",
     "datasets",

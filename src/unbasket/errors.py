@@ -37,6 +37,14 @@ class StoreError(UnbasketError):
     """The database cannot be read or written: no room, no permission, no such file."""
 
 
+class DiskFullError(StoreError):
+    """There is no room on the disk; nothing was changed."""
+
+
+class UncertainError(StoreError):
+    """Writing failed in a way that leaves open whether it happened. Open the database again, and look."""
+
+
 class StoreLockedError(StoreError):
     """Another process has the database open for writing."""
 

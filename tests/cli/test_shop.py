@@ -114,7 +114,10 @@ def test_learn_adds_replaces_or_leaves(db: Path) -> None:
     with ub.open(db, read_only=True) as rec:
         assert rec.history("ann")[1] == ub.Basket(3, 120, (12,))
         assert rec.history("17") == [ub.Basket(1, -4, ("x",))]
-    assert "not 'soon'" in error("learn", "ann", 1, "--basket", 3, "--time", "soon", "--db", db)
+    for time in ("soon", "+-5", "--5", "-", "²", "1_0", ""):
+        assert f"not {time!r}" in error("learn", "ann", 1, "--basket", 3, f"--time={time}", "--db", db)
+    assert "does not fit into 64 bits" in error("learn", "ann", 1, "--basket", 3, f"--time={'1' * 5000}", "--db", db)
+    assert json.loads(run("learn", "ann", 12, "--basket", 3, "--time=+5", "--db", db, "--json"))["time"] == 5
     assert "must not be empty" in error("learn", "ann", "", "--basket", 3, "--db", db)
 
 

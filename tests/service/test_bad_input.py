@@ -6,11 +6,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.service.serving import Service, serving, stock
 
+import unbasket as ub
+from unbasket.service import logs
+from unbasket.service.app import Api
 from unbasket.store import DurableRecommender
+from unbasket.store.log import Log
 
 MOST = 64 * 1024
 PUT = "/v1/users/ann/baskets/9"
@@ -305,10 +310,23 @@ def test_no_http(service: Service, data: bytes) -> None:
     assert answer == b"" or 400 <= head(answer) < 500
 
 
-def test_a_client_that_leaves(service: Service) -> None:
+def test_a_client_that_leaves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its request ends with it: nothing is learned, nothing fails, and nothing waits for the rest."""
+    ended, failures = threading.Semaphore(0), list[object]()
+    handle = Api.handle
+
+    async def watched(*given: Any) -> None:
+        await handle(*given)
+        ended.release()
+
+    monkeypatch.setattr(Api, "handle", watched)
+    monkeypatch.setattr(logs, "failure", lambda *given, **_: failures.append(given))
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", service.port)) as connection:
             connection.sendall(raw(f"PUT {PUT}", "Content-Type: application/json", "Content-Length: 1000", body=b"{"))
+    assert all(ended.acquire(timeout=20) for _ in range(20))
+    assert failures == []
+    assert [basket["basket"] for basket in service("GET", "/v1/users/ann")["baskets"]] == [1, 2]
 
 
 def test_slow_bodies(service: Service) -> None:
@@ -380,6 +398,24 @@ def test_a_mistake_of_ours_is_a_500_without_details(tmp_path: Path, monkeypatch:
         answer = service("GET", "/v1/popular", 500)
         assert answer["error"] == {"code": "internal", "message": "the service made a mistake, which its log describes"}
         assert service("GET", "/v1/users/ann/recommendations")["user"] == "ann"
+
+
+def test_a_disk_that_does_not_confirm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody knows whether it happened, and the answer says so; of what is asked for later, nothing happens."""
+    with serving(stock(tmp_path / "shop.db")) as service:
+
+        def fail(_: Log) -> None:
+            raise OSError(5, "no room left on device")  # not what a full disk says, whatever it sounds like
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Log, "synchronise", fail)
+            answer = service("DELETE", "/v1/users/ann", 500)["error"]
+        assert answer["code"] == "uncertain"
+        assert "it may have happened, or not" in answer["message"]
+        assert "nothing was changed" not in answer["message"]
+        assert service.code("DELETE", "/v1/users/bob", 503) == "store_failed"
+    with ub.open(tmp_path / "shop.db", read_only=True) as rec:
+        assert "bob" in rec
 
 
 def test_a_full_disk(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from tests.store.helpers import Traffic, replayed, submit
 
 import unbasket as ub
 from unbasket.errors import (
+    DiskFullError,
     ErasureBlockedError,
     InvalidParamsError,
     StoreCorruptError,
@@ -26,9 +27,12 @@ from unbasket.errors import (
     StoreLockedError,
     StoreVersionError,
     UnbasketError,
+    UncertainError,
 )
 from unbasket.events import Learn
 from unbasket.store import audit, database
+from unbasket.store.database import Database
+from unbasket.store.durable import _Request
 from unbasket.store.keys import Keys
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import Log, log_of
@@ -231,7 +235,7 @@ def test_a_disk_that_fails_when_it_is_to_sync(path: Path, monkeypatch: pytest.Mo
         with monkeypatch.context() as patch, ub.open(path, ub.Params(group_size=3)) as engine:
             engine.learn("ann", ["tea"], basket=1)
             patch.setattr(Log, "synchronise", _failing)
-            with pytest.raises(StoreError, match=r"did not take what was written .*Input/output error"):
+            with pytest.raises(UncertainError, match=r"did not confirm what was written .*Input/output error"):
                 request()
             patch.undo()
             assert engine.verify().ok
@@ -244,6 +248,45 @@ def test_a_disk_that_fails_when_it_is_to_sync(path: Path, monkeypatch: pytest.Mo
 
 def _failing(_: Log) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_who_waits_while_the_writer_is_interrupted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The writer hears of the interrupt; the one for whom it wrote as well hears that it may have happened, or not."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with ub.open(path) as engine:
+        monkeypatch.setattr(engine, "_bring_to_disk", interrupted)
+        waiting = _Request([Learn("bob", ["milk"], 1, None)])
+        with pytest.raises(KeyboardInterrupt):
+            engine._serve([waiting])
+        assert isinstance(waiting.error, UncertainError)
+        assert "may have happened, or not" in str(waiting.error)
+
+
+def test_a_disk_that_fails_and_can_not_be_read_either(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unreadable(_: Database) -> None:
+        raise StoreError("its disk reports an error")
+
+    with ub.open(path) as engine:
+        monkeypatch.setattr(Database, "commit", unreadable)
+        monkeypatch.setattr(Database, "roll_back", unreadable)
+        with pytest.raises(UncertainError, match="looking what has happened"):
+            engine.apply([Learn("bob", ["milk"], 1, None)])
+        monkeypatch.undo()
+        with pytest.raises(StoreError, match="takes nothing more"):
+            engine.learn("ann", ["tea"], basket=3)
+        engine._database.roll_back()
+
+
+def test_a_full_disk_is_told_by_its_error(path: Path) -> None:
+    with ub.open(path) as engine:
+        execute = engine._database._connection.execute
+        execute(f"PRAGMA max_page_count = {execute('PRAGMA page_count').fetchone()[0]}")
+        with pytest.raises(DiskFullError, match="Nothing was changed"):
+            engine.learn("ann", ["x" * 100_000], basket=1)
+        assert "ann" not in engine
 
 
 def test_a_disk_without_room_for_a_new_database(path: Path) -> None:
@@ -541,13 +584,15 @@ def test_garbage_instead_of_a_log(crash: tuple[Path, str], garbage: bytes) -> No
 
 
 def test_a_log_of_garbage_beside_a_closed_database(path: Path) -> None:
-    digest = filled(path)
-    (path.parent / "shop.db-wal").write_bytes(b"garbage" * 3000)
-    try:
-        _use(path, digest, writing=True)
-    except StoreCorruptError:
-        (path.parent / "shop.db-wal").unlink()
-        _use(path, digest, writing=True)
+    """It is not SQLite's, which would overwrite it: whoever put it there is asked."""
+    digest, log = filled(path), path.parent / "shop.db-wal"
+    log.write_bytes(b"garbage" * 3000)
+    for read_only in (True, False, True):
+        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal is damaged.* remove it"):
+            ub.open(path, read_only=read_only)
+    assert log.read_bytes() == b"garbage" * 3000
+    log.unlink()
+    _use(path, digest, writing=True)
 
 
 @pytest.mark.parametrize("left", [b"", b"garbage" * 5000, None])

@@ -83,6 +83,10 @@ def test_some_receipts(path: Path) -> None:
         assert rec.receipt_count == 3
         assert (rec.receipts(first=2), rec.receipts(first=2, last=2)) == (receipts[1:], receipts[1:2])
         assert rec.seconds_to_erasure == {}
+        with ub.open(path, read_only=True) as reader:
+            assert (reader.receipt_count, reader.receipts()) == (3, receipts)
+            rec.forget("bob")
+            assert reader.receipt_count == len(reader.receipts()) == rec.receipt_count == 4
 
 
 def test_scopes_and_empty_forgets(path: Path) -> None:

@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import unbasket as ub
 from unbasket import StoreCorruptError
 from unbasket.store.rows import BasketRow, decode_basket, decode_baskets, encode_basket, place_of, sealed, unsealed
 
@@ -60,3 +63,58 @@ def test_what_is_no_basket_is_refused() -> None:
 def test_places_follow_row_numbers() -> None:
     first, second = BasketRow(1, 2, None, 0, False, [1]), BasketRow(1, 3, None, -5, False, [1])
     assert place_of(1, first) < place_of(2, second) < place_of(2, first)
+
+
+def item_that_makes_the_checksum_zero(row: int, user: str) -> int:
+    """Checksums are linear: of the 32 bits of an item, the last bytes of a row, some set makes any checksum."""
+
+    def checksum(item: int) -> int:
+        payload = encode_basket(BasketRow(user, 1, None, 0, False, [2**31 | item]))
+        return sealed("baskets", row, payload)[1]
+
+    goal, basis = checksum(0), dict[int, tuple[int, int]]()  # by their highest bit: checksums, and items that add them
+    for bit in range(31):
+        effect, item = checksum(1 << bit) ^ goal, 1 << bit
+        while effect and effect.bit_length() in basis:
+            other = basis[effect.bit_length()]
+            effect, item = effect ^ other[0], item ^ other[1]
+        basis[effect.bit_length()] = effect, item
+    found = 0
+    while goal:
+        effect, item = basis[goal.bit_length()]
+        goal, found = goal ^ effect, found ^ item
+    return 2**31 | found
+
+
+def test_a_row_whose_checksum_happens_to_be_zero(tmp_path: Path) -> None:
+    """It is not taken for an erased one, nor for a damaged one."""
+    path = tmp_path / "shop.db"
+    for number in range(100):  # of 31 bits, half of all users can be served
+        try:
+            item = item_that_makes_the_checksum_zero(2, f"user {number}")
+            break
+        except KeyError:
+            continue
+    with ub.open(path) as rec:
+        rec.learn("ann", ["milk"], basket=1)
+        rec.learn(f"user {number}", [item], basket=1)
+        digest = rec.digest()
+        [body] = rec._database._connection.execute("SELECT body FROM baskets WHERE id = 2").fetchone()
+        assert body[:4] == bytes(4)
+        for read_only in (True, False):
+            crashed = copied(path, tmp_path / str(read_only))
+            with ub.open(crashed, read_only=read_only) as again:
+                assert again.digest() == digest
+    with ub.open(path) as rec:
+        assert rec.digest() == digest
+        assert rec.forget(f"user {number}") == (1, 1, 1)
+    with ub.open(path) as rec:
+        assert rec.users() == ["ann"]
+
+
+def copied(path: Path, folder: Path) -> Path:
+    """The files of a database that is open, as a crash would leave them."""
+    folder.mkdir()
+    for file in path.parent.glob("shop.db*"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    return folder / "shop.db"

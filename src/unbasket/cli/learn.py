@@ -1,5 +1,6 @@
 """`unbasket learn`: one basket."""
 
+import re
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -47,9 +48,9 @@ def learn(
 
 
 def _moment(text: str) -> int:
-    if text.lstrip("+-").isdecimal():
-        return int(text)
     try:
+        if re.fullmatch(r"[+-]?[0-9]+", text):
+            return int(text[:21])  # one of more digits is refused as well, since it does not fit into 64 bits
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidRequestError(

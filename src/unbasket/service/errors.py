@@ -4,9 +4,11 @@ import msgspec
 
 from unbasket.errors import (
     ClosedError,
+    DiskFullError,
     ErasureBlockedError,
     StoreError,
     UnbasketError,
+    UncertainError,
     UnknownUserError,
 )
 from unbasket.service.shop import NotReadyError
@@ -34,6 +36,10 @@ CODES = {
     "too_many_requests": (429, "the key or the address asks too often: see the header Retry-After"),
     "headers_too_large": (431, "the headers are longer, or more, than the service accepts"),
     "internal": (500, "a mistake of the service, which its log describes"),
+    "uncertain": (
+        500,
+        "the disk failed, or writing was interrupted: it may have happened, or not; look before retrying",
+    ),
     "too_many_connections": (503, "all connections are in use"),
     "not_ready": (503, "the shop is being loaded, or closed"),
     "store_failed": (503, "the database could not be read or written; nothing was changed"),
@@ -49,6 +55,8 @@ _CODES_OF = (
     (UnknownUserError, "unknown_user"),
     (RetentionError, "invalid_rules"),
     (ErasureBlockedError, "erasure_blocked"),
+    (UncertainError, "uncertain"),
+    (DiskFullError, "disk_full"),
     (StoreError, "store_failed"),
 )
 
@@ -85,8 +93,6 @@ def translated(error: UnbasketError) -> ApiError:
     if isinstance(error, ApiError):
         return error
     code = next((code for kind, code in _CODES_OF if isinstance(error, kind)), "invalid_request")
-    if isinstance(error, StoreError) and "no room left" in str(error):
-        code = "disk_full"
     status, meaning = CODES[code]
     if status == 400:
         return ApiError(code, str(error))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
-from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
+from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError, UncertainError
 from unbasket.files import create, replacing
 from unbasket.store.faults import explained, explanation
 from unbasket.store.log import Log, log_of
@@ -163,9 +163,10 @@ class Database:
     def _check(self, ledger: tuple[int, int, int, int], baskets: list[tuple[int, bytes]]) -> None:
         """Compare what was read with the ledger: which rows there were when it was written, and all since."""
         upto, count, total, receipts = ledger
-        since = [seal_of(body) for row, body in baskets if row > upto]
-        expected = count + len(since), total + sum(since), self._last["baskets"] - upto, receipts
-        if (self._count, self._sum, len(since), self._last["receipts"]) != expected or 0 in since:
+        since = [body for row, body in baskets if row > upto]
+        expected = count + len(since), total + sum(map(seal_of, since)), self._last["baskets"] - upto, receipts
+        found = self._count, self._sum, len(since), self._last["receipts"]
+        if found != expected or not all(map(any, since)):  # the ledger is written with every row that is erased
             raise StoreCorruptError(
                 f"{self.path} is damaged: it has {self._count} rows and {self._last['receipts']} receipts where "
                 f"{expected[0]} and {receipts} should be, or their checksums differ. Restore a backup"
@@ -218,9 +219,9 @@ class Database:
         try:
             self._log.synchronise()
         except OSError as error:
-            raise StoreError(
-                f"{self.path}: the disk did not take what was written ({error}), so nothing more is. See to the disk, "
-                "open it again, and look what has happened"
+            raise UncertainError(
+                f"{self.path}: the disk did not confirm what was written ({error}): it may be there after a restart, "
+                "or not. Nothing more is written. Check the disk, open the database again, and look"
             ) from error
         self._unsettled = False
 

@@ -14,7 +14,7 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
-from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError
+from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError, UncertainError
 from unbasket.events import Event, Forget, Learn, rechecked
 from unbasket.ids import Id
 from unbasket.locks import ClosedLock, ReadWriteLock
@@ -141,7 +141,9 @@ class DurableRecommender(Recommender):
                 request.error = type(error)(*error.args)
         except BaseException as error:
             for request in requests:
-                request.error = StoreError(f"writing was interrupted by {error!r}; see whether it has happened")
+                request.error = UncertainError(
+                    f"{self._database.path}: writing was interrupted by {error!r}: it may have happened, or not. Look"
+                )
             raise
 
     def _bring_to_disk(self, requests: list[_Request]) -> None:
@@ -244,7 +246,10 @@ class DurableRecommender(Recommender):
     @property
     def receipt_count(self) -> int:
         """The number of the newest receipt."""
-        return self._notary.count
+        if self._writer is not None:
+            return self._notary.count
+        with closing(Database(self._database.path, read_only=True, trusted=True)) as database:
+            return database.next_row("receipts") - 1
 
     def backup(self, target: str | PathLike[str]) -> None:
         """Write a copy of the database as it is now. Learning goes on meanwhile; forgetting waits for the end."""
@@ -261,8 +266,7 @@ class DurableRecommender(Recommender):
             self._database.commit()
         except BaseException as error:
             self._intact = False
-            self._restore(users)
-            notary.resume(self._database.last_payload("receipts"))
+            self._recover(users, notary)
             self._intact = True
             if isinstance(error, sqlite3.Error):
                 raise explanation(self._database.path, error) from error
@@ -273,9 +277,19 @@ class DurableRecommender(Recommender):
     def _settle(self) -> None:
         try:
             self._database.settle()
-        except StoreError:
+        except UncertainError:
             self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
             raise
+
+    def _recover(self, users: set[Id], notary: Notary) -> None:
+        """After an error, go back to what is on disk."""
+        try:
+            self._restore(users)
+            notary.resume(self._database.last_payload("receipts"))
+        except StoreError as error:
+            raise UncertainError(
+                f"{self._database.path}: writing failed, and so did looking what has happened ({error}). Open it again"
+            ) from error
 
     def _restore(self, users: set[Id]) -> None:
         """Make memory a function of the disk again, as far as these users go."""

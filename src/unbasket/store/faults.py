@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from unbasket.errors import StoreCorruptError, StoreError, StoreLockedError, StoreVersionError
+from unbasket.errors import DiskFullError, StoreCorruptError, StoreError, StoreLockedError, StoreVersionError
 
 _ADVICE = {
-    "SQLITE_FULL": (StoreError, "there is no room left on its disk. Make room and try again"),
+    "SQLITE_FULL": (DiskFullError, "there is no room left on its disk. Make room and try again"),
     "SQLITE_READONLY": (
         StoreError,
         "it, or its directory, is read-only. Open it with read_only=True, or make it writable",
