@@ -3,7 +3,7 @@
     event -> history -> vector -> index -> recommendation
              (one user)           (all users)
 
-An event changes one user's history (`model.history`), the fold replays it from the change on into his vector
+An event changes one user's history (`model.history`), the fold replays it from the change on into a vector
 (`model.fold`), the live index takes the vector over in place (`neighbors.index`), and a recommendation asks the index
 when it is wanted (`neighbors.search`). `update` has the compiled steps of that path; `memory` takes events down it
 by external ids; `recommender` is the engine that users hold; `store` makes it durable.
