@@ -3,10 +3,10 @@
     events -> state of each user -> changes of vectors -> table -> recommendations
     sources   processor, updating   stream                table    prediction
 
-The state store keeps a user's orders (`state`) and nothing derived; `updating` lets events happen to them with the very
-code of the engine, so a vector from Spark is the engine's, bit for bit; `bulk` loads and reads states in batch.
-`checkpoint` has what a stream's checkpoint is to be used with, `settings` what makes the forgotten vanish, and
-`traces` looks whether it has.
+The state store keeps a user's orders (`state`) and nothing derived from them. `updating` applies events to them with
+the engine's own code, so a vector from Spark is the engine's, bit for bit. `bulk` loads and reads states in batch,
+`checkpoint` says what a stream's checkpoint must be used with, `settings` makes the forgotten vanish, and `traces`
+checks that it has.
 """
 
 from unbasket.spark.bulk import histories, history_row, history_schema, load

@@ -1,7 +1,7 @@
-"""Whole histories into and out of the state, in batch: the initial load, and the way to and from an engine.
+"""Whole histories into and out of the state, in batch: the initial load, and moving to and from an engine.
 
-A history is a row with a user and his `baskets`, oldest first, each with its id, its time or none, its items, and
-whether it opens a group: all that an engine knows of him.
+A history is a row with a user and that user's `baskets`, oldest first, each with its id, its time or none, its items,
+and whether it opens a group. That is all that an engine knows about a user.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,24 +29,26 @@ _BATCH = 1000  # users in a record batch
 
 
 def load(history: DataFrame, params: Params) -> DataFrame:
-    """State and vector of all users of a history, for `maintain(..., loaded=...)`.
+    """The state and the vector of every user in a history, for `maintain(..., loaded=...)`.
 
-    The frame has a row per basket with the columns user, basket, items, time and, under varying groups, perhaps group;
-    or it has a row per user, as `histories` gives them.
+    The frame has one row per basket, with the columns user, basket, items, time and, under varying groups, optionally
+    group; or it has one row per user, as `histories` returns them.
     """
     if "baskets" in history.columns:
         element = item_type(history.schema["baskets"].dataType.elementType).simpleString()  # type: ignore[attr-defined]
     elif "time" in history.columns:
         element = item_type(history.schema).simpleString()
     else:
-        raise InvalidFrameError(f"a history needs the column 'time', since rows have no order here: {history.columns}")
+        raise InvalidFrameError(
+            f"a history needs the column 'time', since rows have no order here; it has {history.columns}"
+        )
     user = history.schema["user"].dataType.simpleString()
     schema = f"user {user}, change string, items array<{element}>, weights array<double>, state binary"
     return history.repartition("user").mapInArrow(partial(_load, params), schema)
 
 
 def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The users of one partition, all of whose baskets are in it."""
+    """Load the users of one partition, which has all of their baskets."""
     received = list(batches)
     if not received:
         return
@@ -89,7 +91,7 @@ def _orders_of(histories: list[dict[str, Any]]) -> Orders:
 
 
 def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
-    """All that a checkpoint's state holds, as of its last batch: a row per user."""
+    """Everything in a checkpoint's state as of its last batch, one row per user."""
     kinds = identify(spark, checkpoint).kinds
     states = spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
     basket = f"struct<basket: {kinds['basket']}, time: bigint, opens: boolean, items: array<{kinds['item']}>>"
@@ -114,7 +116,7 @@ def _decode(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterato
 
 
 def history_row(user: Id, baskets: Iterable[tuple[tuple[Any, ...], bool]]) -> dict[str, Any]:
-    """A history, from an engine's baskets and which of them open a group."""
+    """A history as a row, from an engine's baskets and whether each of them opens a group."""
     return {
         "user": user,
         "baskets": [

@@ -1,7 +1,7 @@
-"""What a stream's checkpoint is to be used with: the model's parameters, the kinds of ids, a key that hides users.
+"""What a stream's checkpoint must be used with: the model's parameters, the types of ids, a key that hides users.
 
-RocksDB's manifest keeps the smallest and largest key of every file, also of keys that are gone, for a while. So the
-state is not keyed by the user's id but by a hash of it, under a key that is made with the checkpoint.
+RocksDB's manifest keeps the smallest and largest key of every file for a while, even if those keys are gone. So the
+state is keyed not by the user's id but by a hash of it, under a secret key that is made with the checkpoint.
 """
 
 import hmac
@@ -37,14 +37,18 @@ class Identity(NamedTuple):
 def identify(
     spark: SparkSession, checkpoint: str, params: Params | None = None, kinds: dict[str, str] | None = None
 ) -> Identity:
-    """What a checkpoint was made with. With parameters, it may be a new one, and it must have been made with these."""
+    """What a checkpoint was made with.
+
+    With `params` and `kinds`, a checkpoint that does not exist is created, and one that does must have been made with
+    them.
+    """
     context: Any = spark.sparkContext
     files = context._jvm.org.apache.hadoop.fs
     path = files.Path(files.Path(checkpoint), _FILE)
     system = path.getFileSystem(context._jsc.hadoopConfiguration())
     if not system.exists(path):
         if params is None or kinds is None:
-            raise SparkError(f"{checkpoint} is no checkpoint of unbasket: there is no {_FILE} in it")
+            raise SparkError(f"{checkpoint} is not a checkpoint of unbasket: there is no {_FILE} in it")
         _create(files, system, path, {"params": asdict(params), "kinds": kinds, "key": secrets.token_hex(32)})
     stream = system.open(path)
     try:
@@ -54,10 +58,10 @@ def identify(
     identity = Identity(Params(**fields["params"]), fields["kinds"], bytes.fromhex(fields["key"]))
     if params not in (None, identity.params):
         raise SparkError(
-            f"{checkpoint} was made with {identity.params}, not with {params}. Use these, or a new checkpoint"
+            f"{checkpoint} was made with {identity.params}, not with {params}. Use its own, or a new checkpoint"
         )
     if kinds not in (None, identity.kinds):
-        raise SparkError(f"{checkpoint} was made with ids of the kinds {identity.kinds}, not {kinds}")
+        raise SparkError(f"{checkpoint} was made with ids of the types {identity.kinds}, not {kinds}")
     return identity
 
 

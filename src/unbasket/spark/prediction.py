@@ -2,10 +2,10 @@
 
     vectors -> codes -> nearest in each block -> nearest of all -> sums in each block -> best items
 
-Users are spread over blocks, queries over slices. In a task, a slice meets a block in the engine's index: first to find
-candidates, of which Spark keeps the k nearest over all blocks, then to add up the vectors of those. Distances and sums
-are exact integers, so it does not matter who is in which block. No task sees more than a block and a slice, and nothing
-but the list of items comes to the driver.
+Users are divided into blocks, queries into slices. A task compares a slice with a block in the engine's index: first to
+find candidates, of which Spark keeps the k nearest over all blocks, then to add up the vectors of those. Distances and
+sums are exact integers, so it does not matter who is in which block. No task holds more than a block and a slice, and
+only the list of items comes to the driver.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -30,9 +30,9 @@ from unbasket.params import Params
 from unbasket.spark.sources import item_type
 from unbasket.update import reserve_entries
 
-BLOCK = 50_000  # users of a block, and queries of a slice
+BLOCK = 50_000  # users in a block, and queries in a slice
 
-_TASKS = 4  # at least so many for each core, since they are of different sizes
+_TASKS = 4  # at least so many per core, since they differ in size
 
 
 def recommend(
@@ -43,17 +43,17 @@ def recommend(
     *,
     block: int = BLOCK,
 ) -> DataFrame:
-    """The n best items for all users, or some (ids, or a frame with the column `user`), as `recommend_many` says them.
+    """The n best items for all users, or for some: the same answers as `recommend_many`.
 
-    Answers with the columns user and recommendations, an array of (item, score), best first. Of users who have no
-    vector there is no row.
+    `users` are ids, or a frame with the column `user`. The answer has the columns user and recommendations, an array of
+    (item, score), best first. A user who has no vector has no row.
     """
     job = _Job(vectors, params, block)
     return job.best_items(job.sums(job.nearest(job.queries(users))), checked_count(n))
 
 
 class _Job:
-    """The steps, as frames of one row per query; `everyone` has all users once for each slice."""
+    """The steps, each a frame with one row per query. `_everyone` has all users, once for each slice."""
 
     def __init__(self, vectors: DataFrame, params: Params, block: int) -> None:
         context = vectors.sparkSession.sparkContext
@@ -70,7 +70,7 @@ class _Job:
         self._everyone = in_block.withColumn("slice", _each(self._slices))
 
     def queries(self, users: Iterable[Id] | DataFrame | None) -> DataFrame:
-        """The vectors of those who are to get recommendations."""
+        """The vectors of the users who get recommendations."""
         if users is None:
             return self._encoded(self._vectors)
         if not isinstance(users, DataFrame):
@@ -82,7 +82,7 @@ class _Job:
         return vectors.mapInArrow(partial(_encode, self._catalog), self._query)
 
     def nearest(self, queries: DataFrame) -> DataFrame:
-        """The k nearest others of each query; of equal distances, the first by id."""
+        """The k nearest other users of each query; equal distances are put in the order of ids."""
         k = self._params.neighbors
         found = f"{self._query}, neighbors array<struct<square: long, user: {self._user}>>"
         near = self._meet(queries, partial(_nearest, k, len(self._catalog.value)), found)
@@ -90,7 +90,7 @@ class _Job:
         return near.groupBy("user").agg(*_same("codes", "weights"), sql.slice(all_found, 1, k).alias("neighbors"))
 
     def sums(self, nearest: DataFrame) -> DataFrame:
-        """What the neighbors of each query have, added up; an item comes once for each block."""
+        """The sums over the vectors of each query's neighbors; an item appears once for each block."""
         added = f"{self._query}, found int, items array<int>, totals array<long>"
         nearest = nearest.withColumn("found", sql.size("neighbors"))
         parts = self._meet(nearest, partial(_sums, len(self._catalog.value)), added)
@@ -103,7 +103,7 @@ class _Job:
         return sums.mapInArrow(partial(_best, self._catalog, self._params.alpha, n), answer)
 
     def _meet(self, queries: DataFrame, function: Callable[[pa.Table, pa.Table], pa.Table], schema: str) -> DataFrame:
-        """Let every query meet every block."""
+        """Apply a function to every pair of a block and a slice of queries."""
         queries = queries.withColumn("block", _each(self._blocks))
         if "neighbors" in queries.columns:
             inside = f"filter(neighbors, x -> pmod(hash(x.user), {self._blocks}) = block)"
@@ -119,7 +119,7 @@ def _each(count: int) -> Column:
 
 
 def _same(*names: str) -> list[Column]:
-    """Columns that are the same in all rows of a query."""
+    """Columns that have the same value in all rows of a query."""
     return [sql.first(name).alias(name) for name in names]
 
 
@@ -138,7 +138,7 @@ def _encode(catalog: Broadcast[list[Id]], batches: Iterable[pa.RecordBatch]) -> 
 
 def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
     """The k nearest users of one block."""
-    everyone = everyone.sort_by("user")  # so that codes are in the order of ids, which decides between equals
+    everyone = everyone.sort_by("user")  # so that codes are in the order of ids, by which ties are broken
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
     order, space = np.arange(len(names)), new_search_space()
     own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
@@ -155,7 +155,7 @@ def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Ta
 
 
 def _sums(items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
-    """The sums over those neighbors that are in one block."""
+    """The sums over the neighbors that are in one block."""
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
     neighbors = queries["neighbors"].combine_chunks()
     codes = pc.index_in(neighbors.flatten(), names).to_numpy(zero_copy_only=False).astype(np.uint32)

@@ -19,7 +19,7 @@ STATE = "orders"  # the name of the state, in the checkpoint
 
 
 def change_schema(user: DataType, item: DataType) -> StructType:
-    """A change of the model: a user's new vector, that he is gone, or an event that is none, and why."""
+    """A change of the model: a user's new vector, a user who is gone, or a row that is not a valid event, and why."""
     return StructType(
         [
             StructField("user", user),
@@ -32,10 +32,10 @@ def change_schema(user: DataType, item: DataType) -> StructType:
 
 
 class Maintainer(StatefulProcessor):
-    """Lets users' events happen to their states, in their order, and says what became of their vectors.
+    """Applies users' events to their states, in order, and returns the changes of their vectors.
 
-    Spark's key is a bucket of users, and the state a map from the users' own keys: to call Spark for each user costs
-    more than all that is done for him.
+    Spark's key is a bucket of users, and its state a map from the users' own keys, since a call to Spark for each user
+    would cost more than everything that is done for that user.
     """
 
     update = staticmethod(update_states)
@@ -79,7 +79,7 @@ def _by_user(rows: Iterable[Row]) -> dict[bytes, list[Row]]:
 
 
 def parsed(rows: Iterable[Row]) -> tuple[list[Event], list[Row]]:
-    """The events in their order, and what is to be said of rows that are none."""
+    """The events, in order, and a rejection for each row that is not a valid event."""
     events: list[Event] = []
     rejected: list[Row] = []
     for row in sorted(rows, key=_place):
@@ -91,7 +91,7 @@ def parsed(rows: Iterable[Row]) -> tuple[list[Event], list[Row]]:
 
 
 def _place(row: Row) -> tuple[bool, Any]:
-    """What an event is sorted by. Spark gives a struct to a stateful processor as a dict."""
+    """The key to sort events by. Spark hands a struct to a stateful processor as a dict."""
     place = row["sequence"]
     return place is not None, tuple(place.values()) if isinstance(place, dict) else place
 

@@ -11,9 +11,9 @@ from unbasket.errors import SparkError
 
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 
-# What a query needs, settable on any session. Old versions of the state go with the second batch after them; the files
-# of the state store hold nothing that is deleted (compaction at every commit, no changelog) and nothing compressed, so
-# that an audit can read them; shuffle files go with the job that wrote them.
+# What a query needs, settable on any session. Old versions of the state are removed with the second batch after them.
+# The files of the state store hold nothing that was deleted (compaction at every commit, no changelog) and nothing
+# compressed, so that an audit can read them. Shuffle files are removed with the job that wrote them.
 STATE_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -45,9 +45,10 @@ _SESSION_SETTINGS = {
 def session(
     master: str | None = None, *, work: str | None = None, partitions: int = 2, settings: dict[str, str] | None = None
 ) -> SparkSession:
-    """A session for `maintain` and `recommend`; settings of your own come on top.
+    """A session for `maintain` and `recommend`; `settings` of your own override ours.
 
-    `work` is a folder for Spark's temporary files and nothing else: what a killed driver left there is removed.
+    `work` is a folder for Spark's temporary files and nothing else: it is emptied first, since a killed driver may have
+    left data there.
     """
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is in the path
@@ -65,10 +66,10 @@ def session(
 
 
 def check_java() -> None:
-    """Raise an error that says how to install Java if there is none."""
+    """Raise an error that says how to install Java, if there is none."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
         raise SparkError(
             "Spark needs Java 17 or newer, and there is none. On Debian: apt install openjdk-17-jre-headless; "
-            "on macOS: brew install openjdk@17; or set JAVA_HOME to where it is"
+            "on macOS: brew install openjdk@17. If you have one, set JAVA_HOME to its folder"
         )

@@ -1,7 +1,7 @@
-"""Where events come from, as streaming DataFrames with the contract's fields.
+"""Where events come from: streaming DataFrames with the fields of an event.
 
-An id column is text or whole numbers, the same for all rows. The column `sequence` (of any type that can be compared)
-says in which order a user's events of one micro-batch happen.
+A column of ids has either texts or whole numbers. The column `sequence` (of any type that can be compared) gives the
+order of a user's events within one micro-batch.
 """
 
 from typing import Literal
@@ -32,7 +32,7 @@ def item_type(schema: StructType) -> DataType:
 
 
 def event_schema(user: IdType = "string", basket: IdType = "string", item: IdType = "string") -> StructType:
-    """The schema of events, for any source: of JSON and Parquet files, of Kafka's values."""
+    """The schema of events, for any source: JSON and Parquet files, or the values of Kafka's messages."""
     types = {
         "event": StringType(),
         "user": id_type(user),
@@ -49,9 +49,9 @@ def read_files(
 ) -> DataFrame:
     """The events in the files that appear in a folder: lines of JSON, Parquet, or CSV.
 
-    Files come in the order of their modification times, at most so many in a batch; within a batch, events happen in
-    the order of file names and, within a file, of lines. To know these, Spark reads a file of lines as one text: cut
-    files at some 100 MB.
+    Files are taken in the order of their modification times, at most `most` of them in a batch. Within a batch, events
+    are applied in the order of file names and, within a file, of lines. To know the lines, Spark reads each file as one
+    text, so keep files below some 100 MB.
     """
     reader = spark.readStream if most is None else spark.readStream.option("maxFilesPerTrigger", most)
     if kind == "parquet":
@@ -68,14 +68,14 @@ def read_files(
 
 
 def _from_csv(schema: StructType) -> Column:
-    """A line of CSV as an event: the fields in the order of `FIELDS`, below a line with their names; items with |."""
+    """A line of CSV as an event: fields in the order of `FIELDS`, items separated by |."""
     flat = StructType([StructField("items", StringType()) if field.name == "items" else field for field in schema])
     fields = sql.from_csv("line", flat.simpleString().removeprefix("struct<").removesuffix(">").replace(":", " "))
     return fields.withField("items", sql.split(fields["items"], r"\|").cast(schema["items"].dataType))
 
 
 def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
-    """The events in messages as Kafka's source gives them: JSON in `value`, in order of `partition` and `offset`."""
+    """The events in messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`."""
     event = sql.from_json(sql.col("value").cast("string"), schema).alias("event")
     parsed = messages.select(event, sql.struct("partition", "offset").alias("sequence"))
     return parsed.select(*(f"event.{name}" for name in FIELDS), "sequence")
@@ -84,8 +84,8 @@ def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
 def ordered(events: DataFrame) -> DataFrame:
     """All fields of the events, and their `sequence`.
 
-    Where there is none, baskets are learned in order of time, those without a time after them in no certain order, and
-    then what is to be forgotten is forgotten.
+    Without a `sequence`, baskets are learned in the order of time, then those without a time in any order, and then the
+    forgets are applied.
     """
     missing = [name for name in ("event", "user", "basket", "items") if name not in events.columns]
     if missing:

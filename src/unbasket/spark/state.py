@@ -1,7 +1,7 @@
-"""What Spark's state store keeps of a user: his orders, as bytes, and nothing else.
+"""What Spark's state store keeps about a user: the user's orders, as bytes, and nothing else.
 
-Everything derived from them is folded anew when they change, so the state is what remains and has no past: equal
-histories are equal bytes.
+Everything derived from them is folded anew when they change. So the state holds only what remains, with no trace of its
+past: equal histories are equal bytes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ class _Basket(NamedTuple):
 
 
 class _State(NamedTuple):
-    """The layout, in MessagePack. Items are in the order of their ids, of the user and of a basket."""
+    """The layout, in MessagePack. Items are in the order of their ids, both the user's and each basket's."""
 
     version: int
     user: Id
@@ -53,7 +53,7 @@ def encode(memory: Memory, user: Id) -> bytes:
 
 
 def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> Orders:
-    """The orders of the users whose states these are; `further` items are to be known, too."""
+    """The orders in these states, one user each. Items in `further` get codes as well."""
     held = [_decoded(state) for state in states]
     items: dict[Id, int] = {}
     purchases: list[int] = []
@@ -79,9 +79,9 @@ def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> Orders:
 
 
 def _decoded(state: bytes) -> _State:
-    if state[1] != _VERSION:  # behind the byte of a list of four, and a small number is a byte
+    if state[1] != _VERSION:  # the byte after that of a list of four; a small number is one byte
         raise SparkError(
             "the checkpoint was written by another version of unbasket. Export its users with that version's "
-            "`unbasket spark to-db`, and begin a new checkpoint"
+            "`unbasket spark to-db`, and start a new checkpoint"
         )
     return _decoder.decode(state)

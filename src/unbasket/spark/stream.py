@@ -16,15 +16,15 @@ from unbasket.spark.settings import STATE_SETTINGS
 from unbasket.spark.sources import ordered
 from unbasket.spark.table import Table
 
-ERASED_WITHIN = 3  # batches after that of a forget
+ERASED_WITHIN = 3  # batches after the batch of a forget
 
 _EVENTS = "events"
 
 
 def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: DataFrame | None = None) -> "Stream":
-    """Let a stream of events happen to the users' states, which the checkpoint keeps.
+    """Apply a stream of events to the users' states, which the checkpoint keeps.
 
-    `loaded` is what `load` made of a history: the state before the first batch; a checkpoint takes it once.
+    `loaded` is what `load` made of a history: the state before the first batch. A checkpoint takes it once.
     """
     spark = events.sparkSession
     for name, value in STATE_SETTINGS.items():
@@ -52,7 +52,7 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: Data
 
 
 class Stream:
-    """Changes of user vectors, as a streaming DataFrame (`changes`), that wait for a sink."""
+    """Changes of users' vectors, as a streaming DataFrame (`changes`) that needs a sink."""
 
     def __init__(self, changes: DataFrame, checkpoint: str, identity: Identity, loaded: DataFrame | None) -> None:
         self.changes = changes
@@ -61,7 +61,7 @@ class Stream:
         self._loaded = loaded
 
     def into_table(self, path: str, *, every: str = "10 seconds", buckets: int = 8) -> StreamingQuery:
-        """Start to keep a table of all users' current vectors; see `Table`."""
+        """Start keeping a table of all users' current vectors; see `Table`."""
         schema = self.changes.schema
         table = Table.open_or_create(path, self._identity, schema, buckets)
         if self._loaded is not None and table.batch < -1:
@@ -69,19 +69,19 @@ class Stream:
         return self.into(table.merge, every=every)
 
     def into(self, sink: Callable[[DataFrame, int], None], *, every: str = "10 seconds") -> StreamingQuery:
-        """Start to hand the changes of each batch, and the batch's number, to a function.
+        """Start handing the changes of each batch, and the batch's number, to a function.
 
-        After a crash, the last batch may come again: under the same number, with the same changes. The frame must be
-        used once; persist it to use it more often.
+        After a crash, the last batch may come again, with the same number and the same changes. The function may use
+        the frame once; to use it more often, persist it.
         """
         writer = self.changes.writeStream.outputMode("update").option("checkpointLocation", self._checkpoint)
         return writer.trigger(processingTime=every).foreachBatch(sink).start()
 
 
 def settle(query: StreamingQuery, *, timeout: float = 600.0) -> None:
-    """Wait until all events that are there have happened and what was forgotten is gone, then stop the query.
+    """Wait until all events so far are applied and what was forgotten is gone, then stop the query.
 
-    That is after `ERASED_WITHIN` batches in a row without an event.
+    That is the case after `ERASED_WITHIN` batches in a row without an event.
     """
     end = monotonic() + timeout
     idle = 0
@@ -96,11 +96,11 @@ def settle(query: StreamingQuery, *, timeout: float = 600.0) -> None:
 
 
 def watch(query: StreamingQuery) -> Iterator[StreamingQueryProgress | None]:
-    """Every batch of a query when it is done, and now and then None; raises what ends the query."""
+    """Yield the progress of each batch when it is done, and None now and then; raise an error if the query fails."""
     newest = -1
     while query.isActive:
         last = query.lastProgress
-        if last is not None and last.batchId > newest:  # all of them take up to a hundred times as long
+        if last is not None and last.batchId > newest:  # to ask for all of them takes up to a hundred times as long
             for progress in query.recentProgress:
                 if progress.batchId > newest:
                     newest = progress.batchId
@@ -108,14 +108,14 @@ def watch(query: StreamingQuery) -> Iterator[StreamingQueryProgress | None]:
         yield None
         sleep(0.25)
     if query.exception() is not None:
-        raise SparkError(f"the stream has ended: {_problem(query)}")
+        raise SparkError(f"the stream has failed: {_problem(query)}")
 
 
 def events_in(progress: StreamingQueryProgress) -> int:
-    """How many events a batch had. Spark itself counts what a source reads, which may be whole files."""
+    """How many events a batch had. Spark's own count is of what a source reads, which may be whole files."""
     return int(progress.observedMetrics[_EVENTS]["count"]) if _EVENTS in progress.observedMetrics else 0
 
 
 def _problem(query: StreamingQuery) -> str:
-    """What ended a query, without the plan that Spark appends, which shows the checkpoint's key."""
+    """Why a query failed, without the plan that Spark appends: it shows the checkpoint's key."""
     return str(query.exception() or "").partition("=== Streaming Query ===")[0].strip()

@@ -1,9 +1,9 @@
-"""A table of all users' current vectors, in Parquet files: changed exactly once by every batch.
+"""A table of all users' current vectors, in Parquet files, to which every batch is applied exactly once.
 
-Users are spread over buckets, one file each. A batch writes the buckets that it changes anew, beside the old files, and
-then replaces the manifest, which names the files of the table and the batch that it is of: that is the moment at which
-the whole batch happens. A batch that comes again, after a crash, is found to be there. Replaced files stay for one
-batch more, for those who are reading them.
+Users are divided into buckets, one file each. A batch writes the buckets that it changes beside the old files. Then it
+replaces the manifest, which names the files of the table and the last batch; at that moment the whole batch takes
+effect. A batch that comes again after a crash is recognized by its number. Replaced files stay for one more batch, for
+those who are still reading them.
 """
 
 import json
@@ -55,7 +55,7 @@ class Table:
         try:
             self.manifest = Manifest(**json.loads((self.path / _MANIFEST).read_text()))
         except OSError as error:
-            raise SparkError(f"{path} is no table of vectors: {error.strerror}: {_MANIFEST}") from error
+            raise SparkError(f"{path} is not a table of vectors: {_MANIFEST}: {error.strerror}") from error
 
     @classmethod
     def open_or_create(cls, path: str, identity: Identity, schema: StructType, buckets: int) -> Self:
@@ -74,7 +74,7 @@ class Table:
 
     @property
     def batch(self) -> int:
-        """The last batch that happened."""
+        """The number of the last batch that was applied."""
         return self.manifest.batch
 
     @property
@@ -92,7 +92,7 @@ class Table:
         return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
 
     def merge(self, changes: DataFrame, batch: int) -> None:
-        """Let the changes of a batch happen, if they have not."""
+        """Apply the changes of a batch, unless that was done before."""
         if batch <= self.batch:
             changes.write.format("noop").mode("overwrite").save()  # the state store has to see the batch again
             return
@@ -114,7 +114,7 @@ class Table:
 def _write_buckets(
     folder: str, files: dict[str, str], batch: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the new files of the buckets that an executor has changes of; says what it wrote."""
+    """Write new files for the buckets that this executor has changes for, and say what was written."""
     received = list(batches)
     if not received:
         return
@@ -148,7 +148,7 @@ def _replace(folder: Path, manifest: Manifest) -> None:
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:
-    """Remove the files that no batch needs: of earlier batches, and of attempts that were interrupted."""
+    """Remove files that are no longer needed: those of earlier batches, and of attempts that were interrupted."""
     for file in folder.iterdir():
         if file.name not in names and file.name != _MANIFEST:
             file.unlink(missing_ok=True)

@@ -1,6 +1,7 @@
 """A search for what should be gone, in all files below some folders.
 
-Files are read as they are; of archives (snapshots of the state) and Parquet files, which are compressed, the contents.
+Files are read as they are. Archives (snapshots of the state) and Parquet files, which are compressed, are also opened,
+and their contents searched.
 """
 
 import os
@@ -52,7 +53,6 @@ def _contents(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
 
 
 def _pieces(stream: IO[bytes], start: bytes) -> Iterator[bytes]:
-
     yield start + stream.read(_PIECE)
     while piece := stream.read(_PIECE):
         yield piece

@@ -1,6 +1,6 @@
 """Joint incremental and decremental updates of users (paper, Algorithm 1), with the engine's own memory.
 
-The paper's f_incr and f_decr are one operation here: the events happen to the user's history, and the fold replays it.
+The paper's f_incr and f_decr are one operation here: events change the user's history, and the fold replays it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,32 +27,32 @@ class Vector(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What Spark holds of a user, and what comes out for him."""
+    """What Spark holds about a user, and the vector that comes out."""
 
     state: bytes
     vector: Vector
 
 
 class Unchanged(NamedTuple):
-    """Nothing has happened: an event was known already, or found nothing to forget."""
+    """Nothing has changed: the baskets were known already, or there was nothing to forget."""
 
 
 class Update(NamedTuple):
-    """A user's state before (None: there is none), and his events, of which there is at least one."""
+    """A user's state before (None if there is none), and the user's events, at least one."""
 
     state: bytes | None
     events: Sequence[Event]
 
 
 def update_states(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
-    """What becomes of each user: a model, None if he is gone, or nothing new.
+    """What becomes of each user: a new model, None if the user is gone, or `Unchanged`.
 
-    Many at a time, since to start a memory costs more than to let an event happen in it.
+    Many users at a time, since creating a memory costs more than applying an event to it.
     """
     memory = Memory(params)
     bought = [item for user in users for event in user.events if isinstance(event, Learn) for item in event.items]
     memory.load(decode([user.state for user in users if user.state is not None], bought))
-    changed = [sum(_happen(memory, event) for event in user.events) > 0 for user in users]
+    changed = [sum(_apply(memory, event) for event in user.events) > 0 for user in users]
     names = [user.events[0].user for user in users]
     left = [name for name, change in zip(names, changed, strict=True) if change and name in memory.users]
     models = dict(zip(left, _models(memory, left), strict=True))
@@ -60,14 +60,14 @@ def update_states(params: Params, users: Sequence[Update]) -> list[Model | Uncha
 
 
 def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
-    """Many users who have nothing but these orders."""
+    """The models of users who have these orders and nothing else."""
     memory = Memory(params)
     memory.load(orders)
     return zip(orders.users, _models(memory, orders.users), strict=True)
 
 
-def _happen(memory: Memory, event: Event) -> bool:
-    """Let an event happen; whether it changed anything."""
+def _apply(memory: Memory, event: Event) -> bool:
+    """Apply an event, and say whether it changed anything."""
     result: Learned | Forgotten
     if isinstance(event, Learn):
         result = memory.learn(*event)
