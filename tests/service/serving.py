@@ -85,11 +85,12 @@ class Service:
 
 @contextmanager
 def serving(db: Path, security: Security | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
-    """A service over a database."""
+    """A service over a database. Tests ask more often than callers may, so rates are off unless they are given."""
     shop = Shop(db)
     if loaded:
         shop.load()
-    options = Settings(db=db, grace=5, **settings)
+    unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0}
+    options = Settings(db=db, grace=5, **unlimited | settings)
     app = create_app(shop, security or Security.off(), settings=options)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]

@@ -7,12 +7,16 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from select import select
+from typing import Any
 
 import pytest
-from tests.service.process import Service, running
+from tests.service.process import Service, running, until
 from tests.service.serving import serving, stock
 
 from unbasket.service import protocol
+from unbasket.service.security import Access, Security
+from unbasket.store import DurableRecommender
 
 MIB = 2**20
 PING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -54,7 +58,7 @@ def bounded(service: Service, growth: float = 16) -> Iterator[None]:
     assert memory(service) < before * 1.1
 
 
-def connected(service: Service, source: str = "127.0.0.1") -> socket.socket:
+def connected(service: Any, source: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection(("127.0.0.1", service.port), 20, (source, 0))
 
 
@@ -219,3 +223,104 @@ def test_one_address_takes_half_at_most(tmp_path: Path) -> None:
         with connected(service, "127.0.0.2") as connection:
             assert code(answer(connection)) == "too_many_connections"
         assert service.ask("GET", "/healthz")[0] == 200
+
+
+# One caller against the others ----------------------------------------------------------------------------------
+
+
+@contextmanager
+def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading.Event]]:
+    """Popular items take until an event; a list tells how often they were asked for."""
+    asked: list[int] = []
+    release = threading.Event()
+    popular = DurableRecommender.popular
+
+    def wait(*given: Any, **options: Any) -> Any:
+        asked.append(1)
+        release.wait(20)
+        return popular(*given, **options)
+
+    monkeypatch.setattr(DurableRecommender, "popular", wait)
+    try:
+        yield asked, release
+    finally:
+        release.set()
+
+
+@contextmanager
+def asking(service: Any, count: int, path: str, key: str) -> Iterator[list[socket.socket]]:
+    """Connections that have each asked once."""
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
+    with ExitStack() as stack:
+        connections = [stack.enter_context(connected(service)) for _ in range(count)]
+        for connection in connections:
+            connection.sendall(request)
+        yield connections
+
+
+def test_one_key_has_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access.new()
+    greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
+    with (
+        serving(stock(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
+        slow(monkeypatch) as (asked, release),
+        asking(service, 70, "/v1/popular", greedy) as connections,
+    ):
+        until(lambda: len(asked) == 2)
+        headers = {"Authorization": f"Bearer {other}"}
+        assert service("GET", "/v1/users/ann/recommendations", headers=headers)["user"] == "ann"
+        assert service("GET", "/v1/items", headers=headers)["items"]
+        until(lambda: len(select(connections, [], [], 0)[0]) == 6)  # those that were refused
+        assert len(asked) == 2
+        release.set()
+        first = [connection.recv(15) for connection in connections]
+    assert first.count(b"HTTP/1.1 200 OK") == 64
+    assert first.count(b"HTTP/1.1 429 To") == 6
+
+
+def test_a_shopper_has_four_calls_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access.new()
+    access.add("till", ["write"])
+    security = Security(None, access)
+    token = security.issue("nobody yet", 60)[0]
+    with (
+        serving(stock(tmp_path / "shop.db"), security) as service,
+        slow(monkeypatch) as (asked, release),
+        asking(service, 10, "/v1/users/nobody%20yet/recommendations?n=60", token) as connections,
+    ):
+        until(lambda: len(select(connections, [], [], 0)[0]) == 6)
+        assert len(asked) == 4
+        release.set()
+        first = [connection.recv(15) for connection in connections]
+    assert first.count(b"HTTP/1.1 200 OK") == 4
+    assert first.count(b"HTTP/1.1 429 To") == 6
+
+
+def test_nobody_works_for_who_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access.new()
+    key = access.add("shop", ["read"])
+    with (
+        serving(stock(tmp_path / "shop.db"), Security(None, access), threads=2) as service,
+        slow(monkeypatch) as (asked, release),
+    ):
+        with asking(service, 20, "/v1/popular", key):
+            until(lambda: len(asked) == 1)
+        time.sleep(0.3)  # for the service to notice
+        release.set()
+        headers = {"Authorization": f"Bearer {key}"}
+        assert service("GET", "/v1/items", headers=headers)["items"]  # behind all of them
+    assert len(asked) == 1
+
+
+def test_strangers_have_a_rate(tmp_path: Path) -> None:
+    """From afar, whatever they ask for; this machine's probes always get an answer."""
+    access = Access.new()
+    access.add("till", ["write"])
+    with serving(stock(tmp_path / "shop.db"), Security(None, access), public_rate=2) as service:
+        for path in ("/openapi.json", "/nowhere", "/v1/nowhere", "/"):
+            assert 429 in [service.client.get(path).status_code for _ in range(6)], path
+        assert {service.client.get("/healthz").status_code for _ in range(20)} == {200}
+        with socket.create_connection(("127.0.0.1", service.port), 20, ("127.0.0.2", 0)) as connection:
+            connection.sendall(PING * 10)
+            time.sleep(0.5)
+            assert connection.recv(1 << 16).count(b"429 Too Many Requests") == 6

@@ -30,7 +30,12 @@ def serve(
     threads: Annotated[int | None, typer.Option(help="Requests that are worked on at a time: 16.")] = None,
     max_body: Annotated[int | None, typer.Option(metavar="BYTES", help="The largest request: 8 MiB.")] = None,
     rate: Annotated[
-        float | None, typer.Option(help="Requests per second that one caller may make: 0, no limit.")
+        float | None,
+        typer.Option(help="Requests per second of one key: 1000 where there are keys; 0 is no limit."),
+    ] = None,
+    public_rate: Annotated[
+        float | None,
+        typer.Option(help="The same of one shopper, or of one address that shows no key: 50."),
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="A request may take: 30.")] = None,
     grace: Annotated[
@@ -59,6 +64,7 @@ def serve(
         "threads": threads,
         "max_body": max_body,
         "rate": rate,
+        "public_rate": public_rate,
         "timeout": timeout,
         "grace": grace,
     }

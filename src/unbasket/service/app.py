@@ -22,7 +22,7 @@ from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs, pages
 from unbasket.service.calls import CALLS, JSON, Call
 from unbasket.service.errors import ApiError, translated
-from unbasket.service.limits import ClientGoneError, Rates, check_address, drain, read_body
+from unbasket.service.limits import ClientGoneError, Rates, Turns, check_address, drain, read_body
 from unbasket.service.metrics import Metrics
 from unbasket.service.openapi import document
 from unbasket.service.request import Request
@@ -42,6 +42,9 @@ _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _OURS = tuple({call.path.encode() if call.path.count("/") == 1 else b"/v1/" for call in CALLS})
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _NOBODY = Caller("")
+_THIS_MACHINE = ("127.0.0.1", "::1")
+_KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
+_CALLS, _SHOPPER_CALLS = 64, 4  # under way of one caller
 _encode = msgspec.json.Encoder().encode
 
 
@@ -79,8 +82,18 @@ class Application(Starlette):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] == "http" and scope["raw_path"].startswith(_OURS):
+        if scope["type"] != "http":
+            await super().__call__(scope, receive, send)
+        elif scope["raw_path"].startswith(_OURS):
             await self._api.handle(scope, receive, send)
+        else:
+            await self._answer_page(scope, receive, send)
+
+    async def _answer_page(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            self._api.count_stranger(scope)
+        except ApiError as refusal:
+            await _response(refusal)(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
@@ -89,7 +102,10 @@ async def _refuse(_: StarletteRequest, error: Exception) -> Response:
     """What Starlette refuses, in our shape: it routes the page."""
     assert isinstance(error, HTTPException)
     known = {404: "not_found", 405: "method_not_allowed"}
-    refusal = ApiError(known.get(error.status_code, "internal"), error.detail, dict(error.headers or {}))
+    return _response(ApiError(known.get(error.status_code, "internal"), error.detail, dict(error.headers or {})))
+
+
+def _response(refusal: ApiError) -> Response:
     return Response(_encode(refusal.answer()), refusal.status, HEADERS | refusal.headers, JSON)
 
 
@@ -108,7 +124,8 @@ class Api:
     def __init__(self, shop: Shop, security: Security, metrics: Metrics, settings: Settings) -> None:
         self._shop, self._security, self._metrics, self._settings = shop, security, metrics, settings
         self._router = Router(CALLS)
-        self._rates = Rates(settings.rate)
+        self._rates = Rates()
+        self._turns = Turns(settings.threads)
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
         self._under_way = 0
@@ -131,7 +148,7 @@ class Api:
         self._under_way += 1
         try:
             check_address(scope["raw_path"], scope["query_string"])
-            call, path = self._router.find(method, scope["raw_path"])
+            call, path = self._found(method, scope)
             name = call.path
             answer = await self._answer(call, path, scope, receive)
         except ClientGoneError:
@@ -158,7 +175,7 @@ class Api:
 
     async def _answer(self, call: Call, path: dict[str, str], scope: Scope, receive: Receive) -> _Answer:
         headers = dict(scope["headers"])
-        caller = self._admitted(call, path, scope, headers) if call.roles else _NOBODY
+        caller = self._admitted(call, path, scope, headers) if call.roles else self._stranger(scope)
         query = decoding.read_query(scope["query_string"], call.query)
         body = None
         if call.body is not None:
@@ -166,31 +183,56 @@ class Api:
             data = await read_body(receive, headers.get(b"content-length"), settings.max_body, settings.timeout)
             body = decoding.read_body(data, headers.get(b"content-type", b"").decode("latin-1"), call)
         request = Request(self._shop, self._security, self._metrics, caller, path, query, body)
-        return _good(call, await self._run(call, request), scope)
+        return _good(call, await self._run(call, request, scope), scope)
+
+    def _found(self, method: str, scope: Scope) -> tuple[Call, dict[str, str]]:
+        """The call that a request means. Who asks for what is not there is counted: they may try many."""
+        try:
+            return self._router.find(method, scope["raw_path"])
+        except ApiError:
+            self.count_stranger(scope)
+            raise
+
+    def _stranger(self, scope: Scope) -> Caller:
+        """Whoever asks for what needs no key, if they do not ask too often. This machine's own probes always may."""
+        if _address(scope) not in _THIS_MACHINE:
+            self.count_stranger(scope)
+        return _NOBODY
+
+    def count_stranger(self, scope: Scope) -> None:
+        """Count a request whose sender has shown no key, by the address; an error if there were too many."""
+        self._rates.take(f"address {_address(scope)}", self._rate(is_public=self._security.enabled))
 
     def _admitted(self, call: Call, path: dict[str, str], scope: Scope, headers: dict[bytes, bytes]) -> Caller:
-        """Who asks, if he may. Who has no valid key is counted by his address, since he may try many."""
-        client = scope.get("client")
-        address = f"address {client[0] if client else ''}"
+        """Who asks, if they may. Who has no valid key is counted by the address, since they may try many."""
         key = headers.get(b"authorization")
         try:
             caller = self._security.identify(
                 None if key is None else key.decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
             )
         except ApiError:
-            self._rates.take(address)
+            self.count_stranger(scope)
             raise
-        self._rates.take(caller.name or address)
+        self._rates.take(caller.name or f"address {_address(scope)}", self._rate(is_public=caller.shopper is not None))
         if not call.own or "user" in path:  # else it is about whoever asks, and nobody else
             caller.check(call.roles, path.get("user") if call.own else None)
         return caller
 
-    async def _run(self, call: Call, request: Request) -> Any:
+    def _rate(self, *, is_public: bool) -> float:
+        """The requests per second that a shopper or a stranger (`is_public`), or a key, may make."""
+        chosen, usual = (self._settings.public_rate, _PUBLIC_RATE) if is_public else (self._settings.rate, _KEY_RATE)
+        if chosen is None:
+            return usual if self._security.enabled else 0
+        return chosen
+
+    async def _run(self, call: Call, request: Request, scope: Scope) -> Any:
         if call.place == "loop" or (call.quick(request) and await self._is_alone()):
             return call.handler(request)
-        loop = asyncio.get_running_loop()
+        loop, is_gone = asyncio.get_running_loop(), scope.get("state", {}).get("is_gone", _never)
 
         def work() -> Any:
+            if is_gone():
+                raise ClientGoneError
             try:
                 return call.handler(request)
             finally:
@@ -198,8 +240,13 @@ class Api:
                     with suppress(RuntimeError):  # the loop is closed: nobody asks for figures any more
                         loop.call_soon_threadsafe(self._metrics.happened, request.results)
 
+        caller = request.caller
+        most = _SHOPPER_CALLS if caller.shopper is not None else _CALLS
         try:
-            async with asyncio.timeout(self._settings.timeout):
+            async with (
+                asyncio.timeout(self._settings.timeout),
+                self._turns.turn(caller.name or f"address {_address(scope)}", most),
+            ):
                 return await loop.run_in_executor(self._pools[call.place], work)
         except TimeoutError:
             raise ApiError("timed_out", f"this takes longer than {self._settings.timeout:g} s") from None
@@ -208,6 +255,15 @@ class Api:
         """Whether no other request is here or has just come: then a thread would only take time."""
         await asyncio.sleep(0)
         return self._under_way == 1
+
+
+def _address(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def _never() -> bool:
+    return False
 
 
 def _good(call: Call, answer: Any, scope: Scope) -> _Answer:

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from unbasket.service.errors import ApiError
@@ -20,30 +20,63 @@ Receive = Callable[[], Awaitable[Any]]
 
 
 class Rates:
-    """A bucket of requests for each caller, refilled at a rate (per second; 0 is no limit)."""
+    """A bucket of requests for each caller, refilled at the caller's rate (per second; 0 is no limit)."""
 
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._room = max(1.0, rate * _BURST)
+    def __init__(self) -> None:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def take(self, caller: str) -> None:
-        """Count a request of a caller; an error if he has none left."""
-        if not self._rate:
+    def take(self, caller: str, rate: float) -> None:
+        """Count a request of a caller; an error if they have none left."""
+        if not rate:
             return
-        now = time.monotonic()
-        left, then = self._buckets.pop(caller, (self._room, now))
-        left = min(self._room, left + (now - then) * self._rate)
+        now, room = time.monotonic(), max(1.0, rate * _BURST)
+        left, then = self._buckets.pop(caller, (room, now))
+        left = min(room, left + (now - then) * rate)
         self._buckets[caller] = (max(left - 1, 0.0) if left >= 1 else left), now
         if len(self._buckets) > _MOST_CALLERS:  # who was quiet for longest has a full bucket, or soon
             self._buckets.popitem(last=False)
         if left < 1:
-            wait = (1 - left) / self._rate
+            wait = (1 - left) / rate
             raise ApiError(
                 "too_many_requests",
-                f"more than {self._rate:g} requests per second; wait {wait:.1f} s",
+                f"more than {rate:g} requests per second; wait {wait:.1f} s",
                 {"retry-after": str(int(wait) + 1)},
             )
+
+
+class _Queue:
+    """One caller's calls that are under way, of which some are worked on at once."""
+
+    def __init__(self, at_once: int) -> None:
+        self.free = asyncio.Semaphore(at_once)
+        self.length = 0
+
+
+class Turns:
+    """The calls of each caller that are under way. One caller's are worked on by half of the threads at most: whatever
+    they ask for, it keeps nobody else waiting.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._at_once = max(1, threads // 2)
+        self._queues: dict[str, _Queue] = {}
+
+    @asynccontextmanager
+    async def turn(self, caller: str, most: int) -> AsyncIterator[None]:
+        """Wait for the caller's earlier calls; an error if `most` of them are under way."""
+        queue = self._queues.setdefault(caller, _Queue(self._at_once))
+        if queue.length >= most:
+            raise ApiError(
+                "too_many_requests", f"{most} of your calls are under way; wait for an answer", {"retry-after": "1"}
+            )
+        queue.length += 1
+        try:
+            async with queue.free:
+                yield
+        finally:
+            queue.length -= 1
+            if not queue.length:
+                del self._queues[caller]
 
 
 def check_address(path: bytes, query: bytes) -> None:

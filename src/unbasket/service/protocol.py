@@ -201,6 +201,7 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_WAITING:
             raise ApiError("too_many_requests", f"more than {MAX_WAITING} requests wait on this connection")
         self.config.doors.work(self)
+        self.scope["state"]["is_gone"] = self.transport.is_closing
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:

@@ -32,7 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 16
     connections: Annotated[int, msgspec.Meta(ge=2)] = 1000
     max_body: Annotated[int, msgspec.Meta(ge=1024)] = 8 * 1024 * 1024
-    rate: Annotated[float, msgspec.Meta(ge=0)] = 0
+    rate: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    public_rate: Annotated[float, msgspec.Meta(ge=0)] | None = None
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 30
     grace: Annotated[float, msgspec.Meta(ge=0)] = 10
 
