@@ -137,8 +137,6 @@ class Api:
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings, of those that can change."""
-        if settings.rate != self._settings.rate:
-            self._rates = Rates(settings.rate)
         self._settings = settings
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

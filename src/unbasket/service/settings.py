@@ -18,7 +18,7 @@ class SettingsError(UnbasketError, ValueError):
     """A setting is unknown, missing, or has no such value."""
 
 
-CHANGEABLE = frozenset({"max_body", "rate", "timeout", "grace"})
+CHANGEABLE = frozenset({"max_body", "rate", "public_rate", "timeout", "grace"})
 """The settings that a running service takes over; others wait for its next start."""
 
 
