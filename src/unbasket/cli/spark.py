@@ -21,6 +21,7 @@ from unbasket.files import replacing
 from unbasket.ids import Id
 from unbasket.params import Params
 from unbasket.recommender import Recommender
+from unbasket.spelling import read_spelled
 
 spark = typer.Typer(
     help="The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit.",
@@ -128,14 +129,14 @@ def recommend(
 
 def audit(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Checkpoint, table, temporary files.")],
-    marker: Annotated[list[str], typer.Option(help="What to look for, such as a user's id; may be repeated.")],
+    marker: Annotated[list[str], typer.Option(help="An id to look for, a user's for one; may be repeated.")],
     as_json: AsJson = False,
 ) -> None:
     """Search all files below folders for what should be gone; exit code 1 if it is there."""
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
         raise InvalidRequestError(f"{missing} is no folder")
-    searched, findings = _library().audit(folders, marker)
+    searched, findings = _library().audit(folders, map(read_spelled, marker))
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
     else:

@@ -1,36 +1,64 @@
 """A search for what should be gone, in all files below some folders.
 
 Files are read as they are. Archives (snapshots of the state) and Parquet files, which are compressed, are also opened,
-and their contents searched.
+and their contents searched. A number is looked for in every form in which Spark and we store one: as text, as
+MessagePack, and as 8 bytes.
 """
 
 import os
+import re
+import struct
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unbasket.errors import InvalidRequestError
+from unbasket.ids import Id, checked
+
 _PIECE = 2**24  # bytes read at a time
+_LONGEST_FORM = 1024  # of a marker, at least: pieces overlap by that much
+_SHORTEST_NUMBER = 5  # bytes in MessagePack; those of shorter ones are found by chance, everywhere
 
 
 class Finding(NamedTuple):
     """A marker, and a file (or a member of an archive) that holds it."""
 
-    marker: str
+    marker: Id
     place: str
 
 
-def audit(folders: Iterable[str | os.PathLike[str]], markers: Iterable[str]) -> tuple[int, list[Finding]]:
-    """How many files were searched, and where the markers are. Files that vanish meanwhile hold nothing."""
-    wanted = list(dict.fromkeys(markers))
+def audit(folders: Iterable[str | os.PathLike[str]], markers: Iterable[Id]) -> tuple[int, list[Finding]]:
+    """How many files were searched, and where the markers are. Files that vanish meanwhile hold nothing.
+
+    A marker is an id as the shop has it: the number 170017 and the text "170017" are stored in different ways.
+    """
+    wanted = {marker: _pattern(checked(marker, "marker")) for marker in markers}
     files = [Path(root) / name for folder in folders for root, _, names in os.walk(folder) for name in names]
     return len(files), [Finding(marker, place) for file in sorted(files) for place, marker in _search(file, wanted)]
 
 
-def _search(file: Path, markers: list[str]) -> Iterator[tuple[str, str]]:
+def _pattern(marker: Id) -> re.Pattern[bytes]:
+    """All forms in which an id is stored."""
+    if isinstance(marker, str):
+        return re.compile(re.escape(marker.encode()))
+    packed = msgspec.msgpack.encode(marker)
+    if len(packed) < _SHORTEST_NUMBER:
+        raise InvalidRequestError(
+            f"the number {marker} can't be searched for: it is stored in {len(packed)} bytes, which any file holds by "
+            f"chance. Search for other ids of the same user, numbers from 65,536 on or text; '\"{marker}\"' is text"
+        )
+    text = rb"(?<![0-9-])" + re.escape(str(marker).encode()) + rb"(?![0-9])"
+    return re.compile(
+        b"|".join([text, *map(re.escape, (packed, struct.pack("<q", marker), struct.pack(">q", marker)))])
+    )
+
+
+def _search(file: Path, markers: dict[Id, re.Pattern[bytes]]) -> Iterator[tuple[str, Id]]:
     try:
         for place, pieces in _contents(file):
             yield from ((place, marker) for marker in _found(pieces, markers))
@@ -66,14 +94,13 @@ def _values(file: Path) -> Iterator[bytes]:
             yield "\n".join(map(str, flat.to_pylist())).encode()
 
 
-def _found(pieces: Iterable[bytes], markers: list[str]) -> list[str]:
+def _found(pieces: Iterable[bytes], markers: dict[Id, re.Pattern[bytes]]) -> list[Id]:
     """The markers that are in a sequence of bytes, also across pieces."""
-    encoded = {marker: marker.encode() for marker in markers}
-    longest = max((len(code) for code in encoded.values()), default=0)
-    found: set[str] = set()
+    overlap = max([_LONGEST_FORM, *(len(pattern.pattern) for pattern in markers.values())])
+    found: set[Id] = set()
     tail = b""
     for piece in pieces:
         window = tail + piece
-        found.update(marker for marker, code in encoded.items() if code in window)
-        tail = window[-longest:]
+        found.update(marker for marker, pattern in markers.items() if pattern.search(window))
+        tail = window[-overlap:]
     return [marker for marker in markers if marker in found]
