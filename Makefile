@@ -4,13 +4,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test test-slow docs demo bench bench-spark reproduce clean
+.PHONY: setup test lint kernels test-slow docs demo bench bench-spark reproduce clean
 
 setup: $(VENV)/installed
 
-$(VENV)/installed: pyproject.toml
+$(VENV)/installed: pyproject.toml  # bytecode is compiled when it is needed: most of it never is
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	touch $@
 
 # One of Debian's packages, if its command is missing: $(call install,command,package)
@@ -23,11 +23,17 @@ endef
 test: setup
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
+	$(MAKE) --jobs=2 lint kernels
+	$(BIN)/pytest --numprocesses=2
+
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
-	$(BIN)/pytest
+
+kernels: setup  # compiled once, and not by each worker of the tests
+	$(BIN)/python -c 'from unbasket.service.shop import warm_up; warm_up(lambda done, total: None)'
 
 test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)
