@@ -4,7 +4,9 @@ import gzip
 import io
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -153,8 +155,6 @@ def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
         reason = (source._bad_line() or _first_line(error)) if size else "the file is empty"
         raise DatasetError(f"{name}: {reason}") from error
-    except OSError as error:  # not gzip, or cut off
-        raise DatasetError(f"{name}: cannot read it: {error}") from error
     if len(names) > _MAX_COLUMNS:
         raise _too_many_columns(name)
     return names
@@ -287,11 +287,17 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0][:200]
 
 
-def _open_text(content: Path | bytes) -> IO[str]:
+@contextmanager
+def _open_text(content: Path | bytes) -> Iterator[IO[str]]:
     if isinstance(content, bytes):
-        return io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="\n")
+        yield io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="\n")
+        return
     opener = gzip.open if content.suffix == ".gz" else open
-    return opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="\n")
+    try:
+        with opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="\n") as file:
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DatasetError(f"{content}: it is damaged, or not compressed with gzip: {error}") from error
 
 
 def _lines(content: Path | bytes) -> Iterator[tuple[int, str]]:
