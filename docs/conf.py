@@ -12,6 +12,7 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.errors import SphinxError
 
 _ROOT = Path(__file__).parent.parent
 
@@ -73,8 +74,17 @@ def _shorten_type(app: Sphinx, env: BuildEnvironment, node: pending_xref, _conte
     return nodes.Text(name)
 
 
+def _refuse_other_hosts(app: Sphinx, _error: Exception | None) -> None:
+    """Fail if a page would load something from elsewhere."""
+    for page in sorted(app.outdir.rglob("*.html")):
+        text = page.read_text(encoding="utf-8")
+        for asset in re.findall(r'<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)="((?:https?:)?//[^"]+)"', text):
+            raise SphinxError(f"{page.relative_to(app.outdir)} would ask another host for {asset}")
+
+
 def setup(app: Sphinx) -> None:
     """Connect what is above."""
     app.connect("source-read", _show_titles)
     app.connect("autodoc-process-docstring", _translate_docstring)
     app.connect("missing-reference", _shorten_type)
+    app.connect("build-finished", _refuse_other_hosts)
