@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test lint kernels test-slow docs demo bench bench-spark reproduce clean
+.PHONY: setup test lint kernels test-slow docs demo bench bench-spark notebook reproduce clean
 
 setup: $(VENV)/installed
 
@@ -67,6 +67,10 @@ bench: setup
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/service.py
+
+notebook: setup  # the tests compare its outputs with what comes out
+	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \
+		--log-level=ERROR docs/notebook.ipynb
 
 reproduce: setup
 	$(BIN)/unbasket reproduce
