@@ -1,7 +1,7 @@
 """The engine beside its peers, in one process and one run: `make bench`.
 
-Every row is a ratio against something measured beside it, since absolute times depend on the machine. Medians of
-many calls; slow peers run once.
+Every row is a ratio to something measured in the same run, since absolute times depend on the machine. Times are
+medians of many calls; slow peers run once.
 """
 
 import gc
@@ -33,7 +33,7 @@ Vector = npt.NDArray[np.float64]
 
 
 class Row(NamedTuple):
-    """One line of the table: what was done, ours, the peer's, and what must be reached."""
+    """One line of the table: what was done, our figure, the peer's, and what must be reached."""
 
     work: str
     ours: str

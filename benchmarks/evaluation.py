@@ -1,12 +1,12 @@
-"""Every TaFeng user evaluated, end to end, by the engine and by what people write instead.
+"""All TaFeng users evaluated, end to end, by the engine and by what people write instead.
 
     python benchmarks/evaluation.py
 
 From the purchases to the metrics: vectors, neighbors, scores, ranking, recall and NDCG, with the paper's parameters
-under the protocol `all-users`. All must come to the same figures, so all break ties by the lower id. The data is
-read, and the engine's kernels are compiled, before the clock starts. Each peer runs once (scikit-learn once for each
+under the protocol `all-users`. All must arrive at the same figures, so all break ties by the lower id. The data is
+read, and the engine has run once, before the clock starts. Each peer runs once (scikit-learn once for each
 setting of n_jobs; the faster run counts), the engine several times before, between and after them: its median counts.
-Run it on a quiet machine: the engine uses all cores, the peers mostly one, so other work slows the engine more.
+Run it on an idle machine: the engine uses all cores, the peers mostly one, so other work slows the engine more.
 """
 
 import os
@@ -134,7 +134,7 @@ def batches(users: int) -> list[Rows]:
 
 
 def without_self(near: Rows, rows: Rows) -> Rows:
-    """Drop the query from his own neighbors, or the last one if users of equal vectors crowded him out."""
+    """Drop the query from its own neighbors, or the last one if users of equal vectors crowded it out."""
     own = near == rows[:, np.newaxis]
     own[~own.any(axis=1), -1] = True
     others: Rows = near[~own].reshape(len(rows), -1)

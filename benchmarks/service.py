@@ -1,8 +1,8 @@
 """The service on Ta-Feng beside the same server answering a constant, in one run with wrk: `make bench`.
 
 Both run under the same uvicorn, with the same settings, in one process each, and take turns in short rounds, so that
-the machine's moods hit both. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) is held for a minute, while
-another connection asks for recommendations only: its latency is compared with that beside a load that only reads.
+other load on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute,
+while another connection asks for recommendations only: its latency is compared with that under a load that only reads.
 """
 
 import json

@@ -1,11 +1,11 @@
-"""Throughput on Spark: the initial load, streaming with more and more users in state, and who the time goes to.
+"""Throughput on Spark: the initial load, streaming with more and more users in state, and where the time goes.
 
-States of different sizes take turns, so that their differences are what users in state cost.
+States of different sizes take turns, so that their differences show what users in state cost.
 
-Then three streams of the same events take turns, on states of the same size, so that their differences are what each
-part costs: Spark alone, with a state that never leaves the JVM; ours with a no-op in the place of the model, so that
-events, states and vectors are read and written and nothing is computed; and ours. Clocks within the last two tell what
-the machine's moods can hide.
+Then three streams of the same events take turns, on states of the same size, so that their differences show what each
+part costs: Spark alone, with a state that never leaves the JVM; ours with a no-op in place of the model, so that
+events, states and vectors are read and written and nothing is computed; and ours. Clocks within the last two measure
+what other load on the machine can hide.
 """
 
 import argparse
@@ -43,7 +43,7 @@ CLOCKS = Path(tempfile.mkdtemp(prefix="unbasket-clocks-"))
 
 
 def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
-    """What `update_states` answers, as to its size, for users to whom nothing happens."""
+    """What `update_states` answers, in the same size, for users to whom nothing happens."""
     memory = Memory(params)
     memory.load(decode([user.state for user in users if user.state is not None]))
     return [Model(encode(memory, user.events[0].user), some_vector()) for user in users]
@@ -77,7 +77,7 @@ def clocked(name: str, function: Function) -> Function:
 
 
 class NoOp(Maintainer):
-    """Ours with a function in the place of the model's that does nothing."""
+    """Ours, with a function that does nothing in place of the model's."""
 
     update = staticmethod(clocked("no-op", recoded))
 
@@ -105,8 +105,8 @@ def history(spark: SparkSession, users: int) -> DataFrame:
 
 def write_events(folder: Path, users: int, events: int, files: int) -> None:
     """Batches in which half of the users learn a basket and the others forget the one that they learned in the batch
-    before, so that histories do not grow. Nobody comes twice in a batch: that would be cheaper, and happen in small
-    shops only.
+    before, so that histories do not grow. Nobody comes twice in a batch: that would be cheaper, and only happens in
+    small shops.
     """
     chance = random.Random(1)
     folder.mkdir(parents=True)
@@ -185,7 +185,7 @@ def clock(name: str) -> float:
 def take_turns(
     streams: Mapping[str, Callable[[], StreamingQuery]], batches: int, rounds: int
 ) -> dict[str, list[Batch]]:
-    """So many batches of each stream in each round, which begins with one that does not count: it starts the stream."""
+    """Some batches of each stream in each round; the first of a round starts the stream and does not count."""
     took: dict[str, list[Batch]] = {name: [] for name in streams}
     for number in range(rounds):
         for name, start in streams.items():
@@ -221,11 +221,11 @@ def report_parts(took: dict[str, list[Batch]], events: int) -> None:
     jvm, no_op, ours = (min(batches).total for batches in took.values())
     for name, batches in took.items():
         say(f"  {name}: {spread(batches)}")
-    parts = {"Spark": jvm, "serialisation": no_op - jvm, "our fold": ours - no_op}
+    parts = {"Spark": jvm, "serialization": no_op - jvm, "our fold": ours - no_op}
     say("  of a batch: " + ", ".join(f"{name} {part:.2f} s, {part / ours:.0%}" for name, part in parts.items()))
     recoding, updating = clock("no-op"), clock("ours")
     say(
-        f"  by the clocks within: {updating * 1e6:.0f} µs a user, {recoding * 1e6:.0f} of these for his state, "
+        f"  by the clocks within: {updating * 1e6:.0f} µs a user, {recoding * 1e6:.0f} of these for the user's state, "
         f"so the fold is {(updating - recoding) * events / CORES / ours:.0%} of a batch, "
         f"and {updating * events / CORES / ours:.0%} with the coding of states"
     )

@@ -1,10 +1,9 @@
 """The durable engine beside bare SQLite doing the same writes, in one run: `make bench`.
 
 Both work on the same disk, acknowledge what is synced (bare SQLite by `synchronous=FULL`), and take turns in short
-rounds, so that the disk's moods hit both; both start with an empty write-ahead log. Bare SQLite is what a competent
-engineer writes: one connection, one lock, a transaction per event; to forget, it blanks the row, writes a receipt's
-worth of bytes, and empties the log, durably.
-It keeps no model, signs nothing and checks nothing.
+rounds, so that other load on the disk slows both alike; both start with an empty write-ahead log. Bare SQLite is what
+a competent engineer writes: one connection, one lock, a transaction per event; to forget, it blanks the row, writes as
+many bytes as a receipt has, and empties the log, durably. It keeps no model, signs nothing and checks nothing.
 """
 
 import os

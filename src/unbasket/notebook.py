@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_CELL = "padding:.2em .8em .2em 0;vertical-align:top;text-align:"
+_CELL = "padding:.2em .8em .2em 0;white-space:nowrap;text-align:"
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> str:

@@ -62,7 +62,7 @@ def test_all_users_is_what_the_oracle_says(shop: Holdout) -> None:
 
 
 def test_hu_is_what_the_oracle_says(shop: Holdout) -> None:
-    """The oracle of a query has learnt the candidates and that query only."""
+    """The oracle of a query has learned the candidates and that query only."""
     split = PROTOCOLS["hu"].split(*shop)
     candidates = split.candidates.to_list()
     assert set(split.queries).isdisjoint(candidates)
@@ -77,7 +77,7 @@ def test_hu_is_what_the_oracle_says(shop: Holdout) -> None:
         (["user", "basket", "item"], [10, 12, 11, 13]),  # by first rows: 8, 2, 5
     ],
 )
-def test_a_stranger_is_answered_as_if_he_were_held(columns: list[str], expected: list[int]) -> None:
+def test_a_stranger_is_answered_as_if_held(columns: list[str], expected: list[int]) -> None:
     rows = [(1, 8, 10, 5), (1, 2, 11, 5), (1, 5, 12, 4), (1, 8, 13, 5), (1, 5, 10, 4), (2, 1, 10, 1), (3, 1, 14, 1)]
     history = pl.DataFrame(rows, schema=["user", "basket", "item", "time"], orient="row").select(columns)
     stranger = Split(queries=pl.Series([1]), candidates=pl.Series([2, 3]))
@@ -140,8 +140,8 @@ def test_an_engine_is_ranked_as_it_stands(shop: Holdout) -> None:
     assert all(item not in items for items in after.values())
 
 
-def test_a_user_without_an_answer_keeps_his_row() -> None:
-    """Alone and with alpha 0 he has no item with a score."""
+def test_a_user_without_an_answer_keeps_a_row() -> None:
+    """Alone, and with alpha 0, no item has a score."""
     history = pl.DataFrame({"user": [1], "basket": [1], "item": [10], "time": [1]})
     split = Split(queries=pl.Series([1]), candidates=pl.Series([1]))
     assert TifuKnn(Params(alpha=0.0))(history, split, 5).rows() == [(1, [])]

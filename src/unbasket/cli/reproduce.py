@@ -1,4 +1,4 @@
-"""`unbasket reproduce`: the paper's tables and figures, with this engine beside."""
+"""`unbasket reproduce`: the paper's tables and figures, with this engine's beside them."""
 
 from pathlib import Path
 from time import monotonic
@@ -27,9 +27,9 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for the report; a run continues what is in it.")] = Path(
         "reproduction"
     ),
-    seed: Annotated[int, typer.Option(help="For the users and baskets that are drawn at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the users and baskets that are drawn at random.")] = 0,
 ) -> None:
-    """Reproduce the paper's evaluation: report.html, and a CSV and a PNG file per table and figure."""
+    """Reproduce the paper's evaluation: report.html, and every table and figure as CSV, LaTeX, SVG and PNG."""
     with needing("reproduce"):
         from unbasket import reproduction
     settings = reproduction.quick_settings(seed) if quick else reproduction.Settings(seed=seed)
@@ -58,7 +58,7 @@ class _Bars:
         self._progress.console.print(f"{number}/{total} {part}, {dataset}{': stored already' if stored else ''}")
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Move the second bar, but not for each of a million events."""
+        """Move the second bar, though not for each of a million events."""
         if done == total or monotonic() - self._shown > _SECONDS:
             self._progress.update(self._present, description=what, completed=done, total=total)
             self._shown = monotonic()

@@ -3,8 +3,9 @@
     history, future -> protocol -> split -> ranker -> rankings -> scores -> interval, comparison
                        (who is asked)      (a model)            (per user)
 
-A ranker is any model: it gets the history and a split, and answers one ranked list per query user. It never
-sees the future. `docs/evaluation.md` has the formulas and says why published figures differ.
+A ranker is any model: it gets the history and a split, and answers with one ranked list per query user. It never
+sees the future. `front` has the two calls that most people need, which the package offers as `unbasket.evaluate` and
+`unbasket.tune`. `docs/evaluation.md` has the formulas and says why published figures differ.
 """
 
 from unbasket.evaluation.baselines import BASELINES, g_topfreq, gp_topfreq, p_topfreq

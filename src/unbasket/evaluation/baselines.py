@@ -1,4 +1,4 @@
-"""Most frequent items: simple baselines, and not easy to beat (docs/evaluation.md has figures).
+"""Most frequent items: simple baselines that are hard to beat (docs/evaluation.md has figures).
 
 Frequency is a number of baskets, since a basket is a set. Equally frequent items are ordered by popularity
 (baskets of the candidates that hold the item), then by item id, so the result never depends on row order.
@@ -12,7 +12,7 @@ from unbasket.evaluation.splits import Split
 
 
 def g_topfreq(history: pl.DataFrame, split: Split, n: int) -> pl.DataFrame:
-    """The globally most popular items, the same list for everybody."""
+    """The most popular items of all, the same list for everybody."""
     return _ranked(_offers(_popularity(history, split), split, n), split, n)
 
 
@@ -22,7 +22,7 @@ def p_topfreq(history: pl.DataFrame, split: Split, n: int) -> pl.DataFrame:
 
 
 def gp_topfreq(history: pl.DataFrame, split: Split, n: int) -> pl.DataFrame:
-    """The user's own most frequent items, the list filled up with the globally most popular others."""
+    """The user's own most frequent items, the list filled up with the most popular others."""
     popularity = _popularity(history, split)
     own = _own(history, popularity, split)
     others = _offers(popularity, split, n).join(own, on=["user", "item"], how="anti")
@@ -44,7 +44,7 @@ def _own(history: pl.DataFrame, popularity: pl.DataFrame, split: Split) -> pl.Da
 
 
 def _offers(popularity: pl.DataFrame, split: Split, n: int) -> pl.DataFrame:
-    """The n most popular items for each query user, as if he had never bought them."""
+    """The n most popular items for each query user, as if the user had never bought them."""
     top = popularity.sort("popularity", "item", descending=[True, False]).head(n)
     return pl.DataFrame({"user": split.queries}).join(top, how="cross").with_columns(frequency=pl.lit(0))
 

@@ -75,7 +75,7 @@ def hit_rate(hits: Hits, n: int) -> Floats:
 
 
 def ndcg(hits: Hits, n: int, form: NdcgForm) -> Floats:
-    """Normalised discounted cumulative gain, in the form that is asked for.
+    """Normalized discounted cumulative gain, in the form that is asked for.
 
     With T the truth, DCG@j the sum of 1/log2(rank + 1) over the hits among the first j predictions and IDCG@j
     the same sum over all ranks up to j:

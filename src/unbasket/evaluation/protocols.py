@@ -1,4 +1,4 @@
-"""The named ways to evaluate. Published figures differ by them: a figure without a protocol says little."""
+"""The protocols: named ways to evaluate. A figure without its protocol says little, since published ones differ."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class EvaluationProtocol:
     ndcg: NdcgForm
     """The form in which figures under this protocol were published."""
     query_takes_a_place: bool = False
-    """The query is counted as one of his own k neighbors, then dropped."""
+    """The query counts as one of its own k neighbors, and is then dropped."""
     twins_once: bool = False
     """Of users with equal vectors, only the one with the lowest id is scored; see `first_of_twins`."""
 
@@ -35,9 +35,9 @@ class EvaluationProtocol:
 def first_of_twins(users: Sequence[Hashable], vectors: Sequence[Hashable]) -> list[bool]:
     """Which of the users, given in the order of their ids, are the first with their vector.
 
-    The paper's code files a prediction under the id of the nearest user, taken to be the query himself. Among
-    users with equal vectors that is the lowest id, whoever asked; all of them get the same prediction, so the
-    effect is that the others are not scored. A vector may be anything hashable, such as its bytes.
+    The paper's code files a prediction under the id of the nearest user, taken to be the query itself. Among
+    users with equal vectors that is the one with the lowest id, whoever asked. All of them get the same prediction,
+    so the effect is that the others are not scored. A vector may be anything hashable, such as its bytes.
 
     >>> first_of_twins([11, 12, 13], ["a", "b", "a"])
     [True, True, False]
@@ -50,7 +50,7 @@ def first_of_twins(users: Sequence[Hashable], vectors: Sequence[Hashable]) -> li
 
 PAPER = EvaluationProtocol(
     name="paper",
-    summary="as the paper's own code: all users but one hard-coded, k-1 true neighbors, twins scored once",
+    summary="as the paper's own code: all users but a hard-coded one, k-1 true neighbors, twins scored once",
     split=paper_split,
     ndcg="paper",
     query_takes_a_place=True,

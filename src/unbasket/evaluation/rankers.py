@@ -1,4 +1,4 @@
-"""The seam between evaluation and models."""
+"""What the evaluation asks of a model."""
 
 from typing import Protocol
 
@@ -13,7 +13,7 @@ class Ranker(Protocol):
     `history` has the columns user, basket, item and, if baskets are dated, time. A ranker may use the baskets
     of the split's candidates for all predictions, and a query's own baskets for that query. It answers with
     one row for each query: `user` and `items`, a list of at most n distinct items, best first. A user for
-    whom it has no answer keeps his row, with an empty list, so that he counts as a miss.
+    whom it has no answer keeps the row, with an empty list, and so counts as a miss.
     """
 
     def __call__(self, history: pl.DataFrame, split: Split, n: int) -> pl.DataFrame: ...

@@ -15,7 +15,7 @@ PAPER_EXCLUDED_USER = 2939
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Split:
-    """Users by role. Nothing is said of their baskets: all are history."""
+    """Users by role. All of their baskets are history."""
 
     queries: pl.Series
     """Users whose next basket is predicted and scored."""
@@ -71,16 +71,16 @@ def hu_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
 
 
 def hu_validation_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
-    """Query the validation users, to tune under the protocol `hu` without a look at its test users."""
+    """Query the validation users, to tune under the protocol `hu` without looking at its test users."""
     users = hu_users(history, future)
     return Split(queries=users.validation, candidates=users.training)
 
 
 def hide_last_basket(history: pl.DataFrame) -> Holdout:
-    """Cut each user's last basket off, as a future to tune against or for data that has none.
+    """Cut off each user's last basket, as a future to tune against, or for data that has none.
 
     The last basket is the one with the highest (time, basket); without a time column, the one whose first row
-    comes last. A user with a single basket keeps it: he stays a candidate and has no future.
+    comes last. A user with a single basket keeps it, stays a candidate, and has no future.
     """
     order = ["time", "basket"] if "time" in history.columns else ["first_row"]
     baskets = history.with_row_index("first_row").unique(["user", "basket"], keep="first").sort(order)

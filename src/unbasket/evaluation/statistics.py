@@ -51,7 +51,7 @@ def bootstrap_mean(
 ) -> MeanInterval:
     """The mean with its percentile bootstrap interval: users are drawn with replacement.
 
-    NaN is a user without a value, and left out. Equal arguments give equal intervals.
+    A NaN is a user without a value, who is left out. Equal arguments give equal intervals.
 
     >>> bootstrap_mean([0.0, 1.0] * 500)
     0.5000 [0.4700, 0.5320] (95%, 1000 users)
@@ -130,7 +130,7 @@ def _drawn(users: int, resamples: int, rng: np.random.Generator) -> Floats:
 
 
 def _permutation_p(differences: Floats, resamples: int, rng: np.random.Generator) -> float:
-    """Swapping a user's scores flips the sign of his difference. A zero has no sign: zeros are left out."""
+    """Swapping a user's two scores flips the sign of their difference. Zeros have no sign and are left out."""
     signed = differences[differences != 0]
     total = signed.sum()
     # A sum that is equal on paper may differ in the last digits by the order of its terms.

@@ -21,7 +21,7 @@ def two_sided_p(t: float, degrees: int) -> float:
 
 
 def _incomplete_beta(a: float, b: float, x: float, rest: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), where rest = 1 - x."""
+    """The regularized incomplete beta function I_x(a, b), where rest = 1 - x."""
     if x == 0 or rest == 0:
         return 1.0 if rest == 0 else 0.0
     log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log(rest)

@@ -63,14 +63,14 @@ def evaluate(
 
 
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:
-    """An engine that has learnt the baskets of the split's candidates and nobody else's."""
+    """An engine that has learned the baskets of the split's candidates, and of nobody else."""
     return Recommender(params).fit(_of_users(history, split.candidates))
 
 
 def rank(
     engine: Recommender, history: pl.DataFrame, split: Split, n: int, progress: Progress | None = None
 ) -> pl.DataFrame:
-    """The engine's n best items for each query; one that it does not hold is answered from his history alone."""
+    """The engine's n best items for each query; a query that it does not hold is answered from its history alone."""
     held = [user for user in split.queries if user in engine]
     answers = engine.recommend_many(held, n, progress=progress)
     strangers = _baskets(history, split.queries.filter([user not in engine for user in split.queries]))
@@ -95,7 +95,7 @@ def _baskets(history: pl.DataFrame, users: pl.Series) -> dict[Id, list[list[Id]]
 
 
 def _rankings(answers: dict[Id, list[Recommendation]], split: Split) -> pl.DataFrame:
-    """Answers as a frame. It is made from flat columns: Polars takes five times as long over lists of lists."""
+    """Answers as a frame, made from flat columns: from lists of lists, Polars takes five times as long."""
     rows = {
         "user": pl.Series([user for user, answer in answers.items() for _ in answer], dtype=split.queries.dtype),
         "item": [item for answer in answers.values() for item, _ in answer],
@@ -106,7 +106,7 @@ def _rankings(answers: dict[Id, list[Recommendation]], split: Split) -> pl.DataF
 
 
 def _without_twins(engine: Recommender, split: Split) -> Split:
-    """The split without the queries whose vector a user of a lower id has too."""
+    """The split without the queries that share their vector with a user of a lower id."""
     users = engine.users()
     vectors = [tuple(engine.vector(user).items()) for user in users]
     first = dict(zip(users, first_of_twins(users, vectors), strict=True))

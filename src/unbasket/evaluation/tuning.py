@@ -102,8 +102,8 @@ def tune(
     `start` is tried first, so the result is at least as good on the validation split. With a `study` file, the
     search can be interrupted: a second call goes on from the trials in the file, to the same result as an
     uninterrupted one, and stops when there are `trials` of them. The file holds parameters and scores, and the
-    numbers of users, baskets and purchases to tell other data: nothing about any person. `progress` is called with the
-    trials done so far, and all of them.
+    numbers of users, baskets and purchases to recognize other data, but nothing about any person. `progress` is
+    called with the trials done so far, and all of them.
     """
     if trials < 1:
         raise InvalidRequestError(f"trials must be at least 1, not {trials}")
@@ -112,7 +112,7 @@ def tune(
     data = hide_last_basket(history)
     split = all_users_split(*data)
     if split.queries.is_empty():
-        raise InvalidRequestError("no user has two baskets or more, so there is none to hide and predict")
+        raise InvalidRequestError("no user has two baskets or more, so there is no basket to hide and predict")
     space = _search_space(data.history)
     with _open_study(optuna, study, {"metric": metric, **_counts(history)}) as search:
         done = len(search.get_trials(states=[optuna.trial.TrialState.COMPLETE]))

@@ -1,6 +1,6 @@
-"""The paper's section 6 again, on the same data, with this engine beside its figures.
+"""Section 6 of the paper once more, on the same data, with this engine's figures beside the paper's.
 
-    settings -> runner -> parts -> results/*.json -> sections -> report.html, *.csv, *.png
+    settings -> runner -> parts -> results/*.json -> sections -> report.html, *.csv, *.tex, *.svg, *.png
 
 A part (`parts`) is a table or a figure: a function that measures one dataset and returns rows, and one that
 presents the rows. The runner keeps the rows of each part and dataset, with the settings that made them, so that an

@@ -1,4 +1,4 @@
-"""What the paper reports, and what its authors' own result files add: the yardsticks of every table and figure."""
+"""What the paper reports, and what its authors' own result files add: what every table and figure is compared with."""
 
 from unbasket.datasets import Statistics
 
@@ -35,13 +35,13 @@ DELETION_MS = 1.0
 """The abstract: around 0.2 ms per addition, less than one millisecond per deletion; the state update alone."""
 
 MICRO_BATCH_MS = 120.0
-"""The micro-batch around each of those updates, median in the authors' result files (117 to 125 ms)."""
+"""The micro-batch around each of those updates: the median in the authors' result files (117 to 125 ms)."""
 
 TAFENG_UPDATE_MS, TAFENG_MICRO_BATCH_MS = 3.3, 196.0
 """The same files on Ta-Feng."""
 
 DELETIONS_TO_ONE_PERCENT = 180
-"""Section 6.3: so many deletions in a row bring the relative error to 1 %."""
+"""Section 6.3: after so many deletions in a row, the relative error reaches 1 %."""
 
 
 def statistic(dataset: str, name: str) -> float | None:

@@ -1,7 +1,7 @@
 """ValuedShopper once more, with baskets as the paper's code has them: an item counts as often as it is listed.
 
-The engine's baskets are sets. This dense reference is there to show that the counts, and nothing else, are the
-difference between its figures and the paper's.
+The engine's baskets are sets. This dense reference shows that the counts, and nothing else, make the difference between
+its figures and the paper's.
 """
 
 from dataclasses import replace

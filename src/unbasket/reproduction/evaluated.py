@@ -29,7 +29,7 @@ NEXT = "next basket"
 LAST = "last history basket"
 UNION = "union of the next three"
 COUNTED = "union, repeats counted"
-"""The paper's code divides by the length of its list of true items, where an item is as often as it is bought."""
+"""The paper's code divides by the length of its list of true items, which holds an item as often as it was bought."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class Evaluated:
 
 
 def read(dataset: str) -> Evaluated:
-    """A dataset of the paper with its targets; Instacart's is made from its history, for want of the real one."""
+    """A dataset of the paper with its targets; Instacart's is made from its history, for lack of the real one."""
     data = load(dataset)
     assert data.params is not None, f"{dataset} is not a dataset of the paper"
     if data.future is None:
@@ -78,7 +78,7 @@ def without(history: pl.DataFrame, baskets: list[tuple[Id, Id]]) -> pl.DataFrame
 
 
 def answers(engine: Recommender, split: Split, progress: Progress) -> Answers:
-    """The recommendations for all queries whom the engine knows, with their scores."""
+    """The recommendations for all queries that the engine knows, with their scores."""
     return engine.recommend_many([user for user in split.queries if user in engine], LENGTH, progress=progress)
 
 

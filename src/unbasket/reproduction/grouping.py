@@ -1,4 +1,4 @@
-"""What the grouping policy does to quality after heavy deletion: groups of m again, or groups left short."""
+"""What the grouping policy does to quality after heavy deletion: groups refilled to m, or left short."""
 
 from dataclasses import replace
 from functools import partial

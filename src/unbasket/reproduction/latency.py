@@ -1,4 +1,4 @@
-"""End to end: from an event that is accepted to the recommendation that shows it."""
+"""End to end: from an event to the recommendation that takes it into account."""
 
 from time import perf_counter
 
@@ -20,7 +20,7 @@ EVENTS = ("learn", "forget")
 
 
 def run(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
-    """A row per kind of event: the bare update, and with the recommendation that follows."""
+    """A row per kind of event: the update alone, and with the recommendation that follows."""
     history = load(dataset).history
     engine = Recommender(params_of(dataset)).fit(history)
     before = engine.digest()

@@ -27,9 +27,9 @@ p, li { max-width: 75ch }
 .verdict { background: var(--card); border-left: 5px solid var(--good); padding: .8em 1.2em; border-radius: 4px }
 .verdict.fails { border-color: var(--bad) }
 .verdict h2 { margin: 0; border: 0; font-size: 1.2em }
-.verdict li { max-width: none }
+
 .findings { list-style: none; padding: 0 }
-.findings li { padding-left: 1.5em; text-indent: -1.5em; margin: .35em 0 }
+.findings li { max-width: none; padding-left: 1.5em; text-indent: -1.5em; margin: .35em 0 }
 .mark { display: inline-block; width: 1.5em; text-indent: 0; font-weight: 700 }
 .holds .mark { color: var(--good) } .fails .mark, .fails { color: var(--bad) } .found .mark { color: var(--soft) }
 nav ol { columns: 2; column-gap: 2em }

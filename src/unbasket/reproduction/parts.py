@@ -36,7 +36,7 @@ PARTS = {
         Part("table2", "Table 2: predictive performance", _PAPER, ("tafeng",), table2.run, table2.present),
         Part(
             "counts",
-            "Table 2, ValuedShopper: sets against counts",
+            "Table 2 on ValuedShopper: sets against counts",
             ("valuedshopper",),
             (),
             counts.run,

@@ -1,4 +1,4 @@
-"""Three ways to keep one user's vector up to date, each telling the seconds of an update."""
+"""Three ways to keep one user's vector up to date. Each update returns the seconds it took."""
 
 from time import perf_counter
 from typing import Protocol
@@ -21,17 +21,17 @@ class Rival(Protocol):
         """Append baskets, off the clock."""
 
     def add(self, items: list[int]) -> float:
-        """Append a basket; the seconds that took."""
+        """Append a basket; returns the seconds."""
 
     def delete(self, position: int) -> float:
-        """Delete a basket; the seconds that took."""
+        """Delete a basket; returns the seconds."""
 
 
 class DenseRetrain:
     """The paper's baseline: the vector anew from the whole history, over the whole vocabulary.
 
-    In its favour, the multi-hot matrix is kept ready and only the weighted sum of its rows is timed. einsum and
-    not @, which on a busy machine waits for BLAS's other threads up to a hundred times longer than it computes.
+    In its favor, the multi-hot matrix is kept ready and only the weighted sum of its rows is timed. It uses einsum,
+    since @ on a busy machine waits for BLAS's other threads up to a hundred times longer than it computes.
     """
 
     def __init__(self, params: Params, dimension: int, capacity: int) -> None:
@@ -105,7 +105,7 @@ class _FromNewest(PaperUser):
 
 
 class Engine:
-    """This package: history, vector and index of a shop, through the public calls; perhaps up to the answer."""
+    """This package, through its public calls: history, vector and index and, on request, a recommendation."""
 
     def __init__(self, params: Params, others: pl.DataFrame, *, recommend: bool) -> None:
         self._engine = Recommender(params)

@@ -16,7 +16,7 @@ from unbasket.reproduction.streams import SINGLE_ITEM
 
 
 class Observer(Protocol):
-    """Whoever wants to know how far a run is."""
+    """Is told how far a run is."""
 
     def missing(self, dataset: str, reason: str) -> None:
         """A dataset is not on this machine: whatever is made on it is left out."""
