@@ -2,6 +2,7 @@ import json
 import subprocess
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -48,8 +49,9 @@ def days_ago(days: int) -> int:
     return int((NOW - timedelta(days=days)).timestamp())
 
 
-def retain(rules: Path, db: Path, *options: str) -> Result:
-    return CliRunner().invoke(app, ["retain", str(rules), "--db", str(db), "--now", "2026-01-31T04:00", *options])
+def retain(rules: Path, db: Path, *options: str, typed: str | None = None) -> Result:
+    line = ["retain", str(rules), "--db", str(db), "--now", "2026-01-31T04:00", *options]
+    return CliRunner().invoke(app, line, input=typed)
 
 
 def error(rules: Path, db: Path, *options: str) -> str:
@@ -71,14 +73,17 @@ def test_a_dry_run_shows_and_changes_nothing(rules: Path, db: Path) -> None:
     assert ["two", "years", "1", "1", "2"] in table
     assert ["sober", "1", "1", "1"] in table
     assert "To be forgotten: 3 purchases, and 1 basket and 0 users of which nothing is left." in result.stdout
-    assert result.stdout.splitlines()[-1] == f"unbasket retain {rules} --db {db} --now 2026-01-31T04:00 --yes"
+    assert "This is 42.9 % of all purchases." in result.stdout
+    command = f"unbasket retain {rules} --db {db} --now 2026-01-31T04:00 --yes"
+    assert result.stdout.splitlines()[-1] == f"{command} --at-most 43"
+    assert retain(rules, db, "--at-most", "42.9").stdout.splitlines()[-1] == command
     assert "two years: baskets without a time, which are never too old: 1" in result.stderr
     assert "sober: listed users without baskets here: 1 of 2" in result.stderr
     assert checksum(db) == before
 
 
 def test_yes_forgets_and_a_second_run_finds_nothing(rules: Path, db: Path) -> None:
-    result = retain(rules, db, "--yes")
+    result = retain(rules, db, "--yes", "--at-most", "43")
     assert result.exit_code == 0, result.output
     assert result.stdout.endswith("1 basket and 0 users of which nothing is left. Receipts written: 2.\n")
     with ub.open(db, read_only=True) as rec:
@@ -86,6 +91,26 @@ def test_yes_forgets_and_a_second_run_finds_nothing(rules: Path, db: Path) -> No
         assert [basket.items for basket in rec.history("bob")] == [("milk", "wine")]
         assert audit(rec.receipts()).ok
     assert retain(rules, db).stdout.splitlines()[-1] == "There is nothing to forget."
+
+
+def test_a_large_share_needs_more_than_yes(rules: Path, db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = checksum(db)
+    for options in ((), ("--at-most", "42"), ("--json",)):
+        refused = retain(rules, db, "--yes", *options)
+        assert (refused.exit_code, refused.stdout) == (2, "")
+        assert "would forget 42.9 % of all purchases" in refused.stderr
+        assert "say --at-most 43" in refused.stderr
+    assert checksum(db) == before
+    with monkeypatch.context() as patch:
+        patch.setattr("unbasket.cli.retain.sys", SimpleNamespace(stdin=SimpleNamespace(isatty=lambda: True)))
+        refused = retain(rules, db, "--yes", typed="y\n")
+        assert (refused.exit_code, "nothing was forgotten" in refused.stderr) == (2, True)
+        assert retain(rules, db, "--yes", typed="").exit_code == 1
+        assert checksum(db) == before
+        agreed = retain(rules, db, "--yes", typed="43\n")
+        assert "This forgets 42.9 % of all purchases. To go on, type 43" in agreed.stderr
+        assert "Forgotten: 3 purchases" in agreed.stdout
+    assert "Forgotten: 0 purchases" in retain(rules, db, "--yes").stdout
 
 
 def test_json(rules: Path, db: Path) -> None:
@@ -110,9 +135,13 @@ def test_json(rules: Path, db: Path) -> None:
             },
         ],
         "forgotten": {"purchases": 3, "baskets": 1, "users": 0},
+        "share": 3 / 7,
         "receipts": 0,
     }
-    assert json.loads(retain(rules, db, "--json", "--yes").stdout) == planned | {"done": True, "receipts": 2}
+    assert json.loads(retain(rules, db, "--json", "--yes", "--at-most", "50").stdout) == planned | {
+        "done": True,
+        "receipts": 2,
+    }
 
 
 def test_a_service_may_have_the_file_open_during_a_dry_run(rules: Path, db: Path) -> None:
@@ -137,4 +166,4 @@ def test_bad_input_is_one_line(rules: Path, db: Path, tmp_path: Path) -> None:
     assert not missing.exists()
     assert "no.toml: No such file" in error(tmp_path / "no.toml", db)
     rules.write_text("[[rule]]\nname = 'two years'\nolder_than_days = -2")
-    assert "rule 'two years': older_than_days must be" in error(rules, db)
+    assert "In rule 'two years', `older_than_days` must be" in error(rules, db)

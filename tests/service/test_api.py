@@ -403,6 +403,11 @@ def test_bad_rules(service: Service, rules: str) -> None:
     assert "root:" not in answer["error"]["message"]
 
 
+def test_a_rule_with_a_mistyped_field(service: Service) -> None:
+    answer = service("POST", "/v1/retention", 400, json={"rules": "[[rule]]\nolder = 30"})
+    assert answer["error"]["message"] == "Unknown field `older` in rule 1. Did you mean `older_than_days`?"
+
+
 def test_stats(service: Service) -> None:
     service("GET", "/v1/users/ann/recommendations")
     service("PUT", "/v1/users/ann/baskets/9", json={"items": ["milk"]})

@@ -1,6 +1,8 @@
 """`unbasket retain`: forget what a shop's retention rules say; by default, only show it."""
 
+import math
 import shlex
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,15 +26,27 @@ def retain(
         typer.Option(metavar="TIME", help="Count ages from this ISO 8601 time, UTC if it has no zone."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Forget; without it, only show what would be forgotten.")] = False,
+    at_most: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            max=100,
+            metavar="PERCENT",
+            help="With --yes: the share of all purchases that may go without a question.",
+        ),
+    ] = 10,
     as_json: AsJson = False,
 ) -> None:
     """Forget what the shop's rules say: baskets that are too old, items of sensitive categories.
 
-    Without --yes nothing is changed, and a service may have the database open.
+    Without --yes nothing is changed, and a service may have the database open. If --yes would forget more than
+    --at-most says, the share has to be typed; where nobody can type, it is an error.
     """
     stated, moment = read_rules(rules), _moment(now)
     with open_to_write(db) if yes else open_to_read(db) as rec:
         planned = _planned(rec, stated, moment)
+        if yes:
+            _confirm(planned, at_most)
         outcome = _run(rec, planned) if yes else None
     if as_json:
         say_json(_facts(moment, planned, outcome))
@@ -41,8 +55,11 @@ def retain(
     if outcome is not None:
         say(f"Forgotten: {_amount(outcome.forgotten)}. Receipts written: {outcome.receipts:,}.")
     elif planned.forgotten:
-        say(f"To be forgotten: {_amount(planned.forgotten)}. Nothing was changed yet; this forgets them:")
-        say(shlex.join(["unbasket", "retain", str(rules), "--db", str(db), *(["--now", now] if now else []), "--yes"]))
+        say(f"To be forgotten: {_amount(planned.forgotten)}. This is {_percent(planned)} of all purchases.")
+        say("Nothing was changed yet; this forgets them:")
+        share = ["--at-most", str(_needed(planned))] if 100 * planned.share > at_most else []
+        moment_given = ["--now", now] if now else []
+        say(shlex.join(["unbasket", "retain", str(rules), "--db", str(db), *moment_given, "--yes", *share]))
     else:
         say("There is nothing to forget.")
 
@@ -64,6 +81,30 @@ def _planned(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
         for warning in rule.warnings:
             warn(f"{rule.name}: {warning}")
     return planned
+
+
+def _confirm(planned: Plan, at_most: float) -> None:
+    """Go on if the share is small enough, or somebody types it."""
+    if 100 * planned.share <= at_most:
+        return
+    share, needed = _percent(planned), _needed(planned)
+    if not sys.stdin.isatty():
+        raise InvalidRequestError(
+            f"this would forget {share} of all purchases, and nobody is here to confirm it. If it is meant, say "
+            f"--at-most {needed}"
+        )
+    if typer.prompt(f"This forgets {share} of all purchases. To go on, type {needed}", err=True) != str(needed):
+        raise InvalidRequestError("nothing was forgotten")
+
+
+def _needed(planned: Plan) -> int:
+    """The smallest whole number of percent that allows a plan."""
+    return math.ceil(100 * planned.share)
+
+
+def _percent(planned: Plan) -> str:
+    share = 100 * planned.share
+    return f"{share:.3g} %" if share < 99.95 or planned.share == 1 else "more than 99.9 %"
 
 
 def _run(rec: DurableRecommender, planned: Plan) -> Outcome:
@@ -98,5 +139,6 @@ def _facts(now: datetime, planned: Plan, outcome: Outcome | None) -> dict[str, A
             for rule in planned.rules
         ],
         "forgotten": (outcome or planned).forgotten._asdict(),
+        "share": planned.share,
         "receipts": outcome.receipts if outcome else 0,
     }

@@ -2,19 +2,12 @@
 
 import time
 from datetime import UTC, datetime
-from typing import Annotated, Literal
 
-import msgspec
-from msgspec import Meta
-
-from unbasket.decoding import decode_toml
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
-    Asked,
     AuditAnswer,
     GivenReceipts,
-    Id,
     ReceiptsAnswer,
     ReceiptsQuery,
     Removed,
@@ -25,7 +18,7 @@ from unbasket.service.shapes import (
     TokenRequest,
 )
 from unbasket.store import DurableRecommender, Receipt, audit
-from unbasket.store.retention import RetentionError, Rule, Rules, plan, run
+from unbasket.store.retention import parse_rules, plan, run
 
 
 def receipts(request: Request) -> ReceiptsAnswer:
@@ -81,27 +74,11 @@ def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
     ]
 
 
-class _StatedRule(Asked, frozen=True):
-    """A rule as docs/retention.md has it, but users are listed here: the service reads no files for its callers."""
-
-    name: str | None = None
-    older_than_days: Annotated[int, Meta(ge=1, le=100_000)] | None = None
-    category: str | None = None
-    items: list[Id] | None = None
-    users: list[Id] | None = None
-
-
-class _StatedRules(Asked, frozen=True):
-    rule: Annotated[list[_StatedRule], Meta(min_length=1)]
-    time_unit: Literal["s", "ms", "us", "day"] = "s"
-
-
 def retention(request: Request) -> RetentionAnswer:
     """Count what the rules forget, or forget it."""
     body: RetentionRequest = request.body
     start = time.perf_counter()
-    held = request.rec.sizes().purchases
-    planned = plan(request.rec, _rules(body.rules), datetime.now(UTC))
+    planned = plan(request.rec, parse_rules(body.rules), datetime.now(UTC))
     outcome = run(request.rec, planned) if body.run else None
     if outcome is not None:
         request.results.append(outcome.forgotten)
@@ -112,22 +89,10 @@ def retention(request: Request) -> RetentionAnswer:
             RuleAnswer(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings) for rule in planned.rules
         ],
         forgotten=Removed.of(forgotten),
-        share=forgotten.purchases / max(1, held),
+        share=planned.share,
         receipts=outcome.receipts if outcome else 0,
         seconds=time.perf_counter() - start,
     )
-
-
-def _rules(text: str) -> Rules:
-    try:
-        stated = decode_toml(text, _StatedRules)
-    except msgspec.DecodeError as error:
-        raise RetentionError(f"these are no rules: {error}") from error
-    rules = [
-        Rule(rule.name or f"rule {number}", rule.older_than_days, rule.category, rule.items, rule.users)
-        for number, rule in enumerate(stated.rule, 1)
-    ]
-    return Rules(rules, stated.time_unit)
 
 
 def token(request: Request) -> TokenAnswer:

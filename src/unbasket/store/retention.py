@@ -41,12 +41,12 @@ _FIELDS: dict[str, tuple[Any, str]] = {
     "older_than_days": (Annotated[int, msgspec.Meta(ge=1, le=100_000)], "a whole number from 1 to 100,000"),
     "category": (str, "a text"),
     "items": (list[str | int], "a list of item ids"),
-    "users": (list[str | int], "a list of user ids, or the name of a CSV file"),
+    "users": (list[str | int], "a list of user ids"),
 }
 
 
 class RetentionError(UnbasketError, ValueError):
-    """A file states no rules, or rules that can't be meant."""
+    """There are no rules, or rules that can't be meant."""
 
 
 class Rule(NamedTuple):
@@ -66,50 +66,73 @@ class Rules(NamedTuple):
     time_unit: str = "s"
 
 
-# From a file ----------------------------------------------------------------------------------------------------
+# Reading --------------------------------------------------------------------------------------------------------
 
 
 def read_rules(path: Path) -> Rules:
     """The rules in a TOML file, with the users in the files that it names."""
     try:
-        stated = decode_toml(path.read_bytes(), dict[str, Any])
+        text = path.read_bytes()
     except OSError as error:
         raise RetentionError(f"cannot read the rules in {path}: {error.strerror}") from error
+    try:
+        return parse_rules(text, path.parent)
+    except RetentionError as error:
+        raise RetentionError(f"{path}: {error}") from error
+
+
+def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
+    r"""The rules in a TOML text. Files of users are looked for in the folder; without one, users must be listed.
+
+    >>> parse_rules("[[rule]]\nolder = 30")
+    Traceback (most recent call last):
+    unbasket.store.retention.RetentionError: Unknown field `older` in rule 1. Did you mean `older_than_days`?
+    """
+    try:
+        stated = decode_toml(text, dict[str, Any])
     except ValueError as error:
-        raise RetentionError(f"{path} is no TOML file: {error}") from error
+        raise RetentionError(f"The rules are not valid TOML: {error}") from error
     unit, rules = stated.pop("time_unit", "s"), stated.pop("rule", [])
     if stated:
-        raise RetentionError(f"{path} has {next(iter(stated))!r}; it may have time_unit, and [[rule]] for each rule")
+        raise RetentionError(_unknown_field(min(stated), "", ("time_unit", "rule")))
     if unit not in list(_UNITS):
-        raise RetentionError(f"{path}: time_unit must be one of {', '.join(_UNITS)}, not {unit!r}")
+        raise RetentionError(f"`time_unit` must be one of {', '.join(_UNITS)}, not {unit!r}")
     if not isinstance(rules, list) or not rules or not all(isinstance(fields, dict) for fields in rules):
-        raise RetentionError(f"{path} states no rules. Begin each with a line [[rule]], in double brackets")
-    return Rules([_read_rule(fields, number, path) for number, fields in enumerate(rules, 1)], unit)
+        raise RetentionError("There are no rules. Begin each with a line [[rule]], in double brackets")
+    return Rules([_read_rule(fields, number, folder) for number, fields in enumerate(rules, 1)], unit)
 
 
-def _read_rule(fields: dict[str, Any], number: int, path: Path) -> Rule:
-    fields = {"name": f"rule {number}"} | fields
-    whose = f"{path}, rule {fields['name']!r}"
+def _read_rule(fields: dict[str, Any], number: int, folder: Path | None) -> Rule:
+    whose = f"rule {fields['name']!r}" if isinstance(fields.get("name"), str) else f"rule {number}"
     unknown = fields.keys() - _FIELDS.keys()
     if unknown:
-        raise RetentionError(f"{whose}: a rule has no field {min(unknown)!r}; it may have {', '.join(_FIELDS)}")
-    if isinstance(fields.get("users"), str):
-        fields["users"] = _read_users(path.parent / fields["users"], whose)
+        raise RetentionError(_unknown_field(min(unknown), f" in {whose}", _FIELDS))
+    if isinstance(fields.get("users"), str) and folder is not None:
+        fields["users"] = _read_users(folder / fields["users"], whose)
     for name, value in fields.items():
         kind, meaning = _FIELDS[name]
+        if name == "users" and folder is not None:
+            meaning += ", or the name of a CSV file"
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise RetentionError(f"{whose}: {name} must be {meaning}, not {value!r}") from error
-    return _checked(Rule(**fields), whose)
+            raise RetentionError(f"In {whose}, `{name}` must be {meaning}, not {value!r}") from error
+    return _checked(Rule(**{"name": f"rule {number}"} | fields), whose)
+
+
+def _unknown_field(name: str, where: str, known: Iterable[str]) -> str:
+    """What to say of a field that there is not, with the one that is probably meant."""
+    near = [field for field in known if name and name in field] or get_close_matches(name, list(known), 1)
+    hint = f"Did you mean `{near[0]}`?" if near else f"There may be {', '.join(known)}."
+    return f"Unknown field `{name}`{where}. {hint}"
 
 
 def _checked(rule: Rule, whose: str) -> Rule:
     """The rule, unless it says too little, and would forget everything, or too much."""
     if rule.older_than_days is None and rule.category is None and rule.items is None:
-        raise RetentionError(f"{whose}: state what to forget: older_than_days, category or items")
+        raise RetentionError(f"In {whose}, state what to forget: older_than_days, category or items")
     if rule.category is not None and rule.items is not None:
-        raise RetentionError(f"{whose}: state a category or items, and the other one in a rule of its own")
+        raise RetentionError(f"In {whose}, state a category or items, and the other one in a rule of its own")
     return rule
 
 
@@ -118,17 +141,26 @@ def _read_users(path: Path, whose: str) -> list[str]:
 
     A heading of another name is taken for an id, which nobody has: better than to pass over a user.
     """
+    line = 1
+    rows: list[tuple[int, list[str]]] = []
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = [row for row in csv.reader(file) if row]
+            reader = csv.reader(file, strict=True)
+            for row in reader:
+                rows.append((line, row))
+                line = reader.line_num + 1
     except OSError as error:
-        raise RetentionError(f"{whose}: cannot read the users in {path}: {error.strerror}") from error
-    except (ValueError, csv.Error) as error:
-        raise RetentionError(f"{whose}: {path} is no CSV file in UTF-8: {error}") from error
-    column = 0
-    if rows and "user" in rows[0]:
-        column = rows.pop(0).index("user")
-    return [row[column] for row in rows if len(row) > column]
+        raise RetentionError(f"In {whose}, the users in {path} can't be read: {error.strerror}") from error
+    except ValueError as error:
+        raise RetentionError(f"In {whose}, {path} is not a CSV file in UTF-8: {error}") from error
+    except csv.Error as error:  # the one that begins on this line
+        raise RetentionError(f"In {whose}, line {line} of {path} has a quote that is never closed ({error})") from error
+    rows = [(line, row) for line, row in rows if row]
+    column = rows.pop(0)[1].index("user") if rows and "user" in rows[0][1] else 0
+    for line, row in rows:
+        if len(row) <= column or not row[column]:
+            raise RetentionError(f"In {whose}, line {line} of {path} has no user")
+    return [row[column] for _, row in rows]
 
 
 # Planning -------------------------------------------------------------------------------------------------------
@@ -152,10 +184,14 @@ class RulePlan:
 
 
 class Plan(NamedTuple):
-    """What each rule forgets, and what all of them do: purchases, and the baskets and users that vanish with them."""
+    """What each rule forgets, and what all of them do: purchases, and the baskets and users that vanish with them.
+
+    `share` is the part of all purchases that these are, from 0 to 1.
+    """
 
     rules: list[RulePlan]
     forgotten: Forgotten
+    share: float
 
     @property
     def events(self) -> list[Forget]:
@@ -198,7 +234,7 @@ def plan(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
     plans = [RulePlan(rule.name) for rule in rules.rules]
     unit = _UNITS[rules.time_unit]
     scopes = [_scope(rec, rule, unit, now, found) for rule, found in zip(rules.rules, plans, strict=True)]
-    baskets, users, times = 0, 0, set[int]()
+    held, baskets, users, times = rec.sizes().purchases, 0, 0, set[int]()
     for user in rec.users():
         concerned = [(scope, found) for scope, found in zip(scopes, plans, strict=True) if scope.concerns(user)]
         if concerned:
@@ -211,7 +247,8 @@ def plan(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
     for scope, found in zip(scopes, plans, strict=True):
         if scope.before is not None:
             _check_times(times, rules.time_unit, now, found)
-    return Plan(plans, Forgotten(sum(found.purchases for found in plans), baskets, users))
+    purchases = sum(found.purchases for found in plans)
+    return Plan(plans, Forgotten(purchases, baskets, users), min(1, purchases / max(1, held)))
 
 
 def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
@@ -243,7 +280,7 @@ def _take(scope: _Scope, user: Id, history: list[Basket], found: RulePlan) -> li
 
 def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, found: RulePlan) -> _Scope:
     """A rule's conditions by what the engine holds; what it does not hold is a warning."""
-    _checked(rule, f"rule {rule.name!r}")
+    _checked(rule, f"rule {rule.name!r}")  # it may not come from a text
     users = items = before = None
     if rule.users is not None:
         users = _held(rule.users, rec.users())
