@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -186,8 +186,8 @@ def test_ids_never_become_markup(page: Page) -> None:
 def test_a_text_that_looks_like_a_number_and_a_number_that_javascript_rounds(page: Page, shop: Service) -> None:
     _open(page, "/#/shopper/%2217%22")
     expect(page.locator("h1")).to_have_text('Shopper "17"')
-    expect(page.locator(".basket header")).to_contain_text(f"basket {2**60 + 1}")
-    page.get_by_role("button", name="Remove the basket of").click()
+    expect(page.locator(".basket h3")).to_have_text(f"Basket {2**60 + 1}")  # it has no date
+    page.get_by_role("button", name=f"Remove basket {2**60 + 1}").click()
     assert _confirm(page).scope == "basket"
     assert _held(shop, "%2217%22") is None
     assert _held(shop, "17") is not None
@@ -374,7 +374,7 @@ def test_forget_a_basket_a_category_and_everything(page: Page, shop: Service) ->
 def test_forget_an_item_with_the_keyboard_alone(page: Page, shop: Service) -> None:
     before = _purchases(shop, 15)
     _open(page, "/#/shopper/15")
-    _tab_to(page, r"^Remove .*, basket of")
+    _tab_to(page, r"^Remove .* from the basket of")
     page.keyboard.press("Enter")
     expect(page.get_by_role("region", name="Afterwards")).to_be_visible()
     _tab_to(page, "^Forget for good$")
@@ -559,6 +559,88 @@ def test_receipts_are_listed_verified_and_downloaded(page: Page, shop: Service) 
     outcome = audit(_read(waiting.value))
     assert outcome.ok
     assert outcome.receipts >= 27
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_everything_downloaded_passes_the_command_line_and_the_page(page: Page, tmp_path: Path, number: int) -> None:
+    """A receipt of one forget, those of a category, of a batch, one of the list, and all."""
+    first = 70 + 10 * number
+    files = [
+        _downloaded(page, tmp_path, *way)
+        for way in (
+            (f"/#/shopper/{first}", _forget_first_item, "Download receipt"),
+            (f"/#/shopper/{first + 1}", _forget_first_category, re.compile("^Download .*receipt")),
+            ("/#/officer/batch", lambda page: _forget_all(page, range(first + 2, first + 2 + number)), "Download "),
+            ("/#/officer/receipts", lambda _: None, re.compile("^Download receipt")),
+            ("/#/officer/receipts", lambda _: None, "Download all"),
+        )
+    ]
+    for file in files:
+        assert ", 0 faults." in run("receipts", "verify", str(file))
+        page.get_by_label("To verify a file").set_input_files(file)
+        expect(page.locator(".notice.good strong")).to_have_text(f"{file.name} is genuine")
+
+
+def _downloaded(
+    page: Page, folder: Path, address: str, act: Callable[[Page], object], button: str | re.Pattern[str]
+) -> Path:
+    _open(page, address)
+    act(page)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=button).first.click()
+    file = folder / f"{len(list(folder.iterdir()))}-{waiting.value.suggested_filename}"
+    waiting.value.save_as(file)
+    return file
+
+
+def _forget_first_item(page: Page) -> None:
+    _remove_first_item(page)
+    page.get_by_role("button", name="Forget for good").click()
+
+
+def _forget_first_category(page: Page) -> None:
+    page.locator(".chip").first.click()
+    page.get_by_role("button", name="Forget for good").click()
+
+
+def _forget_all(page: Page, users: Iterable[int]) -> None:
+    page.get_by_label("or paste its lines").fill("\n".join(["user", *map(str, users)]))
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name=re.compile("^Forget .* for good")).click()
+
+
+def test_a_file_that_is_dropped_onto_the_page_is_verified_in_words(page: Page, shop: Service) -> None:
+    for item in range(1, 10):
+        shop.ask("DELETE", f"/v1/users/42/items/{item}")
+    held = json.loads(shop.ask("GET", "/v1/receipts?limit=9")[1])["receipts"]
+    _open(page, "/#/officer/receipts")
+    proved = page.locator(".proved li")
+    _drop(page, json.dumps(held[3:9]))
+    expect(proved).to_have_text(
+        [
+            "Signatures valid: nothing was changed after signing.",
+            "Receipts 4 to 9 are exactly as the shop holds them.",
+            "Receipts 4 to 9 are chained: none in between was taken out.",
+            "Receipts 1 to 3 are not in this file. It proves nothing about them.",
+        ]
+    )
+    _drop(page, json.dumps(held[1], indent=2))
+    expect(proved.last).to_have_text("Receipt 1 is not in this file. It proves nothing about it.")
+    _drop(page, "\n".join(json.dumps(receipt) for receipt in (held[0], held[1] | {"purchases": 99})))
+    expect(page.locator(".notice.bad")).to_contain_text("dropped.json is not what it should be")
+    expect(proved.first).to_have_text("Receipt 2: its signature is not valid: it was changed.")
+    _drop(page, "user,item\n")
+    expect(page.get_by_role("alert")).to_have_text("Line 1 of this file is not JSON. Is it a file of receipts?")
+
+
+def _drop(page: Page, text: str) -> None:
+    """Let go of a file above the heading, as a mouse would."""
+    page.evaluate("document.querySelector('.proved')?.parentElement.remove()")
+    files = page.evaluate_handle(
+        "(text) => { const held = new DataTransfer(); held.items.add(new File([text], 'dropped.json')); return held; }",
+        text,
+    )
+    page.get_by_role("heading", name="Receipts").dispatch_event("drop", {"dataTransfer": files})
 
 
 # Engineer -------------------------------------------------------------------------------------------------------

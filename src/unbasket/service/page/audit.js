@@ -5,7 +5,7 @@ import {button, h, show} from './dom.js';
 import {milliseconds, moment, number, plural} from './format.js';
 import {SAVE, drawing} from './icons.js';
 import {empty, into, sentence} from './notices.js';
-import {dropZone} from './proof.js';
+import {verifier} from './proof.js';
 import {save} from './receipts.js';
 import {table} from './tables.js';
 
@@ -15,7 +15,8 @@ const LIMIT = 100;
 /** The list, with what can be done with it. */
 export async function audit() {
   const first = await api.receipts({order: 'newest', limit: PAGE});
-  return [first.receipts.length ? list(first) : none(), dropZone()];
+  const area = h('div');
+  return show(area, actions(area, first.receipts.length > 0), first.receipts.length ? list(first) : none());
 }
 
 function none() {
@@ -26,10 +27,8 @@ function none() {
   );
 }
 
-function list(first) {
+function actions(area, some) {
   const result = h('div', {role: 'status', 'aria-live': 'polite'});
-  const rows = h('div');
-  page(rows, first, undefined, []);
   return h(
     'section',
     {class: 'panel'},
@@ -40,22 +39,29 @@ function list(first) {
       'Each receipt is signed and carries the hash of the one before it: none can be changed or taken out unnoticed. ' +
         'They name nobody.',
     ),
-    h(
-      'div',
-      {class: 'actions start'},
-      button('Verify all', () => into(result, verdict, 'Checking every signature'), {class: 'main'}),
-      button([drawing(SAVE), 'Download all'], () => all(result)),
-    ),
+    some &&
+      h(
+        'div',
+        {class: 'actions start'},
+        button('Verify all', () => into(result, verdict, 'Checking every signature'), {class: 'main'}),
+        button([drawing(SAVE), 'Download all'], () => all(result)),
+      ),
     result,
-    rows,
+    verifier(area),
   );
+}
+
+function list(first) {
+  const rows = h('section', {class: 'panel'});
+  page(rows, first, undefined, []);
+  return rows;
 }
 
 /** Show a page, the one after receipt `after`; `earlier` holds where the pages before it began. */
 function page(place, answer, after, earlier) {
   const rows = answer.receipts.map((receipt, i) => [
     String(receipt.number),
-    moment(receipt.time),
+    h('span', {class: 'figure'}, moment(receipt.time)),
     receipt.scope,
     number(receipt.purchases),
     number(receipt.baskets),

@@ -1,7 +1,7 @@
 // Everything held about a person: baskets, newest first, a page at a time, and a way to remove each part.
 
 import {button, fresh, h, show} from './dom.js';
-import {date, number, plural} from './format.js';
+import {basketName, number, plural, theBasket} from './format.js';
 import {forgetting} from './forgetting.js';
 import {CROSS, drawing, tile} from './icons.js';
 import {key, spell} from './ids.js';
@@ -44,7 +44,7 @@ export class Record {
     const choices = [];
     if (basket)
       choices.push({
-        label: `${name}, only from the basket of ${date(basket.time)}`,
+        label: `${name}, only from ${theBasket(basket)}`,
         scope: {basket: basket.basket, item: entry.item},
       });
     if (!basket || times > 1)
@@ -54,7 +54,7 @@ export class Record {
   }
 
   removeBasket(basket) {
-    const label = `The whole basket of ${date(basket.time)}: ${plural(basket.items.length, 'item')}.`;
+    const label = `${basketName(basket)}: all of its ${plural(basket.items.length, 'item')}.`;
     forgetting(this.user, 'Remove a basket', [{label, scope: {basket: basket.basket}}], this.done);
   }
 
@@ -132,11 +132,11 @@ function card(record, basket, marked) {
     h(
       'header',
       {},
-      h('h3', {tabindex: '-1'}, date(basket.time)),
-      h('span', {class: 'muted'}, `basket ${spell(basket.basket)}`),
+      h('h3', {tabindex: '-1'}, basketName(basket)),
+      basket.time !== null && h('span', {class: 'muted'}, `basket ${spell(basket.basket)}`),
       button('Remove …', () => record.removeBasket(basket), {
         class: 'plain',
-        'aria-label': `Remove the basket of ${date(basket.time)}`,
+        'aria-label': `Remove ${theBasket(basket)}`,
       }),
     ),
     h(
@@ -148,7 +148,7 @@ function card(record, basket, marked) {
 }
 
 function line(record, basket, entry, marked) {
-  const label = `Remove ${nameOf(entry)}, basket of ${date(basket.time)}`;
+  const label = `Remove ${nameOf(entry)} from ${theBasket(basket)}`;
   return h(
     'li',
     {class: marked && 'found'},

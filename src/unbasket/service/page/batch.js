@@ -27,7 +27,7 @@ export async function batch() {
     h(
       'section',
       {class: 'panel'},
-      h('h2', {}, 'Requests from a CSV file'),
+      h('h2', {}, 'A batch of requests from a CSV file'),
       h(
         'p',
         {},

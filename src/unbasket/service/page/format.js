@@ -1,4 +1,6 @@
-// How figures and times are written for people.
+// How figures, times and baskets are written for people.
+
+import {spell} from './ids.js';
 
 const count = new Intl.NumberFormat('en');
 const day = new Intl.DateTimeFormat('en', {day: 'numeric', month: 'short', year: 'numeric', timeZone: 'UTC'});
@@ -47,9 +49,18 @@ export function score(value) {
   return value === 0 || value >= 0.0005 ? value.toFixed(3) : value.toExponential(1);
 }
 
+/** What a basket is called: by its date, or by its id if it has none. */
+export function basketName({basket, time}) {
+  return time === null ? `Basket ${spell(basket)}` : date(time);
+}
+
+/** The same within a sentence. */
+export function theBasket({basket, time}) {
+  return time === null ? `basket ${spell(basket)}` : `the basket of ${date(time)}`;
+}
+
 /** A basket's time. Shops state it in a unit of their own: it is a date if it can only be one. */
-export function date(time) {
-  if (time === null || time === undefined) return 'no date';
+function date(time) {
   const value = Number(time);
   const unit = [
     [1e14, 1e-3],

@@ -10,7 +10,7 @@ import {tabs} from './tabs.js';
 
 const PARTS = [
   ['customers', 'Customers'],
-  ['batch', 'Batch of requests'],
+  ['batch', 'Requests'],
   ['retention', 'Retention'],
   ['receipts', 'Receipts'],
 ];

@@ -3,33 +3,25 @@
 import * as api from './api.js';
 import {field, h, show} from './dom.js';
 import {number} from './format.js';
-import {CHECK, CROSS, EQUAL, drawing} from './icons.js';
+import {CHECK, CROSS, DASH, drawing} from './icons.js';
 import {fault, sentence, waiting} from './notices.js';
 import {receiptsIn} from './receipts.js';
 
-/** A place to drop a file, with the verdict below. */
-export function dropZone() {
+/** A field for a file of receipts, with the verdict below. A file may also be dropped anywhere within `area`. */
+export function verifier(area) {
   const verdict = h('div', {role: 'status', 'aria-live': 'polite'});
   const input = h('input', {type: 'file', accept: '.json,.ndjson,application/json'});
-  const take = (file) => file && verify(file, verdict);
-  const zone = h(
-    'section',
-    {class: 'panel drop'},
-    h('h2', {}, 'Verify a file'),
-    field('Drop a file of receipts here, or choose one', input),
-    verdict,
-  );
-  input.addEventListener('change', async () => {
-    await take(input.files[0]);
+  const take = async (file) => {
+    if (file) await verify(file, verdict);
     input.value = '';
+  };
+  input.addEventListener('change', () => take(input.files[0]));
+  area.addEventListener('dragover', (event) => event.preventDefault());
+  area.addEventListener('drop', (event) => {
+    event.preventDefault();
+    take(event.dataTransfer.files[0]);
   });
-  for (const [event, over] of [['dragover', true], ['dragleave', false], ['drop', false]])
-    zone.addEventListener(event, (happening) => {
-      happening.preventDefault();
-      zone.classList.toggle('over', over);
-    });
-  zone.addEventListener('drop', (event) => take(event.dataTransfer.files[0]));
-  return zone;
+  return [field('To verify a file of receipts, drop it onto this page or choose it', input), verdict];
 }
 
 async function verify(file, place) {
@@ -37,7 +29,7 @@ async function verify(file, place) {
   try {
     const receipts = receiptsIn(await file.text());
     if (!receipts.length) throw new Error('There are no receipts in this file.');
-    show(place, told(file.name, receipts, await api.verifyReceipts(receipts)));
+    show(place, told(file.name, await api.verifyReceipts(receipts)));
   } catch (error) {
     const again = () => verify(file, place);
     show(place, error.code ? fault(error, again) : h('p', {class: 'notice bad', role: 'alert'}, error.message));
@@ -45,46 +37,29 @@ async function verify(file, place) {
 }
 
 /** What was proved of these receipts, and what was not. */
-function told(name, receipts, {ok, faults}) {
-  const numbers = [...new Set(receipts.map((receipt) => receipt.number))].sort((one, other) => one - other);
+function told(name, answer) {
   return h(
     'div',
-    {class: ok ? 'notice good' : 'notice bad'},
-    h('strong', {}, ok ? `${name} is genuine` : `${name} is not what it should be`),
-    h('ul', {class: 'proved'}, ok ? proved(numbers) : faults.map((text) => point(CROSS, sentence(text)))),
+    {class: answer.ok ? 'notice good' : 'notice bad'},
+    h('strong', {}, answer.ok ? `${name} is genuine` : `${name} is not what it should be`),
+    h('ul', {class: 'proved'}, answer.ok ? proved(answer) : answer.faults.map((text) => point(CROSS, sentence(text)))),
   );
 }
 
-function proved(numbers) {
-  const there = runs(numbers);
-  const chained = there.filter(([first, last]) => first < last);
-  const missing = gaps(there);
+/** `chained` are runs of numbers without a gap, `missing` what lies before and between them. */
+function proved({chained, missing, receipts}) {
+  const linked = chained.filter(([first, last]) => first < last);
+  const [signatures, are, them] = receipts > 1 ? ['Signatures', 'are', 'them'] : ['Signature', 'is', 'it'];
   return [
-    point(CHECK, `${numbers.length > 1 ? 'Signatures' : 'Signature'} valid: nothing was changed since it was signed.`),
-    point(CHECK, `${spoken(there)} ${numbers.length > 1 ? 'are' : 'is'} exactly as the shop holds ${numbers.length > 1 ? 'them' : 'it'}.`),
-    chained.length > 0 && point(CHECK, `${spoken(chained)} are chained: none between them was taken out.`),
-    missing.length > 0 && point(EQUAL, `${spoken(missing)} ${isOne(missing) ? 'is' : 'are'} not in this file, which proves nothing about ${isOne(missing) ? 'it' : 'them'}.`),
+    point(CHECK, `${signatures} valid: nothing was changed after signing.`),
+    point(CHECK, `${spoken(chained)} ${are} exactly as the shop holds ${them}.`),
+    linked.length > 0 && point(CHECK, `${spoken(linked)} are chained: none in between was taken out.`),
+    missing.length > 0 && point(DASH, `${spoken(missing)} ${isOne(missing) ? 'is' : 'are'} not in this file. It proves nothing about ${isOne(missing) ? 'it' : 'them'}.`),
   ];
 }
 
 function point(strokes, text) {
   return h('li', {}, drawing(strokes), h('span', {}, text));
-}
-
-/** Sorted numbers as runs without a gap: [[4, 9], [12, 12]]. */
-function runs(numbers) {
-  const found = [];
-  for (const each of numbers) {
-    if (found.length && found.at(-1)[1] === each - 1) found.at(-1)[1] = each;
-    else found.push([each, each]);
-  }
-  return found;
-}
-
-/** What lies before and between runs; the first receipt of a shop is number 1. */
-function gaps(there) {
-  const before = (place) => (place ? there[place - 1][1] : 0);
-  return there.map(([first], place) => [before(place) + 1, first - 1]).filter(([first, last]) => first <= last);
 }
 
 const isOne = (parts) => parts.length === 1 && parts[0][0] === parts[0][1];

@@ -3,7 +3,7 @@
 import * as api from './api.js';
 import {bar} from './bars.js';
 import {h} from './dom.js';
-import {date, number, percent, plural} from './format.js';
+import {basketName, number, percent, plural} from './format.js';
 
 const SHOWN = 4;
 
@@ -44,7 +44,7 @@ function baskets(shares, whole) {
   if (!shares.length) return null;
   const sorted = [...shares].sort((one, other) => other.share - one.share);
   const rest = sorted.slice(SHOWN).reduce((sum, basket) => sum + basket.share, 0);
-  const rows = sorted.slice(0, SHOWN).map((basket) => row(date(basket.time), basket.share / whole));
+  const rows = sorted.slice(0, SHOWN).map((basket) => row(basketName(basket), basket.share / whole));
   if (sorted.length > SHOWN) rows.push(row(`${sorted.length - SHOWN} more`, rest / whole));
   return h('ul', {class: 'shares'}, rows);
 }
