@@ -70,7 +70,7 @@ def _operation(call: Call) -> dict[str, Any]:
 def _who(call: Call) -> str:
     if not call.roles:
         return "Open to everybody."
-    return f"Role: {' or '.join(sorted(call.roles))}{', or the shopper himself' if call.own else ''}."
+    return f"Role: {' or '.join(sorted(call.roles))}{', or the shopper whom it is about' if call.own else ''}."
 
 
 def _tag(call: Call) -> str:

@@ -11,12 +11,12 @@ import {isSensitive, mark} from './sensitive.js';
 const PAGE = 8;
 const CATEGORIES = 8;
 
-/** A person's record with ways to forget parts of it; `whom` is "you" or "this customer"; `done` follows a forget. */
+/** A person's record with ways to forget parts of it; `title` stands above its summary, and `done` follows a forget. */
 export class Record {
-  constructor(held, whom, done) {
+  constructor(held, title, done) {
     this.user = held.user;
     this.baskets = [...held.baskets].reverse();
-    this.whom = whom;
+    this.title = title;
     this.done = done;
   }
 
@@ -171,7 +171,7 @@ export function summary(record) {
     h(
       'header',
       {},
-      h('h2', {id: 'kinds'}, `What the shop remembers about ${record.whom}`),
+      h('h2', {id: 'kinds'}, record.title),
       button('Remove everything …', () => record.removeAll(), {class: 'plain danger'}),
     ),
     h('p', {class: 'muted'}, inventory(record, categories.length)),

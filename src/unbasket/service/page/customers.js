@@ -25,7 +25,7 @@ export async function customer(text) {
 async function open(place, user) {
   const held = await api.held(user);
   if (!held) return show(place, heading(user), nothing());
-  const record = new Record(held, 'this customer', () => again(place, held.user));
+  const record = new Record(held, 'By category', () => again(place, held.user));
   const answer = h('div', {role: 'status', 'aria-live': 'polite'});
   return show(
     place,

@@ -1,7 +1,6 @@
 // The shoppers most similar to one.
 
 import * as api from './api.js';
-import {bar} from './bars.js';
 import {field, h} from './dom.js';
 import {read, spell} from './ids.js';
 import {into} from './notices.js';
@@ -41,17 +40,15 @@ export async function neighbors(text) {
 async function nearest(user) {
   const {similar: users} = await api.similar(user, COUNT);
   if (!users.length) return h('p', {class: 'muted'}, 'There is no other shopper.');
-  const farthest = Math.max(...users.map((entry) => entry.distance));
   const rows = users.map((entry, place) => [
     String(place + 1),
     h('a', {href: `#/engineer/similar/${encodeURIComponent(spell(entry.user))}`}, spell(entry.user)),
     entry.distance.toFixed(4),
-    bar(farthest ? entry.distance / farthest : 0),
   ]);
   return h(
     'section',
     {class: 'panel'},
     h('h2', {}, `Most similar to shopper ${spell(user)}`),
-    table(['#', 'Shopper', '#Distance', ''], rows, 'Similar shoppers'),
+    table(['#', 'Shopper', '#Distance'], rows, 'Similar shoppers'),
   );
 }

@@ -7,7 +7,8 @@ import {empty, into} from './notices.js';
 import {nameOf, product} from './products.js';
 import {why} from './why.js';
 
-/** A panel with the recommendations for a user. `remove(entry)`, if given, offers to forget an item everywhere. */
+/** A panel with the recommendations for a user. `remove(entry)` offers to forget an item everywhere; it is left out for
+    somebody about whom nothing is held. */
 export function recommendations(user, remove) {
   const list = h('div', {'aria-live': 'polite'});
   const fresh = h('input', {type: 'checkbox'});
@@ -21,26 +22,20 @@ export function recommendations(user, remove) {
     h(
       'header',
       {},
-      h('h2', {id: 'next'}, 'For your next basket'),
-      h('label', {class: 'check'}, fresh, h('span', {}, 'only what I have not bought before')),
+      h('h2', {id: 'next'}, remove ? 'For your next basket' : 'What most shoppers buy'),
+      remove && h('label', {class: 'check'}, fresh, h('span', {}, 'only what I have not bought before')),
     ),
     list,
   );
 }
 
-function ranking(user, answer, remove) {
-  const entries = answer.recommendations;
+function ranking(user, {popular, recommendations: entries}, remove) {
   if (!entries.length) return empty('No recommendations', 'There are no baskets to learn from.');
-  const note =
-    answer.popular && h('p', {class: 'notice'}, 'The shop does not know this shopper. These are what most shoppers buy.');
-  return [
-    note,
-    h(
-      'ol',
-      {class: 'ranks'},
-      entries.map((entry) => (answer.popular ? h('li', {}, product(entry)) : rank(user, entry, entries[0].score, remove))),
-    ),
-  ];
+  return h(
+    'ol',
+    {class: 'ranks'},
+    entries.map((entry) => (popular ? h('li', {}, product(entry)) : rank(user, entry, entries[0].score, remove))),
+  );
 }
 
 function rank(user, entry, best, remove) {
@@ -64,7 +59,7 @@ async function explain(user, entry, toggle, reasons, remove) {
     reasons,
     async () => [
       await why(user, entry.item),
-      remove && button('Remove it from my history …', () => remove(entry), {class: 'plain danger'}),
+      button('Remove it from my history …', () => remove(entry), {class: 'plain danger'}),
     ],
     'Finding out why',
   );

@@ -34,7 +34,7 @@ async function open(place, user, mayChange) {
   const title = h('h1', {tabindex: '-1'}, `Shopper ${spell(held?.user ?? user)}`);
   const top = h('header', {class: 'title'}, title, mayChange && h('a', {href: '#/shopper'}, 'Another shopper'));
   if (!held) return fill(place, top, nothing(), recommendations(user));
-  const record = new Record(held, 'you', () => again(place, held.user, mayChange));
+  const record = new Record(held, 'What the shop remembers about you', () => again(place, held.user, mayChange));
   return fill(
     place,
     top,
