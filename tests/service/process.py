@@ -6,27 +6,26 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from tests.cli.running import PROGRAM
+
+Running = TypeVar("Running", bound="Process")
 
 PATIENCE = 120  # seconds; kernels may have to be compiled, on a busy machine
 
 
-class Service:
-    """A running `unbasket serve` on a free port."""
+class Process:
+    """A running service, whose log is a file."""
 
-    def __init__(self, db: Path, *options: object) -> None:
-        self.log = db.with_name("service.log")
-        command = [*PROGRAM, "serve", "--db", str(db), "--port", "0", *map(str, options)]
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("UNBASKET_")}
-        before = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        self._before = before
+    def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
+        self.log = log
+        self._before = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as stream:
+            self.process = subprocess.Popen(command, stdout=stream, stderr=stream, env=environment, cwd=log.parent)
         self.port = int(self.wait_for("listening")["address"].rpartition(":")[2])
 
     def lines(self) -> list[dict[str, Any]]:
@@ -41,7 +40,7 @@ class Service:
         )
         return found
 
-    def ready(self) -> "Service":
+    def ready(self) -> Self:
         """The service, when it answers questions."""
         self.wait_for("ready")
         return self
@@ -63,10 +62,25 @@ class Service:
         return self.process.wait(PATIENCE)
 
 
+class Service(Process):
+    """A running `unbasket serve` on a free port."""
+
+    def __init__(self, db: Path, *options: object) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("UNBASKET_")}
+        command = [*PROGRAM, "serve", "--db", str(db), "--port", "0", *map(str, options)]
+        super().__init__(command, environment, db.with_name("service.log"))
+
+
 @contextmanager
 def running(db: Path, *options: object) -> Iterator[Service]:
     """A service that answers questions, and is gone afterwards."""
-    service = Service(db, *options)
+    with ending(Service(db, *options)) as service:
+        yield service
+
+
+@contextmanager
+def ending(service: Running) -> Iterator[Running]:
+    """A service when it answers questions, which is gone afterwards."""
     try:
         yield service.ready()
     finally:

@@ -15,7 +15,8 @@ from tests.service.process import Service, running, until
 from tests.service.serving import serving, stock
 
 from unbasket.service import protocol
-from unbasket.service.security import Access, Security
+from unbasket.service.access import Access
+from unbasket.service.security import Security
 from unbasket.store import DurableRecommender
 
 MIB = 2**20

@@ -12,9 +12,10 @@ from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.service.serving import Service, serving, stock
 
+from unbasket.service.access import Access
 from unbasket.service.calls import CALLS
 from unbasket.service.openapi import document
-from unbasket.service.security import Access, Security
+from unbasket.service.security import Security
 
 ACCESS = Access.new()
 KEY = ACCESS.add("tester", ["admin"])

@@ -14,8 +14,9 @@ import pytest
 from tests.service.serving import Service, serving, stock
 
 from unbasket.ids import Id
+from unbasket.service.access import ROLES, Access, AccessError
 from unbasket.service.calls import CALLS, Call
-from unbasket.service.security import ROLES, Access, AccessError, Security
+from unbasket.service.security import Security
 
 CALLERS = ("none", *ROLES, "own", "other")
 BODIES: dict[str, Any] = {

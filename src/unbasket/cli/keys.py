@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli.terminal import AsJson, command, say, say_json, say_table, warn
-from unbasket.service.security import Access
+from unbasket.service.access import Access
 from unbasket.service.settings import SettingsError, access_of
 
 keys = typer.Typer(

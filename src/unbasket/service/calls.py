@@ -9,9 +9,9 @@ from typing import Any, Literal
 import msgspec
 
 from unbasket.service import lists, operations, privacy, shapes, shoppers
+from unbasket.service.access import Role
 from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
-from unbasket.service.security import Role
 from unbasket.store import Receipt
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
@@ -284,5 +284,5 @@ CALLS = (
         shapes.ReadyAnswer,
         place="loop",
     ),
-    _call("GET /metrics", "admin", "Figures for Prometheus", operations.metrics, bytes, media_type=CONTENT_TYPE),
+    _call("GET /metrics", "read", "Figures for Prometheus", operations.metrics, bytes, media_type=CONTENT_TYPE),
 )

