@@ -41,7 +41,7 @@ def checked(value: object, what: str) -> Id:
 
 
 def checked_all(values: Iterable[object], what: str) -> list[Id]:
-    """The values as ids, or an error that names the first that is none."""
+    """The values as ids, or an error that names the first value that is not one."""
     ids: list[Any] = list(values)
     if set(map(type, ids)) == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:  # one by one takes thrice the time
         return ids
@@ -64,7 +64,7 @@ def sort_key(value: Id) -> tuple[bool, Id]:
 
 
 def in_order(ids: list[Id]) -> list[Id]:
-    """The ids in their order; without keys, which cost more than the sorting, if they are of one type."""
+    """The ids in their order. If they are of one type, no keys are made: they would cost more than the sorting."""
     try:
         return sorted(ids)
     except TypeError:
@@ -72,7 +72,7 @@ def in_order(ids: list[Id]) -> list[Id]:
 
 
 class Ids:
-    """A two-way map between ids and codes. Codes of removed ids are used again, the smallest number of them."""
+    """A two-way map between ids and codes. Codes of removed ids are used again."""
 
     def __init__(self) -> None:
         self.codes: dict[Id, int] = {}
@@ -158,7 +158,7 @@ class Ids:
         self.codes.update(zip(names, [*free, *range(first, len(self.names))], strict=True))
 
     def _make_room(self) -> None:
-        """Let there be a label for every code."""
+        """Make room for a label for every code."""
         count = len(self.names)
         if count > len(self.labels):
             labels = np.zeros(count + count // 4 + 8, np.int64)
@@ -207,7 +207,7 @@ class Texts:
         self._free: list[int] = []
 
     def claim(self, text: str, uses: int = 1) -> int:
-        """The code of a text, with so many more uses."""
+        """The code of a text, which gets so many more uses."""
         code = self.codes.get(text)
         if code is None:
             if self._free:
@@ -226,7 +226,7 @@ class Texts:
         return {name: self._uses[code] for code, name in enumerate(self.names) if name != FREE or self._uses[code]}
 
     def release(self, code: int) -> None:
-        """One use less; with the last one the text goes."""
+        """Take away one use; the text goes with the last one."""
         self._uses[code] -= 1
         if self._uses[code] == 0:
             del self.codes[self.names[code]]

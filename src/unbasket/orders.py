@@ -1,4 +1,4 @@
-"""Order histories as columns: what a frame becomes, what the memory is loaded from and written out as."""
+"""Purchase histories as columns: what frames are read into, and what memory is loaded from and written out as."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -31,7 +31,7 @@ class Orders(NamedTuple):
     purchases: Codes
 
     def ends_by_user(self) -> tuple[Int64s, Int64s]:
-        """Where each user's baskets end, and his purchases."""
+        """Where each user's baskets end, and where their purchases end."""
         basket_ends = np.cumsum(np.bincount(self.owners, minlength=len(self.users)))
         item_ends = np.concatenate(([0], np.cumsum(self.sizes)))[basket_ends]
         return basket_ends, item_ends

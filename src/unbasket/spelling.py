@@ -31,7 +31,7 @@ class IdReader:
         return self._items.read(text)
 
     def basket(self, user: Id, text: str) -> Id:
-        """The basket of a user that a text means; of a user who has none, the other users' ids tell the kind."""
+        """The user's basket that a text means; for a user without baskets, those of all users tell the kind of id."""
         if user not in self._rec:
             return self._baskets_of_all.read(text)
         return _Held(basket.basket for basket in self._rec.history(user)).read(text)
@@ -52,8 +52,8 @@ class IdReader:
 class LiveIdReader:
     """Reads texts as the ids that an engine holds now, for a service: the engine changes, and a shop may be large.
 
-    The rule is that of `IdReader` but in one point: of a user who has no baskets, 17 is the number only if no basket
-    of anybody has a text as its id, for to look through all baskets would take too long.
+    The rule is that of `IdReader` with one difference: for a user without baskets, 17 is the number only if nobody's
+    basket has a text as its id, since looking through all baskets would take too long.
     """
 
     def __init__(self, rec: Recommender) -> None:
@@ -99,7 +99,7 @@ def spell(name: Id) -> str:
 
 
 def read_spelled(text: str) -> Id:
-    """The id that `spell` wrote so.
+    """The id that `spell` wrote as this text.
 
     >>> [read_spelled(spell(name)) for name in ("ann", "17", 17)]
     ['ann', '17', 17]
@@ -145,7 +145,7 @@ class _Held:
 
 
 def _quoted(text: str) -> str | None:
-    """The text in a JSON string; None if it is none."""
+    """The text in a JSON string; None if this is not one."""
     if not text.lstrip(" \t\n\r").startswith('"'):  # the parser's error would take longer, and other JSON be deep
         return None
     try:
@@ -156,7 +156,7 @@ def _quoted(text: str) -> str | None:
 
 
 def _whole_number(text: str) -> int | None:
-    """The number that a text writes as one would print it: 007 is text, as it is when a CSV file is imported."""
+    """The number that a text spells as it would be printed: 007 is text, as it is when a CSV file is imported."""
     if len(text) > 20 or not text.removeprefix("-").isdecimal():
         return None
     try:

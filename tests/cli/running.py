@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from unicodedata import category
 
 from typer.testing import CliRunner
 
@@ -25,6 +26,13 @@ def error(*arguments: object, stdin: str | bytes | None = None) -> str:
     assert result.stdout == ""
     assert result.stderr.count("\n") == 1
     return result.stderr
+
+
+def is_plain(text: str) -> bool:
+    """Whether there is nothing in a text that a terminal would obey, or hide."""
+    return all(
+        line.isprintable() or not {"Cc", "Cf", "Cs", "Zl", "Zp"} & set(map(category, line)) for line in text.split("\n")
+    )
 
 
 def files_with(marker: str, folder: Path) -> list[str]:

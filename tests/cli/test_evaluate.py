@@ -120,6 +120,23 @@ def test_other_files(sales: Path, tmp_path: Path, ending: str) -> None:
     assert from_other["models"] == from_csv["models"]
 
 
+def test_options_that_say_how_to_read(sales: Path, tmp_path: Path) -> None:
+    """The same answer from the same purchases, however they are written; what was left out is said on the side."""
+    frame = pl.read_csv(sales).with_columns(
+        pieces=pl.lit(1, pl.Int64), day=pl.from_epoch("date").dt.strftime("%d.%m.%Y %H:%M:%S")
+    )
+    strange = frame.head(2).with_columns(pieces=pl.Series([0, -1]), article=pl.lit(10**9, pl.Int64))
+    path = tmp_path / "sales.csv"
+    pl.concat([frame, strange]).write_csv(path, separator=";")
+    path.write_text(path.read_text() + "1;2;;3;1;01.01.2026 00:00:00\n")
+    options = [*COLUMNS[:-1], "day", "--time-format", "%d.%m.%Y %H:%M:%S", "--separator", ";", "--skip-bad"]
+    result = CliRunner().invoke(app, ["evaluate", str(path), *options, "--quantity", "pieces", "--json"])
+    assert json.loads(result.stdout)["models"] == json.loads(run(str(sales), *COLUMNS, "--json"))["models"]
+    skipped, returns = result.stderr.splitlines()
+    assert skipped == "Skipped 1 bad row"
+    assert "1 row with 0, 0 returns taken out of the baskets they were in, 1 return of what was not bought" in returns
+
+
 def test_bad_input_is_one_line(sales: Path) -> None:
     assert "nowhere.csv: neither a file nor one of the datasets tafeng" in error("nowhere.csv")
     assert "one of paper, all-users, hu, not 'mine'" in error(str(sales), *COLUMNS, "--protocol", "mine")

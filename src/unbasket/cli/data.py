@@ -1,14 +1,16 @@
 """The purchases that a command works on: the options that say how to read them, and reading them."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from unbasket.cli.progress import progress_bar
+from unbasket.cli.terminal import counted, warn
 from unbasket.datasets import PUBLISHED, Dataset, DatasetError, load, read_table
 from unbasket.datasets.source import Text, columns_of, files_at
 
@@ -25,8 +27,8 @@ def _option(text: str, metavar: str | None = "COLUMN", *names: str) -> Any:
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel="How purchases are read")
 
 
-_COLUMN = "Column with the {}, if it has another name."
-SEPARATOR = "Between the fields of a CSV file: one character, or \\t for a tab."
+_COLUMN = "Name of the column with the {}."
+SEPARATOR = "The character between the fields of a CSV file; \\t is a tab."
 
 
 class Reading(NamedTuple):
@@ -36,16 +38,19 @@ class Reading(NamedTuple):
     basket: Annotated[str, _option(_COLUMN.format("basket"))] = "basket"
     item: Annotated[str, _option(_COLUMN.format("item"))] = "item"
     time: Annotated[
-        str | None, _option("Column with the time, a date or a whole number, if it is not called time.")
+        str | None,
+        _option(
+            "Name of the column with the times, which are dates or whole numbers. By default time, if there is one."
+        ),
     ] = None
     time_format: Annotated[
-        str | None, _option("How times are written if not in ISO 8601, such as '%d.%m.%Y %H:%M'.", "FORMAT")
+        str | None, _option("How dates are written if not as in ISO 8601, such as '%d.%m.%Y %H:%M'.", "FORMAT")
     ] = None
     quantity: Annotated[
         str | None,
         _option(
-            "Column with the quantity. Rows with 0 are left out; what a negative one returns is taken out of the "
-            "basket that it was in."
+            "Name of a column with quantities. Rows with 0 are not purchases; what rows below 0 return is taken out of "
+            "the basket that it was in."
         ),
     ] = None
     separator: Annotated[str, _option(SEPARATOR, "CHARACTER")] = ","
@@ -58,8 +63,12 @@ def read_data(data: str, reading: Reading) -> Dataset:
     """Load by name or path. A file that is read in a way of its own is a table, whatever else it looks like."""
     if reading == Reading(skip_bad=reading.skip_bad):
         with naming_options(), progress_bar("reading and sorting") as report:
-            return load(data, skip_bad=reading.skip_bad, progress=report)
-    return read_purchases(Path(data), reading)[0]
+            dataset = load(data, skip_bad=reading.skip_bad, progress=report)
+    else:
+        dataset, _ = read_purchases(Path(data), reading)
+    for line in left_out(dataset.skipped, None if dataset.returns is None else asdict(dataset.returns)):
+        warn(line)
+    return dataset
 
 
 def read_purchases(origin: Path | Text, reading: Reading) -> tuple[Dataset, bool]:
@@ -69,6 +78,18 @@ def read_purchases(origin: Path | Text, reading: Reading) -> tuple[Dataset, bool
         if reading.time is None and any("time" in columns_of(f, separator=reading.separator) for f in files_at(origin)):
             reading = reading._replace(time="time")
         return read_table(origin, **reading._asdict(), progress=report), reading.time is not None
+
+
+def left_out(skipped: int, returns: Mapping[str, int] | None) -> Iterator[str]:
+    """Lines that say which rows were not purchases."""
+    if skipped:
+        yield f"Skipped {counted(skipped, 'bad row')}"
+    if returns is not None:
+        yield (
+            f"Not purchases by their quantity: {counted(returns['zero'], 'row')} with 0, "
+            f"{counted(returns['taken_out'], 'return')} taken out of the baskets they were in, "
+            f"{counted(returns['unmatched'], 'return')} of what was not bought in this data"
+        )
 
 
 def separator_of(text: str) -> str:

@@ -19,7 +19,7 @@ from unbasket.evaluation.tifuknn import evaluate as evaluate_models
 from unbasket.params import Params, check_names
 
 _CUTOFFS = (10, 20)
-_HIDDEN = "The data has no future: each user's last basket was hidden and is what is predicted."
+_HIDDEN = "The data does not say which baskets to predict: each user's last basket was hidden, and predicted."
 
 
 @with_options(reading=Reading)
@@ -29,8 +29,8 @@ def evaluate(
     params: Annotated[
         str | None,
         typer.Option(
-            help="Such as 'group_size=7, alpha=0.5', or the line that tune prints. What is not named is the paper's "
-            "for its own datasets, and Params()'s default otherwise."
+            help="Parameters such as 'group_size=7, alpha=0.5', or the line that tune prints. Those that are not named "
+            "are the paper's for its own datasets, and the defaults for other data."
         ),
     ] = None,
     protocol: Annotated[
@@ -42,7 +42,7 @@ def evaluate(
 ) -> None:
     """Predict each user's next basket and score the predictions.
 
-    Where DATA has no baskets to predict, each user's last one is hidden for it.
+    If DATA does not say which baskets to predict, each user's last one is hidden and predicted.
     """
     rules = _protocol(protocol)
     asked = parse_params(params or "")
@@ -86,7 +86,7 @@ def parse_params(text: str) -> dict[str, Any]:
 
 
 def _value(text: str) -> int | float | str:
-    """A number if it is one; whether it fits the parameter is for Params to say."""
+    """A number if it is one; `Params` checks whether it fits the parameter."""
     for kind in (int, float):
         try:
             return kind(text)

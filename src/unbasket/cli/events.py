@@ -1,4 +1,4 @@
-"""Files of events: one JSON object per line, as `unbasket.events.parse_event` takes it."""
+"""Files of events: one JSON object per line, as `unbasket.events.parse_event` reads it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

@@ -45,7 +45,7 @@ def forget(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Forget a user, one of his baskets, an item of a basket, or an item of all his baskets.
+    """Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.
 
     What is forgotten is gone from the model and, byte for byte, from the database's files. A signed receipt says so;
     see `unbasket receipts`.

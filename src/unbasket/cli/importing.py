@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from unbasket.cli.data import Reading, read_purchases
+from unbasket.cli.data import Reading, left_out, read_purchases
 from unbasket.cli.events import holds_events, read_events
 from unbasket.cli.model import Model
 from unbasket.cli.options import with_options
@@ -40,10 +40,10 @@ def import_purchases(
         str,
         typer.Argument(
             metavar="FILE",
-            help="CSV (also .csv.gz), Parquet or NDJSON: a row per purchase, or per basket with a list of items. "
-            "A folder: all such files in it, in the order of their names, as one. -: standard input. "
-            'NDJSON may also hold events, such as {"event": "learn", "user": 1, "basket": 2, "items": [3]} and '
-            '{"event": "forget", "user": 1}: they happen in their order.',
+            help="CSV (also .csv.gz), Parquet or NDJSON, with a row for each purchase, or for each basket with a list "
+            "of items. A folder stands for all such files in it, in the order of their names; - for standard input. "
+            'NDJSON may also hold events, which are applied in their order, such as {"event": "learn", "user": 1, '
+            '"basket": 2, "items": [3]} and {"event": "forget", "user": 1}.',
         ),
     ],
     db: Db,
@@ -59,13 +59,13 @@ def import_purchases(
 ) -> None:
     """Import purchases into a database, which is created if it does not exist.
 
-    All of it is imported or, if there is an error, nothing. Baskets without a time keep the order of the file. A basket
-    that is known already is replaced.
+    FILE is imported as a whole or, if there is an error, not at all. Baskets without a time keep the order of the file.
+    A basket that is known already is replaced.
     """
     started = monotonic()
     origin = _standard_input(text_format) if file == "-" else Path(file)
     if file != "-" and text_format is not None:
-        raise InvalidRequestError("--format is for standard input (-); the ending of a file tells its format")
+        raise InvalidRequestError("--format is for standard input (-); the format of a file is known by its ending")
     files = files_at(origin)
     if any(map(holds_events, files)):
         report = _import_events(files, db, model, skip_bad=reading.skip_bad)
@@ -82,7 +82,7 @@ def _standard_input(text_format: Format | None) -> Text:
     content = sys.stdin.buffer.read()
     if content.startswith((b"\x1f\x8b", b"PAR1")):
         raise DatasetError(
-            "standard input: CSV or NDJSON is expected, not a compressed or a Parquet file: name the file"
+            "standard input must be CSV or NDJSON, not a compressed or a Parquet file: give the name of such a file"
         )
     is_json = content.lstrip().startswith(b"{") if text_format is None else text_format is Format.NDJSON
     return Text("standard input", "ndjson" if is_json else "csv", content)
@@ -149,12 +149,6 @@ def _show(db: Path, report: dict[str, Any]) -> None:
             f"{db}: imported {counted(report['purchases'], 'purchase')} in {counted(report['baskets'], 'basket')} "
             f"of {counted(report['users'], 'user')}"
         )
-    if report["skipped"]:
-        say(f"Skipped {counted(report['skipped'], 'bad row')}")
-    if "returns" in report:
-        zero, taken_out, unmatched = report["returns"].values()
-        say(
-            f"Not purchases by their quantity: {counted(zero, 'row')} with 0, {counted(taken_out, 'return')} taken out "
-            f"of the baskets they were in, {counted(unmatched, 'return')} of what was not bought in this data"
-        )
+    for line in left_out(report["skipped"], report.get("returns")):
+        say(line)
     say(f"{report['seconds']:.1f} s")

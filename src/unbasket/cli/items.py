@@ -1,4 +1,4 @@
-"""`unbasket items`: what the shop calls its items."""
+"""`unbasket items`: the names of a shop's items."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,11 +25,13 @@ def items(
         ),
     ],
     db: Db,
-    item: Annotated[str, typer.Option(help="Column with the item's id.", metavar="COLUMN")] = "item",
-    name: Annotated[str, typer.Option(help="Column with the name.", metavar="COLUMN")] = "name",
+    item: Annotated[str, typer.Option(help="Name of the column with the item's id.", metavar="COLUMN")] = "item",
+    name: Annotated[str, typer.Option(help="Name of the column with the item's name.", metavar="COLUMN")] = "name",
     category: Annotated[
         str | None,
-        typer.Option(help="Column with the category, if it is not called category.", metavar="COLUMN"),
+        typer.Option(
+            help="Name of the column with the category. By default category, if there is one.", metavar="COLUMN"
+        ),
     ] = None,
     separator: Annotated[str, typer.Option(help=SEPARATOR, metavar="CHARACTER")] = ",",
     as_json: AsJson = False,

@@ -1,10 +1,10 @@
-"""The model's parameters as options of commands that create something."""
+"""The model's parameters, as options of commands that create a model."""
 
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-_PANEL = "Model of what is created"
+_PANEL = "Parameters of a new model"
 
 
 class Model(NamedTuple):
@@ -13,17 +13,19 @@ class Model(NamedTuple):
     group_size: Annotated[int | None, typer.Option(help="Baskets in a group (7).", rich_help_panel=_PANEL)] = None
     basket_decay: Annotated[
         float | None,
-        typer.Option(help="What a basket weighs beside the next of its group (0.9).", rich_help_panel=_PANEL),
+        typer.Option(help="Weight of a basket, relative to the next one of its group (0.9).", rich_help_panel=_PANEL),
     ] = None
     group_decay: Annotated[
-        float | None, typer.Option(help="What a group weighs beside the next (0.7).", rich_help_panel=_PANEL)
+        float | None, typer.Option(help="Weight of a group, relative to the next one (0.7).", rich_help_panel=_PANEL)
     ] = None
     neighbors: Annotated[
         int | None, typer.Option(help="Similar users to learn from (300).", rich_help_panel=_PANEL)
     ] = None
     alpha: Annotated[
         float | None,
-        typer.Option(help="Weight of a user's own baskets; the neighbors' is the rest (0.7).", rich_help_panel=_PANEL),
+        typer.Option(
+            help="Weight of a user's own baskets; the rest is that of similar users (0.7).", rich_help_panel=_PANEL
+        ),
     ] = None
     grouping: Annotated[
         str | None, typer.Option(help="fixed, or varying as in the paper (fixed).", rich_help_panel=_PANEL)

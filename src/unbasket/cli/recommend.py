@@ -48,7 +48,7 @@ def recommend(
     elif not found:
         say(f"Nothing to recommend to user {name}")
     elif explain:
-        columns = ("item", "score", "own baskets", "similar users", "of them have it")
+        columns = ("item", "score", "own baskets", "similar users", "who have it")
         say_table(columns, [_explained(rec, reason) for reason in reasons])
     else:
         say_table(("item", "score"), [(label(rec, item), score) for item, score in found])

@@ -1,4 +1,4 @@
-"""A shop's database, as the commands use it: the option that names it, opening it, naming what is in it."""
+"""A shop's database, as commands use it: the option that names it, opening it, and how items are shown."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager

@@ -29,14 +29,14 @@ spark = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-Checkpoint = Annotated[str, typer.Option(metavar="FOLDER", help="Where the stream keeps its state.")]
+Checkpoint = Annotated[str, typer.Option(metavar="FOLDER", help="The folder in which the stream keeps its state.")]
 TableFolder = Annotated[str, typer.Option("--table", metavar="FOLDER", help="The table of all users' vectors.")]
-Master = Annotated[str, typer.Option(help="Spark's master.")]
-Kind = Annotated[str, typer.Option(help="string or long.", metavar="TYPE")]
+Master = Annotated[str, typer.Option(help="The Spark master.")]
+Kind = Annotated[str, typer.Option(help="Type of their ids: string or long.", metavar="TYPE")]
 
 
 def _library() -> ModuleType:
-    """The package, which is imported when it is needed: Spark takes seconds, and is an extra."""
+    """The package, imported only when it is needed: Spark takes seconds to load, and is an extra."""
     try:
         return import_module("unbasket.spark")
     except ModuleNotFoundError as error:
@@ -47,26 +47,31 @@ def _library() -> ModuleType:
 
 @with_options(model=Model)
 def run(
-    events: Annotated[str, typer.Argument(metavar="FOLDER", help="Where files of events appear.")],
+    events: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear.")],
     checkpoint: Checkpoint,
     table: TableFolder,
     model: Model,
-    kind: Annotated[str, typer.Option("--format", help="Of the files: json (a line each), csv or parquet.")] = "json",
+    kind: Annotated[
+        str, typer.Option("--format", help="Format of the files: json (one event per line), csv or parquet.")
+    ] = "json",
     history: Annotated[
-        str | None, typer.Option(help="Parquet of what was before the first event; see docs/spark.md.", metavar="PATH")
+        str | None,
+        typer.Option(help="Parquet with what was bought before the first event; see docs/spark.md.", metavar="PATH"),
     ] = None,
     users: Kind = "string",
     baskets: Kind = "string",
     items: Kind = "string",
-    every: Annotated[str, typer.Option(help="Time from batch to batch.")] = "10 seconds",
+    every: Annotated[str, typer.Option(help="Time from one batch to the next.")] = "10 seconds",
     once: Annotated[
-        bool, typer.Option("--once", help="Stop when all events have happened and what was forgotten is gone.")
+        bool, typer.Option("--once", help="Stop when all events are applied and what was forgotten is gone.")
     ] = False,
-    files: Annotated[int | None, typer.Option(help="Most files in a batch.")] = None,
-    partitions: Annotated[int, typer.Option(help="Of the state; a checkpoint keeps what it began with.")] = 8,
+    files: Annotated[int | None, typer.Option(help="Largest number of files in a batch.")] = None,
+    partitions: Annotated[
+        int, typer.Option(help="Partitions of the state; a checkpoint keeps the number that it began with.")
+    ] = 8,
     master: Master = "local[*]",
 ) -> None:
-    """Let the events in a folder happen, as they appear, and keep a table of all users' vectors."""
+    """Apply the events in a folder as they appear, and keep a table of all users' vectors."""
     params = Params(**model.asked())
     lib = _library()
     session = lib.session(master, work=f"{checkpoint}-work", partitions=partitions)
@@ -77,7 +82,7 @@ def run(
     try:
         _follow(lib, query, once=once)
     except KeyboardInterrupt:
-        say("Stopped; it goes on from here when it is started again")
+        say("Stopped. It continues from here when it is started again")
     finally:
         query.stop()
     held = lib.Table(table)
@@ -118,7 +123,7 @@ def recommend(
     ] = None,
     master: Master = "local[*]",
 ) -> None:
-    """Recommend for all users of a table, or some, in batch."""
+    """Write recommendations for all users of a table, or for some of them."""
     lib = _library()
     session = lib.session(master, work=f"{output}-work")
     held = lib.Table(table)
@@ -132,10 +137,10 @@ def audit(
     marker: Annotated[list[str], typer.Option(help="An id to look for, a user's for one; may be repeated.")],
     as_json: AsJson = False,
 ) -> None:
-    """Search all files below folders for what should be gone; exit code 1 if it is there."""
+    """Search all files in folders for what should be gone. The exit code is 1 if something is found."""
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
-        raise InvalidRequestError(f"{missing} is no folder")
+        raise InvalidRequestError(f"{missing} is not a folder")
     searched, findings = _library().audit(folders, map(read_spelled, marker))
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
@@ -148,7 +153,7 @@ def audit(
 
 
 def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")]) -> None:
-    """Write the histories in an engine's database for `unbasket spark run --history`."""
+    """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
     lib, arrow, parquet = _library(), import_module("pyarrow"), import_module("pyarrow.parquet")
     rec = open_to_read(db)
     kinds = {
@@ -182,7 +187,7 @@ def _kind(what: str, ids: Iterable[Id]) -> str:
     """The type of a column of ids, which can't be numbers and texts at once."""
     types = {type(name) for name in ids}
     if len(types) > 1:
-        raise InvalidRequestError(f"some {what} have numbers as ids and some texts; Spark's columns are of one type")
+        raise InvalidRequestError(f"some {what} have numbers as ids and some have text; a column in Spark has one type")
     return "bigint" if int in types else "string"
 
 
@@ -192,9 +197,9 @@ def _opens(rec: Recommender, user: Id) -> Iterator[bool]:
 
 
 def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
-    """Bring the histories in a stopped stream's state into an engine's database, which is made."""
+    """Write the histories in a stopped stream's state into a new database."""
     if db.exists():
-        raise InvalidRequestError(f"{db} exists already; name a new database")
+        raise InvalidRequestError(f"{db} exists already. Name a new database")
     lib = _library()
     session = lib.session(master, work=f"{checkpoint}-work")
     rows = lib.histories(session, checkpoint)

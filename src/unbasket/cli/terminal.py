@@ -6,7 +6,7 @@ forge a line.
 
 import functools
 import json
-import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,9 +27,10 @@ errors = Console(stderr=True)
 Arguments = ParamSpec("Arguments")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-# Control characters, those that turn the direction of writing, and halves of characters, which can't be encoded
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_LONGEST_ERROR = 2000
+# Control and formatting characters, halves of characters, which can't be encoded, and ends of lines and paragraphs
+_HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+_JOINERS = "\u200c\u200d"  # which some scripts, and emoji, need
+_ERROR_START, _ERROR_END = 700, 300  # what is shown of a long error: its start, and the remedy at its end
 
 
 def printable(text: str) -> str:
@@ -38,7 +39,13 @@ def printable(text: str) -> str:
     >>> print(printable(f"Milk{chr(27)}[31m{chr(10)}") == repr(f"Milk{chr(27)}[31m{chr(10)}")[1:-1])
     True
     """
-    return _UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    if text.isprintable():
+        return text
+    return "".join(c.encode("unicode_escape").decode() if _is_hidden(c) else c for c in text)
+
+
+def _is_hidden(character: str) -> bool:
+    return unicodedata.category(character) in _HIDDEN and character not in _JOINERS
 
 
 def say(text: str = "") -> None:
@@ -58,8 +65,8 @@ def complain(problem: object) -> None:
 
 def _print_error(text: str, style: str) -> None:
     line = printable(text)
-    if len(line) > _LONGEST_ERROR:
-        line = f"{line[:_LONGEST_ERROR]} ..."
+    if len(line) > _ERROR_START + _ERROR_END:
+        line = f"{line[:_ERROR_START]} ... {line[-_ERROR_END:]}"
     errors.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -71,8 +78,9 @@ def say_json(value: object) -> None:
 def to_json(value: object) -> str:
     """JSON that people can read as well."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    # json.dumps has escaped those below the space; what it wrote itself are line breaks
-    return _UNPRINTABLE.sub(lambda found: found[0] if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+    if text.replace("\n", "").isprintable():  # line breaks are those of the layout
+        return text
+    return "".join(json.dumps(c)[1:-1] if _is_hidden(c) and c != "\n" else c for c in text)
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -19,15 +19,15 @@ from unbasket.evaluation.tuning import tune as search
 def tune(
     data: Data,
     reading: Reading,
-    trials: Annotated[int, typer.Option(help="Stop when the study has so many trials.")] = 50,
+    trials: Annotated[int, typer.Option(help="How many trials the study has in the end.")] = 50,
     metric: Annotated[
-        str, typer.Option(help=f"What to maximise: {', '.join(METRICS)}, each with @ and a number of items.")
+        str, typer.Option(help=f"What to maximize: {', '.join(METRICS)}, each with @ and a number of items.")
     ] = "recall@10",
     study: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep the trials in this file (SQLite), to interrupt the search and go on later. "
+            help="Keep the trials in this file (SQLite), so that an interrupted search can continue. "
             "It holds parameters and scores, no personal data.",
         ),
     ] = None,
@@ -36,7 +36,7 @@ def tune(
 ) -> None:
     """Search for the five parameters that best predict baskets hidden for validation.
 
-    The basket that `unbasket evaluate` predicts takes no part: validation is on the one before it.
+    The basket that `unbasket evaluate` predicts is not used: the one before it is hidden for validation.
     """
     dataset = read_data(data, reading)
     if dataset.future is None:

@@ -76,7 +76,7 @@ class Source:
         try:
             return rows.collect(engine="streaming")
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-            raise DatasetError(f"{self.path}: {self._bad_line() or _first_line(error)}") from error
+            raise DatasetError(f"{self.path}: {self._bad_line() or _gist(error)}") from error
 
     def _bad_line(self) -> str | None:
         """The first line that cannot be read at all. Polars does not say which one it is."""
@@ -153,7 +153,7 @@ def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         source = Source(name, kind, pl.LazyFrame(), content, separator)
         size = len(content) if isinstance(content, bytes) else content.stat().st_size
-        reason = (source._bad_line() or _first_line(error)) if size else "the file is empty"
+        reason = (source._bad_line() or _gist(error)) if size else "the file is empty"
         raise DatasetError(f"{name}: {reason}") from error
     if len(names) > _MAX_COLUMNS:
         raise _too_many_columns(name)
@@ -282,8 +282,10 @@ def shown_list(names: Sequence[str]) -> str:
     return f"{listed} and {len(names) - 20:,} more" if len(names) > 20 else listed
 
 
-def _first_line(error: BaseException) -> str:
-    """The gist of what Polars says."""
+def _gist(error: BaseException) -> str:
+    """What is worth repeating of what Polars says."""
+    if isinstance(error, pl.exceptions.PanicException):
+        return "it is damaged"
     return str(error).partition("\n")[0][:200]
 
 
