@@ -54,4 +54,6 @@ def tune(
     if as_json:
         say_json(asdict(tuning))
         return
-    say(f"{dataset.name}: {tuning}")
+    first, *others = str(tuning).splitlines()
+    for line in (f"{dataset.name}: {first}", *others):
+        say(line)
