@@ -18,10 +18,11 @@ _ROOT = Path(__file__).parent.parent
 
 project = "Unbasket"
 release = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-extensions = ["myst_parser", "autoapi.extension", "sphinx_copybutton"]
+extensions = ["myst_nb", "autoapi.extension", "sphinx_copybutton"]  # myst_nb: myst_parser, and notebooks
 root_doc = "docs/index"
 highlight_language = "none"  # of blocks that name none
-include_patterns = ["*.md", "data/README.md", "docs/**.md"]
+include_patterns = ["*.md", "data/README.md", "docs/**.md", "docs/notebook.ipynb"]
+nb_execution_mode = "off"  # the notebook is shown as it is; the tests run it
 exclude_patterns = [".*", "build", "dist", "site", "src", "tests"]  # not even looked into
 suppress_warnings = [
     "autoapi.python_import_resolution",  # it does not see `A, B = 0, 1`

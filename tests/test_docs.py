@@ -19,7 +19,7 @@ from unbasket import datasets, errors, evaluation, spark, store
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), ROOT / "data" / "README.md", *DOCS.rglob("*.md")])
-SITE = [page for page in PAGES if page != DOCS / "index.md"]
+SITE = [page for page in [*PAGES, DOCS / "notebook.ipynb"] if page != DOCS / "index.md"]
 
 _FENCE = re.compile(r"^(```+|~~~+).*?^\1", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`[^`]*`")
@@ -79,11 +79,11 @@ def in_navigation() -> Iterator[Path]:
         for entry in block.splitlines():
             if entry and not entry.startswith(":"):
                 name = re.sub(r"^.*<(.*)>$", r"\1", entry)
-                yield (DOCS / f"{name}.md").resolve()
+                yield (DOCS / name).resolve()
 
 
 def test_every_page_is_in_the_navigation_once() -> None:
-    assert sorted(in_navigation()) == SITE
+    assert sorted(in_navigation()) == sorted(page.with_suffix("") for page in SITE)
 
 
 def in_the_reference() -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
 from time import monotonic
 from typing import Any
 
@@ -49,7 +50,7 @@ class _NotebookLine:
         self._handle: Any = None
 
     def write(self, text: str) -> None:
-        content = {"text/plain": text}
+        content = {"text/plain": text, "text/html": escape(text)}  # HTML, since no text is still a box to some
         if self._handle is None:
             display = importlib.import_module("IPython.display").display
             self._handle = display(content, raw=True, display_id=True)
