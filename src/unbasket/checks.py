@@ -10,7 +10,7 @@ from unbasket.neighbors.index import MAX_BASKET
 
 
 def _is_list(value: object) -> bool:
-    """Whether a value can be iterated and is no text. To ask whether it is an `Iterable` would take a microsecond."""
+    """Whether a value can be iterated and is not text. Asking whether it is an `Iterable` would take a microsecond."""
     return hasattr(value, "__iter__") and not isinstance(value, (str, bytes))
 
 

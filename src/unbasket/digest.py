@@ -46,7 +46,7 @@ class Digest:
         self._stale.add(owner)
 
     def wipe(self, owner: int) -> None:
-        """Note that something of the user with this code is gone; so his old hash goes at once."""
+        """Note that something of the user with this code is gone: the old hash goes at once."""
         self._stale.add(owner)
         self._subtract(owner)
 
@@ -93,7 +93,7 @@ class Digest:
         return total % _MODULUS == self._sum and not any(map(any, empty))
 
     def _user_hash(self, user: Id) -> bytes:
-        """The hash of all that is held of a user."""
+        """The hash of everything held about a user."""
         names = self._memory.items.names
         baskets = [
             (basket, time, opens, in_order([names[code] for code in items]))

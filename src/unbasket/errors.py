@@ -1,4 +1,4 @@
-"""Every error that the package raises on purpose. Each message carries the offending value and what to do."""
+"""Every error that the package raises on purpose. Its message has the offending value and what to do."""
 
 
 class UnbasketError(Exception):
@@ -22,15 +22,15 @@ class InvalidFrameError(UnbasketError, ValueError):
 
 
 class InvalidRequestError(UnbasketError, ValueError):
-    """A question that has no answer, such as the -1 best items."""
+    """A question without an answer, such as the -1 best items."""
 
 
 class InvalidEventError(UnbasketError, ValueError):
-    """An event is none, or lacks a field."""
+    """Not a valid event, or one that lacks a field."""
 
 
 class UnknownUserError(UnbasketError, LookupError):
-    """Nothing is held of this user."""
+    """Nothing is held about this user."""
 
 
 class StoreError(UnbasketError):
@@ -50,7 +50,7 @@ class StoreLockedError(StoreError):
 
 
 class StoreVersionError(StoreError):
-    """The file is no database of this package, or one of a newer version."""
+    """The file is not a database of this package, or of a newer version."""
 
 
 class StoreCorruptError(StoreError):
@@ -58,7 +58,7 @@ class StoreCorruptError(StoreError):
 
 
 class ErasureBlockedError(StoreError):
-    """What was forgotten is gone from the database, but a reader keeps its bytes in a file."""
+    """What was forgotten is out of the database, but a reader keeps its bytes in a file."""
 
 
 class ClosedError(StoreError):
@@ -66,7 +66,7 @@ class ClosedError(StoreError):
 
 
 class InvalidReceiptError(UnbasketError, ValueError):
-    """A text is no receipt."""
+    """Not a receipt."""
 
 
 class SparkError(UnbasketError):

@@ -24,7 +24,7 @@ class Learn(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """A user, one of his baskets, an item of that basket, or an item of all his baskets is to go."""
+    """A user, a basket, an item of a basket, or an item of all the user's baskets is to be forgotten."""
 
     user: Id
     basket: Id | None
@@ -44,7 +44,7 @@ Event = Learn | Forget
 
 
 def rechecked(events: Iterable[Event]) -> list[Event]:
-    """Events that somebody else made, each checked as if its fields came one by one."""
+    """Events that a caller made, each checked as if its fields came one by one."""
     return [_rechecked(event, number) for number, event in enumerate(events, 1)]
 
 

@@ -50,7 +50,7 @@ class _Writing:
 class ReadWriteLock:
     """`with lock.reading:` shares, `with lock.writing:` excludes. Neither nests.
 
-    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve him.
+    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it.
     """
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ class Basket(NamedTuple):
 
 
 class Neighbor(NamedTuple):
-    """Another user and the Euclidean distance to him."""
+    """Another user, and the Euclidean distance to them."""
 
     user: Id
     distance: float

@@ -195,7 +195,7 @@ def test_compressed_standard_input_is_refused(db: Path) -> None:
 
 def test_no_database_of_ours(tmp_path: Path) -> None:
     file = write(tmp_path / "s.csv", SALES)
-    assert "it is no database" in error("import", file, "--db", file)
+    assert "it is not a database" in error("import", file, "--db", file)
     assert "cannot write beside" in error("import", file, "--db", tmp_path / "nowhere" / "shop.db")
 
 

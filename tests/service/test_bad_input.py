@@ -396,7 +396,7 @@ def test_a_mistake_of_ours_is_a_500_without_details(tmp_path: Path, monkeypatch:
     with serving(stock(tmp_path / "shop.db")) as service:
         monkeypatch.setattr(DurableRecommender, "popular", lambda *_: [][1])
         answer = service("GET", "/v1/popular", 500)
-        assert answer["error"] == {"code": "internal", "message": "the service made a mistake, which its log describes"}
+        assert answer["error"] == {"code": "internal", "message": "the service had an error, which its log describes"}
         assert service("GET", "/v1/users/ann/recommendations")["user"] == "ann"
 
 

@@ -272,7 +272,7 @@ def test_a_disk_that_fails_and_can_not_be_read_either(path: Path, monkeypatch: p
     with ub.open(path) as engine:
         monkeypatch.setattr(Database, "commit", unreadable)
         monkeypatch.setattr(Database, "roll_back", unreadable)
-        with pytest.raises(UncertainError, match="looking what has happened"):
+        with pytest.raises(UncertainError, match="finding out what is on disk"):
             engine.apply([Learn("bob", ["milk"], 1, None)])
         monkeypatch.undo()
         with pytest.raises(StoreError, match="takes nothing more"):
@@ -643,7 +643,7 @@ def test_a_newer_version(path: Path) -> None:
 @pytest.mark.parametrize("read_only", [True, False])
 def test_no_database(path: Path, read_only: bool) -> None:
     path.write_bytes(b"user,basket,item\n" * 1000)
-    with pytest.raises(StoreVersionError, match="no database"):
+    with pytest.raises(StoreVersionError, match="not a database"):
         ub.open(path, read_only=read_only)
     assert path.read_bytes() == b"user,basket,item\n" * 1000
 
@@ -672,7 +672,7 @@ def test_an_unfinished_database(path: Path) -> None:
 def test_a_short_text(path: Path, read_only: bool) -> None:
     """SQLite would take it for an empty file."""
     path.write_text("do not lose me")
-    with pytest.raises(StoreVersionError, match="no database"):
+    with pytest.raises(StoreVersionError, match="not a database"):
         ub.open(path, read_only=read_only)
     assert path.read_text() == "do not lose me"
 
@@ -706,7 +706,7 @@ def test_another_programs_database(path: Path, read_only: bool) -> None:
         connection.execute("CREATE TABLE baskets (id INTEGER PRIMARY KEY, body BLOB)")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match="no database of unbasket"):
+    with pytest.raises(StoreVersionError, match="not a database of unbasket"):
         ub.open(path, read_only=read_only)
     assert path.read_bytes() == before
 

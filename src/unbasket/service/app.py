@@ -51,7 +51,7 @@ _encode = msgspec.json.Encoder().encode
 def create_app(
     shop: Shop, security: Security, metrics: Metrics | None = None, settings: Settings | None = None
 ) -> "Application":
-    """The application over a shop, which may still be loading."""
+    """The application of a shop, which may still be loading."""
     return Application(Api(shop, security, metrics or Metrics(shop), settings or Settings(db=shop.db)))
 
 
@@ -99,7 +99,7 @@ class Application(Starlette):
 
 
 async def _refuse(_: StarletteRequest, error: Exception) -> Response:
-    """What Starlette refuses, in our shape: it routes the page."""
+    """What Starlette, which routes the page, refuses: in our shape."""
     assert isinstance(error, HTTPException)
     known = {404: "not_found", 405: "method_not_allowed"}
     return _response(ApiError(known.get(error.status_code, "internal"), error.detail, dict(error.headers or {})))
@@ -131,7 +131,7 @@ class Api:
         self._under_way = 0
 
     def close(self) -> None:
-        """Let what was begun come to its end."""
+        """Finish what was begun."""
         for pool in self._pools.values():
             pool.shutdown()
 
@@ -168,7 +168,7 @@ class Api:
 
     def _failed(self, name: str, error: Exception) -> _Answer:
         logs.failure("a call failed", error, call=name)
-        fault = ApiError("internal", "the service made a mistake, which its log describes")
+        fault = ApiError("internal", "the service had an error, which its log describes")
         return _Answer(fault.status, _encode(fault.answer()), JSON, {})
 
     async def _answer(self, call: Call, path: dict[str, str], scope: Scope, receive: Receive) -> _Answer:

@@ -22,7 +22,7 @@ Place = Literal["loop", "reader", "writer"]
 
 @dataclass(frozen=True, kw_only=True)
 class Call:
-    """One call. Without roles it is open to everybody; `own` opens it to the shopper whom it is about as well.
+    """One call. Without roles, it is open to everybody; `own` also opens it to the shopper whom it is about.
 
     A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, or
     if `quick` says that this request does and no other one is under way.
@@ -166,7 +166,7 @@ CALLS = (
     _call(
         "GET /v1/users/{user}/recommendations",
         "read own",
-        "Recommend items for the next basket; popular ones if nothing is held of the user",
+        "Recommend items for the next basket; popular ones if nothing is held about the user",
         shoppers.recommend,
         shapes.RecommendationsAnswer,
         query=shapes.RecommendationsQuery,

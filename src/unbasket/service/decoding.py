@@ -1,4 +1,4 @@
-"""Queries and bodies as the shapes of their call, or an error that says what is wrong with them."""
+"""Queries and bodies, decoded into the shapes of their call, or an error that says what is wrong."""
 
 from functools import cache
 from typing import Any, get_origin
@@ -22,7 +22,7 @@ def read_query(text: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
         return msgspec.convert(_gathered(pairs, kind), kind, strict=False)
     except msgspec.ValidationError as error:
         raise ApiError("invalid_query", f"the query is not as it should be: {error}") from None
-    except ValueError as error:  # no UTF-8, or too many
+    except ValueError as error:  # not UTF-8, or too many
         raise ApiError("invalid_query", f"the query can't be read: {error}") from None
 
 
@@ -64,7 +64,7 @@ def read_body(body: bytes, content_type: str, call: Call) -> Any:
     except msgspec.ValidationError as error:
         raise ApiError("invalid_body", f"the body is not as it should be: {error}") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError("malformed_json", f"the body is no JSON in UTF-8: {error}") from None
+        raise ApiError("malformed_json", f"the body is not JSON in UTF-8: {error}") from None
 
 
 @cache

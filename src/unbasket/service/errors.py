@@ -1,4 +1,4 @@
-"""Errors over HTTP: one shape, and a status and a code for each thing that can be wrong."""
+"""Errors over HTTP: one shape, and a status and a code for everything that can go wrong."""
 
 import msgspec
 
@@ -16,17 +16,17 @@ from unbasket.store.retention import RetentionError
 
 CODES = {
     "malformed_request": (400, "it is not HTTP/1.1, or a header comes twice that may not"),
-    "malformed_json": (400, "the body is no JSON in UTF-8"),
+    "malformed_json": (400, "the body is not JSON in UTF-8"),
     "invalid_body": (400, "the body is JSON of another shape; the message says where"),
     "invalid_query": (400, "a query parameter is unknown, repeated, or has no such value"),
     "invalid_path": (400, "a part of the path is not in UTF-8"),
-    "invalid_rules": (400, "the rules of retention are no TOML, or can't be meant"),
+    "invalid_rules": (400, "the retention rules are not TOML, or can't be meant"),
     "invalid_request": (400, "something else can't be answered; the message says what"),
-    "unauthenticated": (401, "there is no key or token, or it is not valid (any more)"),
+    "unauthenticated": (401, "there is no key or token, or it is not valid, or no longer"),
     "forbidden": (403, "the key lacks the role, or the token is for another shopper"),
     "wrong_host": (403, "without keys, the service answers to names of this machine only"),
     "not_found": (404, "there is no such address"),
-    "unknown_user": (404, "nothing is held of this user"),
+    "unknown_user": (404, "nothing is held about this user"),
     "unknown_receipt": (404, "there is no receipt of this number"),
     "method_not_allowed": (405, "the address has other methods: see the header Allow"),
     "slow_request": (408, "the headers or the body did not arrive in time"),
@@ -35,7 +35,7 @@ CODES = {
     "unsupported_media_type": (415, "the body must be application/json, or for events application/x-ndjson"),
     "too_many_requests": (429, "the key or the address asks too often: see the header Retry-After"),
     "headers_too_large": (431, "the headers are longer, or more, than the service accepts"),
-    "internal": (500, "a mistake of the service, which its log describes"),
+    "internal": (500, "an error in the service, which its log describes"),
     "uncertain": (
         500,
         "the disk failed, or writing was interrupted: it may have happened, or not; look before retrying",
@@ -89,7 +89,7 @@ class ApiError(UnbasketError):
 
 
 def translated(error: UnbasketError) -> ApiError:
-    """An error of the engine as one over HTTP. What the store says names files, which are nobody's business."""
+    """An error of the engine as one over HTTP. The store's messages name files, so they are not passed on."""
     if isinstance(error, ApiError):
         return error
     code = next((code for kind, code in _CODES_OF if isinstance(error, kind)), "invalid_request")

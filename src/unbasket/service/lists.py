@@ -48,7 +48,7 @@ def items(request: Request) -> ItemsAnswer:
 
 
 def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
-    """So many of the ids that match, behind one of them; and where to go on."""
+    """The next `limit` ids that match, behind `after`; and the `after` of the next page."""
     start = bisect_right(ids, sort_key(read_spelled(after)), key=sort_key) if after else 0
     rest: Iterable[Id] = islice(ids, start, None)
     found = list(islice(filter(matches, rest), limit + 1))

@@ -1,4 +1,4 @@
-"""A request that was checked, as the handlers see it."""
+"""A checked request, as handlers see it."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +15,7 @@ from unbasket.store import DurableRecommender
 
 @dataclass
 class Request:
-    """Who asks what: the ids in the path as texts, the query and the body in the shapes of their call."""
+    """Who asks for what: ids in the path as text, the query and the body in the shapes of the call."""
 
     shop: Shop
     security: Security
@@ -25,7 +25,7 @@ class Request:
     query: Any
     body: Any
     results: list[Learned | Forgotten] = field(default_factory=list)
-    """What events did, for the figures, which are counted in another thread."""
+    """What events did; the figures count them in another thread."""
 
     @property
     def rec(self) -> DurableRecommender:
@@ -34,7 +34,7 @@ class Request:
 
     @cached_property
     def user(self) -> Id:
-        """The user in the path. Of a shopper it is himself, whatever else the text could mean."""
+        """The user in the path. For a shopper, that is always the shopper, whatever else the text could mean."""
         if self.caller.shopper is not None:
             return self.caller.shopper
         return LiveIdReader(self.rec).user(self.path["user"])

@@ -21,29 +21,29 @@ HowMany = Annotated[int, Meta(ge=0, le=1000)]
 PageSize = Annotated[int, Meta(ge=1, le=1000)]
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of what a request may have: a mistyped name is an error, not a default."""
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of queries and bodies: a mistyped name is an error, not a default."""
 
 
-class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Base of answers whose fields are left out when there is nothing to say."""
+class Sparse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Base of answers that leave out the fields without a value."""
 
 
 # Queries --------------------------------------------------------------------------------------------------------
 
 
-class NoQuery(Asked, frozen=True):
+class NoQuery(Strict, frozen=True):
     """No query parameters."""
 
 
-class HowManyQuery(Asked, frozen=True):
+class HowManyQuery(Strict, frozen=True):
     """How many to list."""
 
     n: HowMany = 10
 
 
-class RecommendationsQuery(Asked, frozen=True):
-    """How many items, which of them not, and whether to say why."""
+class RecommendationsQuery(Strict, frozen=True):
+    """How many items, which to leave out, and whether to say why."""
 
     n: HowMany = 10
     only_new: bool = False
@@ -51,24 +51,24 @@ class RecommendationsQuery(Asked, frozen=True):
     explain: bool = False
 
 
-class UsersQuery(Asked, frozen=True):
-    """A page of users whose ids start so."""
+class UsersQuery(Strict, frozen=True):
+    """A page of users whose ids start with `prefix`."""
 
     prefix: str = ""
     after: str = ""
     limit: PageSize = 100
 
 
-class ItemsQuery(Asked, frozen=True):
-    """A page of items whose names or ids contain this."""
+class ItemsQuery(Strict, frozen=True):
+    """A page of items whose names or ids contain `query`."""
 
     query: str = ""
     after: str = ""
     limit: PageSize = 100
 
 
-class ReceiptsQuery(Asked, frozen=True):
-    """A page of receipts in an order, after the one of a number in that order; 0 begins."""
+class ReceiptsQuery(Strict, frozen=True):
+    """A page of receipts in an order, starting behind the one with the number `after`; 0 is the first page."""
 
     order: Literal["oldest", "newest"] = "oldest"
     after: Annotated[int, Meta(ge=0, le=2**62)] = 0
@@ -78,14 +78,14 @@ class ReceiptsQuery(Asked, frozen=True):
 # Bodies ---------------------------------------------------------------------------------------------------------
 
 
-class NewBasket(Asked, frozen=True):
-    """A basket to learn. Without a time it comes after all that are there."""
+class NewBasket(Strict, frozen=True):
+    """A basket to learn. Without a time, it is the user's latest."""
 
     items: Items
     time: Time | None = None
 
 
-class LearnEvent(Asked, frozen=True, tag_field="event", tag="learn"):
+class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
     """A basket is learned or edited."""
 
     user: Id
@@ -98,7 +98,7 @@ class LearnEvent(Asked, frozen=True, tag_field="event", tag="learn"):
         return Learn(self.user, self.items, self.basket, self.time)
 
 
-class ForgetEvent(Asked, frozen=True, tag_field="event", tag="forget"):
+class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
     """A user, a basket, an item of a basket, or an item of all baskets is forgotten."""
 
     user: Id
@@ -113,22 +113,22 @@ class ForgetEvent(Asked, frozen=True, tag_field="event", tag="forget"):
 Events = list[LearnEvent | ForgetEvent]
 
 
-class ForgetPart(Asked, frozen=True):
-    """What would be forgotten: purchases that meet all that is stated; everything if nothing is."""
+class ForgetPart(Strict, frozen=True):
+    """What would be forgotten: purchases that match all the given fields; everything if there are none."""
 
     basket: Id | None = None
     item: Id | None = None
     category: str | None = None
 
 
-class LearnPart(Asked, frozen=True):
+class LearnPart(Strict, frozen=True):
     """The basket that would be learned as the user's latest."""
 
     items: Items
 
 
-class Preview(Asked, frozen=True):
-    """A change to try: one of the two."""
+class Preview(Strict, frozen=True):
+    """A change to try out: one of the two."""
 
     forget: ForgetPart | UnsetType = UNSET
     learn: LearnPart | UnsetType = UNSET
@@ -137,21 +137,21 @@ class Preview(Asked, frozen=True):
 PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
 
 
-class GivenReceipts(Asked, frozen=True):
+class GivenReceipts(Strict, frozen=True):
     """Receipts that somebody has, to be checked and compared with those that are held."""
 
     receipts: list[Receipt]
 
 
-class RetentionRequest(Asked, frozen=True):
+class RetentionRequest(Strict, frozen=True):
     """Rules in TOML. Without `run`, only what they would forget is counted."""
 
     rules: str
     run: bool = False
 
 
-class TokenRequest(Asked, frozen=True):
-    """For whom a token is wanted, and for how long."""
+class TokenRequest(Strict, frozen=True):
+    """Whose token, and for how many seconds."""
 
     user: Id
     seconds: Annotated[int, Meta(ge=1, le=86400)] = 600
@@ -196,7 +196,7 @@ class ForgottenManyAnswer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class EventResult(Told, frozen=True):
+class EventResult(Sparse, frozen=True):
     """What an event did: a learn has a result, a forget a receipt."""
 
     result: Literal["added", "replaced", "unchanged"] | UnsetType = UNSET
@@ -210,8 +210,8 @@ class EventsAnswer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class Item(Told, frozen=True):
-    """An item, and what the shop calls it."""
+class Item(Sparse, frozen=True):
+    """An item, with its name and category."""
 
     item: AnyId
     name: str | None = None
@@ -226,7 +226,7 @@ class BasketPart(msgspec.Struct, frozen=True):
     share: float
 
 
-class ExplanationAnswer(Told, frozen=True):
+class ExplanationAnswer(Sparse, frozen=True):
     """Why an item scores what it does: the shares sum to the score. Similar users are counted, never named."""
 
     item: AnyId
@@ -239,7 +239,7 @@ class ExplanationAnswer(Told, frozen=True):
     category: str | None = None
 
 
-class Recommended(Told, frozen=True):
+class Recommended(Sparse, frozen=True):
     """A recommended item. To an unknown user, the score is the number of all baskets that have it."""
 
     item: AnyId
@@ -250,7 +250,7 @@ class Recommended(Told, frozen=True):
 
 
 class RecommendationsAnswer(msgspec.Struct, frozen=True):
-    """The items for the user's next basket, best first; `popular` ones if nothing is held of him."""
+    """Items for the user's next basket, best first. If nothing is held about the user, they are `popular` ones."""
 
     user: AnyId
     popular: bool
@@ -258,7 +258,7 @@ class RecommendationsAnswer(msgspec.Struct, frozen=True):
 
 
 class PreviewAnswer(msgspec.Struct, frozen=True):
-    """The recommendations as they are and as they would be. They are popular items where nothing is held (left)."""
+    """The recommendations now, and after the change. Where no basket is left, they are popular items."""
 
     before: list[Recommended]
     after: list[Recommended]
@@ -267,7 +267,7 @@ class PreviewAnswer(msgspec.Struct, frozen=True):
 
 
 class HeldBasket(msgspec.Struct, frozen=True):
-    """A basket with all that is held of it."""
+    """A basket, with everything held about it."""
 
     basket: AnyId
     time: int | None
@@ -275,7 +275,7 @@ class HeldBasket(msgspec.Struct, frozen=True):
 
 
 class UserAnswer(msgspec.Struct, frozen=True):
-    """All that is held of a user, portable: the same as `unbasket export`."""
+    """Everything held about a user, portable: the same as `unbasket export`."""
 
     format: Literal["unbasket user"]
     version: Literal[1]
@@ -332,7 +332,7 @@ class CategoriesAnswer(msgspec.Struct, frozen=True):
     categories: list[Category]
 
 
-class PopularItem(Told, frozen=True):
+class PopularItem(Sparse, frozen=True):
     """An item, and the number of baskets that have it."""
 
     item: AnyId

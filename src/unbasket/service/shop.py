@@ -19,7 +19,7 @@ class NotReadyError(UnbasketError):
 
 
 class Shop:
-    """A database that is opened while the service answers already that it is not ready yet."""
+    """A database that is opened in the background; until then, the service answers that it is not ready."""
 
     def __init__(self, db: Path) -> None:
         self.db = db
@@ -37,19 +37,19 @@ class Shop:
 
     @property
     def loading(self) -> bool:
-        """Whether it may become ready by itself."""
+        """Whether it is still being opened."""
         return self._loader is not None and self._loader.is_alive()
 
     @property
     def engine(self) -> DurableRecommender:
-        """The engine; an error while there is none."""
+        """The engine; an error until it is ready."""
         if self._engine is None:
             done, total = self.progress
             raise NotReadyError(f"the service is not ready: {self.stage}, {done} of {total}. Try again in a moment")
         return self._engine
 
     def start(self) -> None:
-        """Load in a thread; `failure` tells afterwards what went wrong."""
+        """Load in a thread; if that fails, `failure` says why."""
         self._loader = threading.Thread(target=self._load_or_fail, name="loader")
         self._loader.start()
 
@@ -69,7 +69,7 @@ class Shop:
         self._engine, self.stage = engine, "ready"
 
     def close(self) -> None:
-        """Stop loading, or close the engine: everything is in one file then."""
+        """Stop loading, or close the engine, which brings everything into one file."""
         self._closing.set()
         if self._loader is not None:
             self._loader.join()

@@ -50,7 +50,7 @@ def learn(request: Request) -> LearnedAnswer:
 
 
 def learn_new(request: Request) -> LearnedAnswer:
-    """Learn a basket under an id of ours."""
+    """Learn a basket under an id that the service gives."""
     return _learn(request, str(uuid.uuid4()))
 
 
@@ -62,7 +62,7 @@ def _learn(request: Request, basket: Id) -> LearnedAnswer:
 
 
 def events(request: Request) -> EventsAnswer:
-    """Let events happen, all or none."""
+    """Apply events, all or none."""
     body: list[LearnEvent | ForgetEvent] = request.body
     if any(isinstance(event, LearnEvent) for event in body):
         request.caller.check({"write"}, None)
@@ -78,10 +78,10 @@ def _event_result(result: Learned | Forgotten) -> EventResult:
     return EventResult(receipt=cast(Erased, result).receipt)
 
 
-def _apply(request: Request, happening: Sequence[Event]) -> tuple[list[Learned | Forgotten], float]:
-    """What events did, and the seconds until it was on disk, or gone from it."""
+def _apply(request: Request, events: Sequence[Event]) -> tuple[list[Learned | Forgotten], float]:
+    """What the events did, and the seconds until it was on disk, or gone from it."""
     start = time.perf_counter()
-    results = request.rec.apply(happening) if happening else []
+    results = request.rec.apply(events) if events else []
     request.results += results
     return results, time.perf_counter() - start
 
@@ -90,7 +90,7 @@ def _apply(request: Request, happening: Sequence[Event]) -> tuple[list[Learned |
 
 
 def forget_user(request: Request) -> ForgottenAnswer:
-    """Forget all of a user."""
+    """Forget a user."""
     return _forget(request, Forget(request.user, None, None))
 
 
@@ -141,7 +141,7 @@ def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
 
 
 def recommend(request: Request) -> RecommendationsAnswer:
-    """Recommend; to who is not known, what is popular."""
+    """Recommend; popular items to somebody unknown."""
     query: RecommendationsQuery = request.query
     rec, user, ids = request.rec, request.user, IdReader(request.rec)
     excluded = [ids.item(text) for text in query.exclude]
@@ -239,7 +239,7 @@ def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationAnswe
 
 
 def show(request: Request) -> UserAnswer:
-    """All that is held of a user."""
+    """Everything held about a user."""
     rec, user = request.rec, request.user
     baskets = [
         HeldBasket(basket.basket, basket.time, [described(rec, item) for item in basket.items])

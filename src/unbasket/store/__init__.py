@@ -2,7 +2,7 @@
 
     event -> memory -> rows -> SQLite -> acknowledged -> (forgets) erased
 
-`opening` rebuilds the engine from a file, `durable` lets events happen and shares commits among callers, `saving`
+`opening` rebuilds the engine from a file, `durable` applies events and shares commits among callers, `saving`
 turns what changed into rows, `loading` turns rows into orders, `database` appends and blanks rows and lets old bytes
 vanish, `receipts` says what was forgotten.
 """

@@ -9,8 +9,8 @@ Request = TypeVar("Request")
 
 
 class _Place(Generic[Request]):
-    """A request in the queue. Its caller sleeps on `wake` until it was served, or until he is to serve (`leads`);
-    then he does not wait any more (`left`).
+    """A request in the queue. Its caller sleeps on `wake` until the request was served, or until it is time for the
+    caller to serve (`leads`); either way, the caller then waits no longer (`left`).
     """
 
     def __init__(self, request: Request) -> None:
@@ -22,9 +22,9 @@ class _Place(Generic[Request]):
 
 
 class Batches(Generic[Request]):
-    """A queue whose first caller serves everybody who came while the one before him was at work.
+    """A queue whose first caller serves everybody who came while the previous one was at work.
 
-    There is no thread of its own: a caller who is alone pays for no switch of threads.
+    It has no thread of its own, so a caller who is alone pays for no switch of threads.
     """
 
     def __init__(self) -> None:
@@ -33,13 +33,13 @@ class Batches(Generic[Request]):
         self._at_work = False
 
     def enter(self) -> bool:
-        """Whether nobody is at work, so that the caller may work now, for himself, until he calls `leave`."""
+        """Whether nobody is at work. If so, the caller may work now, for its own request, and then calls `leave`."""
         with self._guard:
             alone, self._at_work = not self._at_work, True
         return alone
 
     def leave(self) -> None:
-        """Let one of those who came meanwhile go on."""
+        """Hand over to one of those who came meanwhile."""
         with self._guard:
             for place in self._queue:
                 if not place.left:
@@ -52,7 +52,7 @@ class Batches(Generic[Request]):
     def submit(self, request: Request, serve: Callable[[list[Request]], None]) -> None:
         """Return when the request was served, by this caller's `serve` or by another's.
 
-        After an interrupt while it waits, a request is served or not.
+        If the caller is interrupted while waiting, the request may be served or not.
         """
         with self._guard:
             alone, self._at_work = not self._at_work, True
@@ -79,7 +79,7 @@ class Batches(Generic[Request]):
     def _work(
         self, requests: list[Request], places: list[_Place[Request]], serve: Callable[[list[Request]], None]
     ) -> None:
-        """Serve all who wait, then let one of those who came meanwhile go on."""
+        """Serve all who wait, then hand over to one of those who came meanwhile."""
         try:
             serve(requests)
         finally:

@@ -1,4 +1,4 @@
-"""What items are called and which category they are in: the shop's own knowledge, for people to read."""
+"""Names and categories of items: the shop's own knowledge, for people to read."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -42,7 +42,7 @@ class Catalog:
         return iter(list(self._products.values()))
 
     def __getitem__(self, item: Id) -> Product:
-        """The product of an item; one without a name if nothing is known of it."""
+        """The product of an item; one without a name if nothing is known about it."""
         return self._products.get(item) or Product(item, None, None)
 
     def name(self, item: Id) -> str:
@@ -58,14 +58,14 @@ class Catalog:
         return categories
 
     def save(self, products: Iterable[Product], database: Database) -> None:
-        """Write what is new; what was known of the same items before is erased."""
+        """Write what is new; what was known about the same items is erased."""
         for product in products:
             if self._products.get(product.item) != product:
                 self.drop(product.item, database)
                 self._note(database.append("products", msgspec.msgpack.encode(product)), product)
 
     def drop(self, item: Id, database: Database) -> None:
-        """Erase what is known of an item."""
+        """Erase what is known about an item."""
         row = self._rows.pop(item, None)
         if row is not None:
             del self._products[item]
@@ -77,7 +77,7 @@ class Catalog:
 
 
 def read_products(frame: Any, *, item: str, name: str | None, category: str | None) -> list[Product]:
-    """The products in a data frame; of an item that is there twice, the last row counts."""
+    """The products in a data frame; if an item is there twice, its last row counts."""
     table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     for column in (item, name, category):
         if column is not None and column not in table.columns:

@@ -31,8 +31,8 @@ PATIENCE = 30
 """Seconds that a forget waits for readers of old pages."""
 
 _WORTH_COMPACTING = 10_000  # a file with fewer blank rows is left as it is
-# Of a log with small pages, less is written and allocated with each commit. What SQLite would sync with each commit if
-# it were "synchronous = FULL", `settle` does.
+# With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
+# commit; `settle` does that instead.
 _PRAGMAS = (
     "page_size = 2048",
     "temp_store = MEMORY",
@@ -46,7 +46,7 @@ class Database:
     """An open file. One thread at a time may call its methods."""
 
     def __init__(self, path: Path, *, read_only: bool, trusted: bool = False) -> None:
-        """`trusted` if it is open already, and its pages need not be checked, which takes as long as reading them."""
+        """A `trusted` file is open already: its pages are not checked, which would take as long as reading them."""
         self.path = path
         self._log = Log(path)
         self._read_only = read_only
@@ -80,7 +80,7 @@ class Database:
             raise StoreCorruptError(f"{self.path} is damaged: its tables have other columns. Restore a backup")
 
     def _check_writable(self, version: int) -> None:
-        """See whether writing would succeed: SQLite opens a file that it may not write to all the same."""
+        """Check that writing would succeed: SQLite also opens files that it may not write to."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             self._connection.execute(f"PRAGMA user_version = {version}")
@@ -94,7 +94,7 @@ class Database:
         if empty and not self._read_only:
             return 0
         if application != _APPLICATION:
-            raise StoreVersionError(f"{self.path} is no database of unbasket. Choose another file")
+            raise StoreVersionError(f"{self.path} is not a database of unbasket. Choose another file")
         if version > _VERSION:
             raise StoreVersionError(
                 f"{self.path} has version {version}, and this program knows {_VERSION} at most. Upgrade unbasket"
@@ -114,7 +114,7 @@ class Database:
             self.settle()
 
     def _check_pages(self) -> None:
-        """See whether SQLite finds its pages in order; whether their content is, `load` sees."""
+        """Have SQLite check its pages; `load` checks their content."""
         [[verdict]] = self._connection.execute("PRAGMA quick_check(1)").fetchall()
         if verdict != "ok":
             raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
@@ -146,7 +146,7 @@ class Database:
     def load(self, progress: Progress | None) -> dict[str, dict[int, bytes]]:
         """The rows of all tables but the receipts, by their numbers: of one moment, and none of them lost."""
         with explained(self.path):
-            self._connection.execute("BEGIN")  # a snapshot keeps an erasure waiting: read now, think later
+            self._connection.execute("BEGIN")  # an erasure waits for this snapshot to end: read now, decode later
             try:
                 self._find_last()
                 ledger = self._ledger()
@@ -177,7 +177,7 @@ class Database:
             self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
 
     def _ledger(self) -> tuple[int, int, int, int]:
-        """The number of the newest basket when it was written; count and sum of seals of all rows; and of receipts."""
+        """As of its writing: the newest basket, the count of rows, the sum of their seals, the newest receipt."""
         row = self._connection.execute("SELECT body FROM ledger").fetchone()
         if row is None or not isinstance(row[0], bytes) or len(row[0]) != _LEDGER.size:
             raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
@@ -284,9 +284,9 @@ class Database:
         self._blanked = self._ledger_due = True
 
     def erase(self, patience: float) -> bool:
-        """Let the former bytes of blanked rows vanish from the file and from the write-ahead log.
+        """Remove the former bytes of blanked rows from the file and from the write-ahead log.
 
-        False if that can't be now, for a reason that `hindrance` tells; the next one tries again then.
+        False if that is not possible now; `hindrance` says why, and the next call tries again.
         """
         if not self._blanked:
             return True
@@ -305,7 +305,7 @@ class Database:
         return True
 
     def _compact(self) -> None:
-        """Give the room of blank rows back, if they are the most; if that fails, not before there are more."""
+        """Give the room of blank rows back, if most rows are blank. If that fails, try again when there are more."""
         if self._blanks <= max(self._count, _WORTH_COMPACTING):
             return
         self._blanks = 0
@@ -348,7 +348,7 @@ class Database:
             raise StoreError(f"cannot write {target}: {error.strerror}") from error
 
     def _write_ledger(self) -> None:
-        """Let the ledger count the newest baskets too, which otherwise waits for a row to be blanked."""
+        """Bring the ledger up to date with the newest baskets; otherwise that waits until a row is blanked."""
         if self._ledger()[0] != self._last["baskets"]:
             self._begin()
             self._ledger_due = True
@@ -365,7 +365,7 @@ class Database:
                     emptied()
 
     def abandon(self) -> None:
-        """Close a file that could not be understood, and write nothing to it."""
+        """Close a file without writing to it."""
         self._connection.close()
         self._log.close()
 

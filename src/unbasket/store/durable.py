@@ -36,7 +36,7 @@ from unbasket.verification import Witness
 
 Result = TypeVar("Result")
 
-_ERASURES = 10_000  # of so many, the newest, the engine knows how long they took
+_ERASURES = 10_000  # the newest ones, whose times the engine remembers
 
 
 class Erased(Forgotten):
@@ -87,7 +87,7 @@ class DurableRecommender(Recommender):
         self._finalize: Callable[[], object] = lambda: None
 
     def allow_writing(self, lock: WriterLock, notary: Notary) -> None:
-        """Take over the right to write; without it, the engine answers questions only."""
+        """Take over the right to write; without it, the engine only answers questions."""
         self._writer = notary
         self._finalize = weakref.finalize(self, _close, self._database, lock)  # also when nobody calls close()
 
@@ -107,7 +107,7 @@ class DurableRecommender(Recommender):
     # Events -----------------------------------------------------------------------------------------------------
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
-        """Let many events happen, in their order, in one transaction and with one erasure: all of them or none."""
+        """Apply events, in their order, in one transaction and with one erasure: all of them or none."""
         return self._submit(rechecked(events))
 
     def _learn(self, event: Learn) -> Learned:
@@ -115,7 +115,7 @@ class DurableRecommender(Recommender):
             return cast(Learned, self._submit([event])[0])
         try:  # alone, as most events are, it takes a shorter way
             with self._turn:
-                learned = self._atomically({event.user}, partial(self._happen_learn, event, alone=True))
+                learned = self._atomically({event.user}, partial(self._apply_learn, event, alone=True))
                 self._database.erase(0)
         finally:
             self._batches.leave()
@@ -132,24 +132,24 @@ class DurableRecommender(Recommender):
         return request.results
 
     def _serve(self, requests: list[_Request]) -> None:
-        """Let the events of all who wait happen, and bring them to disk at once."""
+        """Apply the events of all who wait, and bring them to disk together."""
         try:
             with self._turn:
                 self._bring_to_disk(requests)
         except UnbasketError as error:
-            for request in requests:  # each has an error of his own: a shared one would mix the threads' tracebacks
+            for request in requests:  # one each: a shared error would mix the threads' tracebacks
                 request.error = type(error)(*error.args)
         except BaseException as error:
             for request in requests:
                 request.error = UncertainError(
-                    f"{self._database.path}: writing was interrupted by {error!r}: it may have happened, or not. Look"
+                    f"{self._database.path}: writing was interrupted by {error!r}: it may have happened, or not. Check"
                 )
             raise
 
     def _bring_to_disk(self, requests: list[_Request]) -> None:
         def write() -> None:
             for request in requests:
-                request.results = [self._happen(event) for event in request.events]
+                request.results = [self._apply(event) for event in request.events]
 
         self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
@@ -169,10 +169,10 @@ class DurableRecommender(Recommender):
         while len(self.seconds_to_erasure) > _ERASURES:
             del self.seconds_to_erasure[next(iter(self.seconds_to_erasure))]
 
-    def _happen(self, event: Event) -> Learned | Forgotten:
-        return self._happen_learn(event) if isinstance(event, Learn) else self._happen_forget(event)
+    def _apply(self, event: Event) -> Learned | Forgotten:
+        return self._apply_learn(event) if isinstance(event, Learn) else self._apply_forget(event)
 
-    def _happen_learn(self, event: Learn, *, alone: bool = False) -> Learned:
+    def _apply_learn(self, event: Learn, *, alone: bool = False) -> Learned:
         if not self._comes_last(event):
             learned = self._add_basket(event)
             self._save(event.user)
@@ -181,13 +181,13 @@ class DurableRecommender(Recommender):
         return self._add_basket(event, row)
 
     def _comes_last(self, event: Learn) -> bool:
-        """Whether its row can be written before memory learns it. Of varying groups, memory knows which it opens."""
+        """Whether its row can be written before memory learns it. Under varying groups only memory knows its group."""
         if self.params.grouping == "varying":
             return False
         with self._lock.reading:  # as a question about unknown items may let memory grow meanwhile
             return self._memory.comes_last(event.user, event.basket, event.time)
 
-    def _happen_forget(self, event: Forget) -> Erased:
+    def _apply_forget(self, event: Forget) -> Erased:
         before = self.digest()
         with self._lock.reading, self._digesting:
             witness = Witness(self._memory, self._digest, event)
@@ -222,13 +222,13 @@ class DurableRecommender(Recommender):
         known = np.array([user in self._memory.users for user in orders.users], np.bool_)
         for user, baskets in orders.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
-                self._happen_learn(Learn(user, list(items), basket, time))
+                self._apply_learn(Learn(user, list(items), basket, time))
         super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
 
     def describe(
         self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
     ) -> Self:
-        """Take over the names and categories of items from a data frame; see `catalog`.
+        """Take over names and categories of items from a data frame; see `catalog`.
 
         What is known of an item is forgotten with the last purchase of it.
         """
@@ -259,7 +259,7 @@ class DurableRecommender(Recommender):
     # Transactions -----------------------------------------------------------------------------------------------
 
     def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
-        """What `write` does, to these users, is on disk and in memory at the end; if it fails, in both or neither."""
+        """Do what `write` does to these users on disk and in memory; if it fails, undo it in both."""
         notary = self._notary
         try:
             result = write()
@@ -288,11 +288,11 @@ class DurableRecommender(Recommender):
             notary.resume(self._database.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(
-                f"{self._database.path}: writing failed, and so did looking what has happened ({error}). Open it again"
+                f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"
             ) from error
 
     def _restore(self, users: set[Id]) -> None:
-        """Make memory a function of the disk again, as far as these users go."""
+        """Make memory say of these users what the disk says."""
         self._database.roll_back()
         payloads = {
             row: payload for row, payload in self._database.payloads("baskets") if decode_basket(payload).user in users
@@ -310,7 +310,7 @@ class DurableRecommender(Recommender):
     # The end ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Bring everything into one file and let others write to it. Closing again does nothing."""
+        """Bring everything into one file, and allow others to write to it. Closing again does nothing."""
         with self._turn:
             if self._closed:
                 return

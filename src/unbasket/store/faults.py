@@ -16,7 +16,7 @@ _ADVICE = {
     "SQLITE_PERM": (StoreError, "this process may not access it"),
     "SQLITE_CANTOPEN": (StoreError, "it cannot be opened. Check that its directory exists and may be written to"),
     "SQLITE_CORRUPT": (StoreCorruptError, "it is damaged. Restore a backup"),
-    "SQLITE_NOTADB": (StoreVersionError, "it is no database"),
+    "SQLITE_NOTADB": (StoreVersionError, "it is not a database"),
     "SQLITE_BUSY": (StoreLockedError, "another program is writing to it. Wait for that to end"),
     "SQLITE_IOERR": (StoreError, "its disk reports an error. Check the disk and its free space"),
 }

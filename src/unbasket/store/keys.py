@@ -48,7 +48,7 @@ class Keys:
 
     @classmethod
     def destroy_subjects(cls, path: Path) -> Self:
-        """Overwrite the key that hides subjects by a new one: no receipt can be traced to a person any more."""
+        """Overwrite the key that hides subjects by a new one: from then on, no receipt can be traced to a person."""
         keys = cls.of(path)
         _overwrite(path, _text(keys._signing.private_bytes_raw(), os.urandom(_SIZE)))
         return cls.of(path)
@@ -58,7 +58,7 @@ class Keys:
         return self._signing.sign(message)
 
     def subject(self, user: Id) -> str:
-        """A name for the user that says nothing to who does not have the key."""
+        """A name for the user that says nothing to anybody without the key."""
         return blake2b(repr(user).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject").hexdigest()
 
 

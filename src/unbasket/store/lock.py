@@ -48,9 +48,9 @@ class WriterLock:
             raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
 
     def unsign(self) -> None:
-        """Note that nothing is in the write-ahead log any more, which may vanish now."""
+        """Note that the write-ahead log is empty and may vanish."""
         os.ftruncate(self._file, 0)
 
     def release(self) -> None:
-        """Let others write."""
+        """Allow others to write."""
         os.close(self._file)

@@ -1,4 +1,4 @@
-"""The write-ahead log beside a database: when it is on disk, and what SQLite would pass over in silence."""
+"""The write-ahead log beside a database: when it is on disk, and what SQLite would silently ignore."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: 
 
 
 def _sync_file_range() -> Callable[[int, int, int, int], int]:
-    """Linux has this function, and Python has no name for it; elsewhere the disk begins when it must."""
+    """Linux has this function, for which Python has no name; elsewhere, the disk starts writing when it has to."""
     function = getattr(ctypes.CDLL(None), "sync_file_range", None)
     if function is None:
         return lambda *_: 0
@@ -32,14 +32,14 @@ def log_of(path: Path) -> Path:
 
 
 class Log:
-    """The log of an open database. SQLite writes to it and we sync it, as there is something to do meanwhile."""
+    """The log of an open database. SQLite writes to it; we sync it, since there is work to do meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._path = log_of(path)
         self._file: int | None = None
 
     def start_writing(self) -> None:
-        """Let the disk begin; the rest of the way to it is `synchronise`'s."""
+        """Have the disk start writing; `synchronise` waits for the rest."""
         _sync_range(self._opened(), 0, 0, _WRITE)  # if it fails, `synchronise` does too
 
     def synchronise(self) -> None:
@@ -75,7 +75,7 @@ def is_empty(path: Path) -> bool:
 
 
 def _check_header(path: Path) -> None:
-    """See whether a log, which may be empty, begins as SQLite does it; what SQLite takes for none, it overwrites."""
+    """Check that a log, which may be empty, begins as SQLite's do: SQLite would overwrite any other."""
     try:
         with log_of(path).open("rb") as file:
             head = file.read(_HEADER.size)

@@ -1,4 +1,4 @@
-"""Opening a database: the model is rebuilt from the baskets that are there, a pure function of them."""
+"""Opening a database: the model is rebuilt from the baskets in it, as a pure function of them."""
 
 from contextlib import closing
 from dataclasses import asdict
@@ -59,10 +59,10 @@ def _check_size(path: Path, keys: Path) -> None:
         return
     size = path.stat().st_size
     if 0 < size < 512:
-        raise StoreVersionError(f"{path} has {size} bytes: it is no database. Choose another file")
+        raise StoreVersionError(f"{path} has {size} bytes: it is not a database. Choose another file")
     if size == 0 and keys.exists() and not log_of(path).exists():
         raise StoreCorruptError(
-            f"{path} is empty, but {keys.name} is there: it was lost. Restore a backup, or remove it"
+            f"{path} is empty, but {keys.name} is there: its content was lost. Restore a backup, or remove it"
         )
 
 
@@ -94,7 +94,7 @@ def _writer(
 
 
 def _recover(path: Path, lock: WriterLock) -> None:
-    """Take over what a crash left in the log, and erase what it kept from being erased.
+    """Take over what a crash left in the log, and erase what the crash kept from being erased.
 
     In a connection of its own: for a recovery, SQLite copies parts of this process's memory into `-shm`, which goes
     when the connection is closed.

@@ -12,7 +12,7 @@ from unbasket.errors import StoreCorruptError
 from unbasket.ids import Id
 
 STEP = 2**20
-"""The distance between the places of rows that are next to each other: room for baskets that come late."""
+"""The distance between the places of neighboring rows: room for baskets that come late."""
 
 TABLES = ("settings", "baskets", "products", "receipts")
 
@@ -46,12 +46,12 @@ def decode_basket(payload: bytes) -> BasketRow:
     """The basket in a payload."""
     try:
         return _decoder.decode(payload)
-    except msgspec.DecodeError as error:  # of a sealed row, this can't be damage
+    except msgspec.DecodeError as error:  # the seal is right, so this is not damage
         raise StoreCorruptError(f"a row holds no basket: {error}; it was written by something else") from error
 
 
 def decode_baskets(payloads: Collection[bytes]) -> list[BasketRow]:
-    """The baskets in many payloads: as if they were one array, which is faster than one by one."""
+    """The baskets in many payloads, decoded as one array: faster than one by one."""
     try:
         return _list_decoder.decode(b"\xdd" + len(payloads).to_bytes(4, "big") + b"".join(payloads))
     except msgspec.DecodeError as error:
@@ -70,7 +70,7 @@ def sealed(table: str, row: int, payload: bytes) -> tuple[bytes, int]:
 
 
 def seal_of(body: bytes) -> int:
-    """The checksum that a body claims; that of an erased row is 0."""
+    """The checksum that a body claims; for an erased row, that is 0."""
     return int.from_bytes(body[:_SEAL], "big")
 
 
@@ -78,7 +78,7 @@ def unsealed(table: str, row: int, body: bytes) -> bytes:
     """The payload of a body, which is empty if the row was erased; an error if it is not what was written."""
     try:
         payload = body[_SEAL:]
-        if payload[:1] == b"\0":  # no payload starts so
+        if payload[:1] == b"\0":  # no payload starts like this
             payload = b""
             damaged = any(body)
         else:

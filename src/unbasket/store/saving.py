@@ -1,4 +1,4 @@
-"""Memory to disk: the rows of baskets that are new or have changed, each at a place that keeps the order."""
+"""Memory to disk: rows for baskets that are new or have changed, each at a place that keeps the order."""
 
 from collections.abc import Iterable, Iterator
 
@@ -27,7 +27,7 @@ def save(memory: Memory, database: Database, user: Id) -> None:
 
 
 def append_basket(event: Learn, database: Database, *, alone: bool) -> int:
-    """Write a basket that comes last: the way of most events, which needs nothing from memory; returns its row."""
+    """Write a basket that comes last, as most do; that needs nothing from memory. Returns its row."""
     payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
     return database.append_alone(payload) if alone else database.append("baskets", payload)
 
@@ -73,7 +73,7 @@ def _runs(positions: list[int]) -> list[range]:
 
 
 def _squeeze_in(memory: Memory, database: Database, user: Id, run: range) -> bool:
-    """Write baskets that stand side by side, between those before and behind them; false if there is no room."""
+    """Write adjacent baskets between those before and after them; false if there is no room."""
     above = _place(memory, database, user, run.stop)
     below = _place(memory, database, user, run.start - 1) if run.start else above - STEP * (len(run) + 1)
     if above - below <= len(run):
@@ -98,7 +98,7 @@ def _place(memory: Memory, database: Database, user: Id, position: int) -> int:
 
 
 def _write(memory: Memory, database: Database, user: Id, run: range, places: list[int] | None) -> None:
-    """Append rows for the baskets at positions, at these places or, without any, at the rows' own."""
+    """Append rows for the baskets at these positions, at the given places or else at the rows' own."""
     for i, record in enumerate(memory.records(user, run.start, run.stop)):
         shift = 0 if places is None else places[i] - database.next_row("baskets") * STEP
         row = database.append("baskets", encode_basket(_basket_row(memory, user, record, shift)))
