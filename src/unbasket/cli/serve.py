@@ -37,9 +37,9 @@ def serve(
         float | None,
         typer.Option(help="The same of one shopper, or of one address that shows no key: 50."),
     ] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="A request may take: 30.")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a request may take: 30.")] = None,
     grace: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Running requests get to finish at the end: 10.")
+        float | None, typer.Option(metavar="SECONDS", help="How long running requests have to finish at the end: 10.")
     ] = None,
     config: Annotated[
         Path | None,

@@ -26,7 +26,7 @@ _Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2}){16,32}$")]
 
 
 class AccessError(UnbasketError, ValueError):
-    """The file of keys can't be read or written, or a key can't be made so."""
+    """The file of keys can't be read or written, or has no place for such a key."""
 
 
 class KeyRecord(msgspec.Struct, forbid_unknown_fields=True):

@@ -43,12 +43,12 @@ class Caller(msgspec.Struct, frozen=True):
         if self.shopper is None:
             if self.grants.isdisjoint(roles):
                 raise ApiError("forbidden", f"this needs a key with the role {' or '.join(sorted(roles))}")
-        elif own is None or not spells(own, self.shopper):  # the same answer to whatever he may not do
+        elif own is None or not spells(own, self.shopper):  # the same answer, whatever it asks for
             raise ApiError("forbidden", "this token is for the data of one shopper only")
 
 
 class Security:
-    """Tells who asks. Without keys everybody is an admin, and the service must be bound to loopback."""
+    """Tells who asks. Without keys everybody is an admin, and the service must only listen on loopback."""
 
     def __init__(self, path: Path | None, access: Access | None) -> None:
         self.enabled = False  # whether a key is needed
@@ -91,11 +91,11 @@ class Security:
         scheme, _, text = authorization.partition(" ")
         caller = self._caller(text.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
-            raise _unauthenticated("this key or token is not valid, or not any more")
+            raise _unauthenticated("this key or token is not valid, or no longer is")
         return caller
 
     def issue(self, user: Id, seconds: int) -> tuple[str, int]:
-        """A token for a shopper, and the moment (of Unix) at which it ends."""
+        """A token for a shopper, and the Unix time at which it ends."""
         ends = int(time.time()) + seconds
         payload = "v1." + _encoded(msgspec.json.encode(_Pass(user, ends)))
         return f"{payload}.{self._mac(payload)}", ends

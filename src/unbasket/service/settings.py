@@ -85,8 +85,8 @@ def _read(file: Path | None) -> dict[str, Any]:
         values = decode_toml(file.read_bytes(), dict[str, Any])
     except OSError as error:
         raise SettingsError(f"cannot read {file}: {error.strerror}") from error
-    except ValueError as error:  # no TOML, or no UTF-8
-        raise SettingsError(f"{file} is no TOML: {error}") from error
+    except ValueError as error:  # not TOML, or not UTF-8
+        raise SettingsError(f"{file} is not TOML: {error}") from error
     unknown = sorted(set(values) - set(Settings.__struct_fields__))
     if unknown:
         known = ", ".join(Settings.__struct_fields__)
