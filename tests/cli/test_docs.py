@@ -62,18 +62,24 @@ def same(expected: str, printed: str) -> bool:
 
 def test_the_examples_print_what_is_written_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    lines = []
     for line, expected in steps(TEXT):
+        lines.append(line)
         command, _, stdin = line.partition(" < ")
         content = Path(stdin).read_bytes() if stdin else None
         printed = CliRunner().invoke(app, shlex.split(command)[1:], input=content).output
         assert same(expected, printed), f"$ {line}\n{printed}"
+    assert len(lines) > 20, lines
 
 
 def test_the_quickstart_in_a_real_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    lines = []
     for line, expected in steps(QUICKSTART):
+        lines.append(line)
         done = subprocess.run(
             [*PROGRAM, *shlex.split(line)[1:]], capture_output=True, text=True, check=False, env=os.environ
         )
         assert done.returncode == 0, done.stderr
         assert same(expected, done.stdout), f"$ {line}\n{done.stdout}"
+    assert len(lines) >= 5, lines

@@ -52,7 +52,6 @@ def raw(line: str, *headers: str, body: bytes = b"") -> bytes:
 @pytest.mark.parametrize(
     "body",
     [
-        b"",
         b"{",
         b"{]",
         b'{"items": ["a"]',
@@ -72,10 +71,15 @@ def raw(line: str, *headers: str, body: bytes = b"") -> bytes:
 )
 @pytest.mark.parametrize(("method", "path"), [("PUT", PUT), ("POST", "/v1/events"), ("POST", "/v1/receipts/verify")])
 def test_malformed_json(service: Service, method: str, path: str, body: bytes) -> None:
-    if path.endswith("verify") and not body:
-        return  # it needs none
     answer = service(method, path, 400, content=body, headers={"Content-Type": "application/json"})
     assert answer["error"]["code"] in ("malformed_json", "invalid_body")
+
+
+@pytest.mark.parametrize(("method", "path"), [("PUT", PUT), ("POST", "/v1/events")])
+def test_no_json_at_all(service: Service, method: str, path: str) -> None:
+    assert (
+        service.code(method, path, 400, content=b"", headers={"Content-Type": "application/json"}) == "malformed_json"
+    )
 
 
 @pytest.mark.parametrize("line", [b"{", b'{"event": "forget", "user": "\xff"}', b'{"event": "forget", "user": "a"} x'])
@@ -158,10 +162,10 @@ def test_huge_bodies(service: Service) -> None:
     assert service.code("PUT", PUT, 413, content=parts, headers=headers) == "too_large"
 
 
-@pytest.mark.parametrize("length", ["99999999999999999999999", str(MOST + 1), str(2**62)])
-def test_announced_sizes(service: Service, length: str) -> None:
+@pytest.mark.parametrize(("length", "status"), [(MOST + 1, 413), (2**62, 413), (10**23, 400)])
+def test_announced_sizes(service: Service, length: int, status: int) -> None:
     answer = service.sent(raw(f"PUT {PUT}", "Content-Type: application/json", f"Content-Length: {length}"))
-    assert head(answer) in (400, 413)
+    assert head(answer) == status
 
 
 @pytest.mark.parametrize("length", ["-1", "x", "1, 2", "0x10"])
@@ -190,7 +194,7 @@ def test_long_addresses(service: Service, path: str) -> None:
 
 
 def test_enormous_headers(service: Service) -> None:
-    assert head(service.sent(raw("GET /v1/popular", "X-A: " + "x" * 60_000))) in (200, 400, 431)
+    assert head(service.sent(raw("GET /v1/popular", "X-A: " + "x" * 60_000))) == 431
 
 
 # Addresses ------------------------------------------------------------------------------------------------------
@@ -302,12 +306,15 @@ def test_bad_pages(service: Service, path: str) -> None:
         b"GET / HTTP/9.9\r\n\r\n",
         b"\x16\x03\x01\x02\x00\x01\x00",
         b"GET / HTTP/1.1\r\nHost: a\r\nBad Header: x\r\n\r\n",
-        b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
 def test_no_http(service: Service, data: bytes) -> None:
-    answer = service.sent(data, finish=True)
-    assert answer == b"" or 400 <= head(answer) < 500
+    assert head(service.sent(data, finish=True)) == 400
+
+
+def test_a_body_that_stops_being_http(service: Service) -> None:
+    """A part of it without a length ends the connection; nobody waits for an answer to what is no request."""
+    assert service.sent(b"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", finish=True) == b""
 
 
 def test_a_client_that_leaves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -729,18 +729,25 @@ def interrupted() -> None:
 def test_a_compaction_that_fails(shop: Shop, word: str, failure: Callable[[], object]) -> None:
     """Half of one would leave copies of rows behind that are forgotten later."""
     shop.fill(users=60)
+    failed = []
+
+    def fail() -> None:
+        failed.append(word)
+        failure()
+
     with pytest.MonkeyPatch.context() as patch:
         original = Database._compact
 
         def failing(database: Database) -> None:
             connection = database._connection
-            fail_at(shop, word, 1, failure)
+            fail_at(shop, word, 1, fail)
             with suppress(KeyboardInterrupt):
                 original(database)
             database._connection = connection
 
         patch.setattr(Database, "_compact", failing)
         forget_most(shop)
+    assert failed
     shop.reopen()
     shop.clean_rows()
     while len(shop.baskets) > 5:
