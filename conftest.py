@@ -2,23 +2,30 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 os.environ.pop("UNBASKET_DATA", None)
 
-SPARK = Path(__file__).parent / "tests" / "spark"
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With `--numprocesses`, a process runs a file at a time, for the sake of fixtures that are made once per file.
+    """Begin with Spark's tests: they take longest, and run in one process."""
+    items.sort(key=lambda item: not item.nodeid.startswith("tests/spark/"))
 
-    Spark's files go to one process, since they share a session. It begins with them: together they take longest.
-    """
-    items.sort(key=lambda item: SPARK not in item.path.parents)
-    for item in items:
-        group = SPARK if SPARK in item.path.parents else item.path
-        item.add_marker(pytest.mark.xdist_group(str(group)))
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """How several processes share the tests."""
+    return ByFile(config, log)
+
+
+class ByFile(LoadScopeScheduling):
+    """A process runs a file at a time, for the sake of what is made once per file. Spark's files share a session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file, _, _ = nodeid.partition("::")
+        return "tests/spark" if file.startswith("tests/spark/") else file
 
 
 @pytest.fixture(autouse=True)
