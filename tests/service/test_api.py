@@ -118,7 +118,8 @@ def test_events_are_all_or_nothing(service: Service, bad: object) -> None:
     before = service.shop.engine.digest()
     assert service.code("POST", "/v1/events", 400, json=[*EVENTS, bad]) == "invalid_body"
     lines = "\n".join(map(json.dumps, [*EVENTS, bad])).encode()
-    service.code("POST", "/v1/events", 400, content=lines, headers={"Content-Type": "application/x-ndjson"})
+    answer = service("POST", "/v1/events", 400, content=lines, headers={"Content-Type": "application/x-ndjson"})
+    assert answer["error"]["message"].startswith(f"line {len(EVENTS) + 1} is not as it should be: ")
     assert service.shop.engine.digest() == before
     assert service.shop.engine.receipts() == []
 

@@ -85,8 +85,10 @@ def test_no_json_at_all(service: Service, method: str, path: str) -> None:
 @pytest.mark.parametrize("line", [b"{", b'{"event": "forget", "user": "\xff"}', b'{"event": "forget", "user": "a"} x'])
 def test_malformed_lines(service: Service, line: bytes) -> None:
     headers = {"Content-Type": "application/x-ndjson"}
-    body = b'{"event": "forget", "user": "ann"}\n' + line
-    assert service.code("POST", "/v1/events", 400, content=body, headers=headers) == "malformed_json"
+    body = b'{"event": "forget", "user": "ann"}\r\n\n' + line + b"\n"
+    answer = service("POST", "/v1/events", 400, content=body, headers=headers)["error"]
+    assert answer["code"] == "malformed_json"
+    assert answer["message"].startswith("line 3 is not JSON in UTF-8: ")
 
 
 @pytest.mark.parametrize("body", [b"{", b"", b'{"items": ["\xff"]}'])

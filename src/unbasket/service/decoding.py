@@ -1,5 +1,7 @@
 """Queries and bodies, decoded into the shapes of their call, or an error that says what is wrong."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, get_origin
 from urllib.parse import parse_qsl
@@ -9,6 +11,8 @@ import msgspec
 from unbasket.service.calls import JSON, NDJSON, Call
 from unbasket.service.errors import ApiError
 from unbasket.service.shapes import ForgetEvent, LearnEvent
+
+_WRONG = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
 
@@ -57,14 +61,32 @@ def read_body(body: bytes, content_type: str, call: Call) -> Any:
     if media != JSON and not (media == NDJSON and call.takes_lines):
         wanted = f"{JSON} or {NDJSON}" if call.takes_lines else JSON
         raise ApiError("unsupported_media_type", f"the Content-Type must be {wanted}, not {media or 'absent'!r}")
-    try:
-        if media == NDJSON:
-            return _line_decoder.decode_lines(body)
+    if media == NDJSON:
+        return _read_lines(body)
+    with _explained("the body"):
         return _decoder(call).decode(body)
+
+
+def _read_lines(body: bytes) -> Any:
+    """Events, one per line."""
+    with suppress(*_WRONG):
+        return _line_decoder.decode_lines(body)
+    events = []
+    for number, line in enumerate(body.split(b"\n"), 1):  # once more, to say which line it is
+        if line.strip():
+            with _explained(f"line {number}"):
+                events.append(_line_decoder.decode(line))
+    return events
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    try:
+        yield
     except msgspec.ValidationError as error:
-        raise ApiError("invalid_body", f"the body is not as it should be: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise ApiError("malformed_json", f"the body is not JSON in UTF-8: {error}") from None
+        raise ApiError("invalid_body", f"{what} is not as it should be: {error}") from None
+    except _WRONG as error:
+        raise ApiError("malformed_json", f"{what} is not JSON in UTF-8: {error}") from None
 
 
 @cache
