@@ -17,7 +17,7 @@ export function forgetting(user, title, choices, done) {
   const state = {user, choice: choices[0], expected: null, answer: null};
   const dialog = open(title, () => state.answer && done());
   const outlook = h('div', {class: 'outlook', role: 'status', 'aria-live': 'polite'});
-  const confirm = button('Forget for good', () => carryOut(state, dialog), {class: 'danger', disabled: true});
+  const confirm = button('Forget for good', () => carryOut(state, dialog), {class: 'danger'});
   const look = () => foresee(state, outlook, confirm);
   show(
     dialog.body,
