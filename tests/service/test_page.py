@@ -624,11 +624,11 @@ def test_a_file_that_is_dropped_onto_the_page_is_verified_in_words(page: Page, s
             "Signatures valid: nothing was changed after signing.",
             "Receipts 4 to 9 are exactly as the shop holds them.",
             "Receipts 4 to 9 are chained: none in between was taken out.",
-            "Receipts 1 to 3 are not in this file. It proves nothing about them.",
+            "Receipts 1 to 3 are not in this file, which proves nothing about them.",
         ]
     )
     _drop(page, json.dumps(held[1], indent=2))
-    expect(proved.last).to_have_text("Receipt 1 is not in this file. It proves nothing about it.")
+    expect(proved.last).to_have_text("Receipt 1 is not in this file, which proves nothing about it.")
     _drop(page, "\n".join(json.dumps(receipt) for receipt in (held[0], held[1] | {"purchases": 99})))
     expect(page.locator(".notice.bad")).to_contain_text("dropped.json is not what it should be")
     expect(proved.first).to_have_text("Receipt 2: its signature is not valid: it was changed.")

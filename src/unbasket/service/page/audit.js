@@ -70,7 +70,8 @@ function page(place, answer, after, earlier) {
     answer.seconds[i] === null ? '–' : milliseconds(answer.seconds[i]),
     button(drawing(SAVE), () => save([receipt]), {class: 'cross', 'aria-label': `Download receipt ${receipt.number}`}),
   ]);
-  const turn = (from, path) => async () => page(place, await api.receipts({order: 'newest', limit: PAGE, after: from}), from, path);
+  const turn = (from, path) => async () =>
+    page(place, await api.receipts({order: 'newest', limit: PAGE, after: from}), from, path);
   const back = earlier.length > 0 && button('Newer', turn(earlier.at(-1), earlier.slice(0, -1)));
   const more = answer.next !== null && answer.next !== undefined;
   const next = more && button('Older', turn(answer.next, [...earlier, after]));

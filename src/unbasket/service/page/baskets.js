@@ -182,7 +182,8 @@ export function summary(record) {
 function inventory(record, categories) {
   const size = `${plural(record.baskets.length, 'basket')} with ${plural(record.purchases().length, 'purchase')}`;
   if (!categories) return `${size}.`;
-  return `${size} in ${number(categories)} ${categories === 1 ? 'category' : 'categories'}. Choose one to remove it: a preview comes first.`;
+  const kinds = categories === 1 ? 'one category' : `${number(categories)} categories`;
+  return `${size} in ${kinds}. Choose one to remove it: a preview comes first.`;
 }
 
 /** A chip for each category; those of `rest` come when they are asked for. */
@@ -201,7 +202,8 @@ function chips(record, first, rest) {
 
 function chip(record, category, count) {
   const sensitive = isSensitive(category);
-  const label = `Remove category ${categoryName(category)}, ${plural(count, 'purchase')}${sensitive ? ', sensitive' : ''}`;
+  const kind = sensitive ? 'sensitive category' : 'category';
+  const label = `Remove ${kind} ${categoryName(category)}, ${plural(count, 'purchase')}`;
   return button(
     [
       tile(category),

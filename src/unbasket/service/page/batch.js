@@ -4,7 +4,7 @@ import * as api from './api.js';
 import {records} from './csv.js';
 import {announce, button, field, h, show} from './dom.js';
 import {milliseconds, number, plural, removed} from './format.js';
-import {key, read, spell} from './ids.js';
+import {key, read, same, spell} from './ids.js';
 import {fault, waiting} from './notices.js';
 import {nameOf} from './products.js';
 import {saveButton} from './receipts.js';
@@ -53,13 +53,13 @@ export async function batch() {
 
 /** Read the text and show what it will do, or what is wrong with it. */
 async function check(text, place) {
-  show(place, waiting('Looking up the customers'));
+  const report = (done, all) => show(place, waiting(`Looking up customers: ${number(done)} of ${number(all)}`));
   try {
     const {records: lines, blank} = records(text, ['user', 'basket', 'item'], 'user');
     if (!lines.length) throw new Error('There is no request below the headings.');
     const nobody = lines.find((line) => !line.user);
     if (nobody) throw new Error(`Line ${nobody.line} names no user.`);
-    const {requests, repeated} = once(await lookUp(lines));
+    const {requests, repeated} = once(await lookUp(lines, report));
     const notes = [...blank.map((line) => `Line ${line} is empty and was skipped.`), ...repeated];
     show(place, plan(requests, notes, place));
   } catch (error) {
@@ -68,12 +68,14 @@ async function check(text, place) {
   }
 }
 
-/** Each line as an event, with what it concerns today. */
-async function lookUp(lines) {
-  const wanted = [...new Set(lines.map((line) => line.user))];
+/** Each line as an event, with what it concerns today. `report` is told how many customers are done, of how many. */
+async function lookUp(lines, report) {
+  const users = [...new Set(lines.map((line) => line.user))];
+  const wanted = [...users];
   const files = new Map();
   const worker = async () => {
     while (wanted.length) {
+      report(files.size, users.length);
       const text = wanted.pop();
       files.set(text, await fileOf(text));
     }
@@ -82,24 +84,29 @@ async function lookUp(lines) {
   return lines.map((line) => request(line, files.get(line.user)));
 }
 
-/** Requests without those that another one covers, and a note for each that was left out. */
+/** Requests without those that another one covers, and a note for each that was left out. Of two that cover each other,
+    the first counts. */
 function once(requests) {
-  const covering = (request, place) =>
-    requests.find((other, at) => at !== place && covers(other.event, request.event) && (at < place || !covers(request.event, other.event)));
+  const byUser = Map.groupBy(requests, (request) => key(request.event.user));
   const kept = [];
   const repeated = [];
-  requests.forEach((request, place) => {
-    const other = covering(request, place);
-    if (other) repeated.push(`Line ${request.line} is covered by line ${other.line} and is planned once.`);
+  for (const request of requests) {
+    const {line, event} = request;
+    const other = byUser
+      .get(key(event.user))
+      .find(
+        (each) => each.line !== line && covers(each.event, event) && (each.line < line || !covers(event, each.event)),
+      );
+    if (other) repeated.push(`Line ${line} is covered by line ${other.line} and is planned once.`);
     else kept.push(request);
-  });
+  }
   return {requests: kept, repeated};
 }
 
-/** Whether one event forgets all that another does. */
+/** Whether one event forgets all that another of the same user does. */
 function covers(one, other) {
-  const within = (part) => one[part] === undefined || (other[part] !== undefined && key(one[part]) === key(other[part]));
-  return key(one.user) === key(other.user) && within('basket') && within('item');
+  const within = (part) => one[part] === undefined || (part in other && same(one[part], other[part]));
+  return within('basket') && within('item');
 }
 
 async function fileOf(text) {
@@ -125,7 +132,12 @@ function request(line, file) {
   const found = baskets
     .flatMap((basket) => basket.items)
     .filter((entry) => event.item === undefined || key(entry.item) === key(event.item));
-  return {line: line.line, event, purchases: found.length, name: event.item === undefined ? null : found[0] && nameOf(found[0])};
+  return {
+    line: line.line,
+    event,
+    purchases: found.length,
+    name: event.item === undefined ? null : found[0] && nameOf(found[0]),
+  };
 }
 
 function plan(requests, notes, place) {
@@ -175,11 +187,21 @@ function requestTable(requests, headings, cells) {
 async function carryOut(requests, place) {
   try {
     const {results, seconds} = await api.events(requests.map((request) => request.event));
-    show(place, outcome(requests, results.map((result) => result.receipt), seconds));
+    show(
+      place,
+      outcome(
+        requests,
+        results.map((result) => result.receipt),
+        seconds,
+      ),
+    );
     place.querySelector('h2').focus();
     announce(`${plural(results.length, 'request')} forgotten in ${milliseconds(seconds)}.`);
   } catch (error) {
-    show(place, fault(error, () => carryOut(requests, place)));
+    show(
+      place,
+      fault(error, () => carryOut(requests, place)),
+    );
   }
 }
 

@@ -9,7 +9,7 @@ const RIGHT = 10;
 const TOP = 12;
 const BOTTOM = 26;
 
-/** Draw series of the same length, oldest value first: [{name, values: [number or null]}]. `span` is how far they go back. */
+/** Draw series of one length, oldest value first: [{name, values: [number or null]}]. `span` says how far they go. */
 export function lines(series, {label, write, span}) {
   const length = series[0].values.length;
   const top = ceiling(Math.max(0, ...series.flatMap(({values}) => values.filter((value) => value !== null))));

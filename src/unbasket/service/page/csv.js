@@ -26,7 +26,8 @@ export function rows(text) {
 function fields(text, between) {
   return text.matchAll(
     new RegExp(
-      `"(?<quoted>(?:[^"]|"")*)"|(?<open>")|(?<plain>[^"${between}\\r\\n][^${between}\\r\\n]*)|${between}|\\r\\n|\\n|\\r`,
+      `"(?<quoted>(?:[^"]|"")*)"|(?<open>")|(?<plain>[^"${between}\\r\\n][^${between}\\r\\n]*)` +
+        `|${between}|\\r\\n|\\n|\\r`,
       'g',
     ),
   );

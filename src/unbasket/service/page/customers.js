@@ -89,7 +89,8 @@ async function temporaryKey(user) {
     h(
       'p',
       {},
-      `With this key, customer ${spell(user)} can sign in for ${MINUTES} minutes, and see and forget their own data, and nobody else's:`,
+      `For ${MINUTES} minutes, customer ${spell(user)} can sign in with this key. ` +
+        "It shows and forgets their own data, and nobody else's.",
     ),
     h('code', {class: 'token'}, answer.token),
   );

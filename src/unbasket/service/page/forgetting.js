@@ -58,7 +58,11 @@ async function foresee(state, place, confirm) {
     );
     confirm.disabled = false;
   } catch (error) {
-    if (choice === state.choice) show(place, fault(error, () => foresee(state, place, confirm)));
+    if (choice === state.choice)
+      show(
+        place,
+        fault(error, () => foresee(state, place, confirm)),
+      );
   }
 }
 
@@ -68,7 +72,8 @@ function lingering({basket, item, category}, after) {
   if (basket !== undefined || (item === undefined && category === undefined)) return '';
   const names = after.filter(concerned).map(nameOf);
   if (!names.length) return '';
-  return ` Still recommended, but only because similar shoppers buy ${names.length > 1 ? 'them' : 'it'}: ${names.join(', ')}.`;
+  const them = names.length > 1 ? 'them' : 'it';
+  return ` Still recommended, but only because similar shoppers buy ${them}: ${names.join(', ')}.`;
 }
 
 function forecast({before, after, popular_after: popular}, scope) {
@@ -76,7 +81,7 @@ function forecast({before, after, popular_after: popular}, scope) {
   return inWords(before, after) + lingering(scope, after);
 }
 
-/** Forget, and show what changed. After a fault it can be tried again: what is forgotten already is not asked for twice. */
+/** Forget, and show what changed. After a fault it can be tried again, and what is forgotten is not asked for twice. */
 async function carryOut(state, dialog) {
   const {user, choice} = state;
   dialog.body.querySelector('fieldset')?.setAttribute('disabled', '');

@@ -14,8 +14,16 @@ const PICTURES = [
     11,
     'M12 12.5c-2.6 0-5 2.7-5 5 0 1.6 1.3 2.5 2.7 2.2l2.3-.5 2.3.5c1.4.3 2.7-.6 2.7-2.2 0-2.3-2.4-5-5-5zM6 11.5v.1M9.5 6.5v.1M14.5 6.5v.1M18 11.5v.1',
   ],
-  [/tobacco|cigar|vap(e|ing)/i, 2, 'M3 14.5h13v3.5H3zM12.5 14.5V18M19 14.5V18M19 11.5c0-2.5-2.5-2-2.5-5M22 14.5V18M22 11.5c0-3-2.5-3-2.5-6'],
-  [/health|medic|pharma|nutrition|vitamin|analgesic|antacid|remed|first aid|cold and flu/i, 8, 'M9.5 4.5h5v5h5v5h-5v5h-5v-5h-5v-5h5z'],
+  [
+    /tobacco|cigar|vap(e|ing)/i,
+    2,
+    'M3 14.5h13v3.5H3zM12.5 14.5V18M19 14.5V18M19 11.5c0-2.5-2.5-2-2.5-5M22 14.5V18M22 11.5c0-3-2.5-3-2.5-6',
+  ],
+  [
+    /health|medic|pharma|nutrition|vitamin|analgesic|antacid|remed|first aid|cold and flu/i,
+    8,
+    'M9.5 4.5h5v5h5v5h-5v5h-5v-5h-5v-5h5z',
+  ],
   [
     /intimate|contracept|feminine/i,
     7,

@@ -15,9 +15,9 @@ export async function finder(label, address) {
   if (!examples.length) return emptyShop();
   const input = h('input', {type: 'search', autocomplete: 'off', spellcheck: 'false', required: true});
   const found = h('div', {class: 'found', role: 'status', 'aria-live': 'polite'});
-  const link = (user) => h('a', {href: address + encodeURIComponent(spell(user))}, spell(user));
-  const start = () => show(found, h('p', {class: 'muted'}, 'For example: '), h('ul', {class: 'picks'}, examples.map(one)));
-  const one = (user) => h('li', {}, link(user));
+  const one = (user) => h('li', {}, h('a', {href: address + encodeURIComponent(spell(user))}, spell(user)));
+  const start = () =>
+    show(found, h('p', {class: 'muted'}, 'For example:'), h('ul', {class: 'picks'}, examples.map(one)));
   const look = later(async () => {
     const prefix = input.value.trim();
     if (!prefix) return start();

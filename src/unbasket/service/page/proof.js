@@ -54,8 +54,13 @@ function proved({chained, missing, receipts}) {
     point(CHECK, `${signatures} valid: nothing was changed after signing.`),
     point(CHECK, `${spoken(chained)} ${are} exactly as the shop holds ${them}.`),
     linked.length > 0 && point(CHECK, `${spoken(linked)} are chained: none in between was taken out.`),
-    missing.length > 0 && point(DASH, `${spoken(missing)} ${isOne(missing) ? 'is' : 'are'} not in this file. It proves nothing about ${isOne(missing) ? 'it' : 'them'}.`),
+    missing.length > 0 && point(DASH, absent(missing)),
   ];
+}
+
+function absent(missing) {
+  const [are, them] = isOne(missing) ? ['is', 'it'] : ['are', 'them'];
+  return `${spoken(missing)} ${are} not in this file, which proves nothing about ${them}.`;
 }
 
 function point(strokes, text) {

@@ -47,16 +47,22 @@ export async function retention() {
 
 /** A list of all categories, by the names that rules need, and a button that writes a rule for one. */
 function picker(categories, rules) {
-  const option = ({category}) => h('option', {value: category}, category + (isSensitive(category) ? ' (sensitive)' : ''));
+  const option = ({category}) =>
+    h('option', {value: category}, category + (isSensitive(category) ? ' (sensitive)' : ''));
   const select = h('select', {}, categories.map(option));
   const add = () => {
     const name = JSON.stringify(select.value);
-    rules.value += `\n[[rule]]\ncategory = ${name}\nusers = []               # ids of customers; without this line, everyone\n`;
+    rules.value += `\n[[rule]]\ncategory = ${name}\nusers = []  # ids of customers; without this line, everyone\n`;
     rules.dispatchEvent(new Event('input'));
     rules.scrollTop = rules.scrollHeight;
     rules.focus();
   };
-  return h('div', {class: 'row'}, field('Category, by the name that rules use', select), button('Add a rule for it', add));
+  return h(
+    'div',
+    {class: 'row'},
+    field('Category, by the name that rules use', select),
+    button('Add a rule for it', add),
+  );
 }
 
 async function dryRun(rules, place) {
@@ -76,7 +82,12 @@ async function tried(rules, place) {
       'p',
       {},
       some
-        ? ['To be forgotten: ', removed(plan.forgotten), '. ', h('strong', {}, `This is ${percent(plan.share)} of your data.`)]
+        ? [
+            'To be forgotten: ',
+            removed(plan.forgotten),
+            '. ',
+            h('strong', {}, `This is ${percent(plan.share)} of your data.`),
+          ]
         : 'There is nothing to forget.',
       ' Nothing has been changed yet.',
     ),

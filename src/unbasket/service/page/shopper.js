@@ -52,7 +52,10 @@ async function again(place, user, mayChange) {
   try {
     await open(place, user, mayChange);
   } catch (error) {
-    return void fill(place, fault(error, () => again(place, user, mayChange)));
+    return void fill(
+      place,
+      fault(error, () => again(place, user, mayChange)),
+    );
   }
   place.querySelector('h1').focus();
   announce('Your baskets and recommendations are up to date.');

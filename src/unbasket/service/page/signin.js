@@ -7,7 +7,8 @@ import {empty, fault} from './notices.js';
 import {signIn, signOut, token, who} from './session.js';
 
 const ENDED = 'Your key is no longer valid. Please sign in again.';
-const WRONG = 'This key is not valid. Check that all of it was copied. If it was removed or has expired, ask for a new one.';
+const WRONG =
+  'This key is not valid. Check that all of it was copied. If it was removed or has expired, ask for a new one.';
 
 /** Put the control into the frame, which says who is signed in. */
 export function install(place) {
@@ -38,7 +39,11 @@ export async function identify() {
 export function signedOut() {
   return [
     empty('You are not signed in', 'This shop asks for a key before it shows anything.'),
-    h('div', {class: 'actions center'}, button('Sign in', () => ask(), {class: 'main'})),
+    h(
+      'div',
+      {class: 'actions center'},
+      button('Sign in', () => ask(), {class: 'main'}),
+    ),
   ];
 }
 

@@ -121,7 +121,10 @@ async function attempt(state, result, action) {
   try {
     return show(result, await action(state.picked.map((entry) => entry.item)));
   } catch (error) {
-    return show(result, fault(error, () => attempt(state, result, action)));
+    return show(
+      result,
+      fault(error, () => attempt(state, result, action)),
+    );
   }
 }
 
