@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.reproduction.test_runner import Recorder
+from tests.service.browser import DESKTOP, PHONE, chromium
 
 from unbasket.reproduction import PARTS, Settings, reproduce
 
@@ -90,3 +91,26 @@ def test_latex_has_the_tables_of_the_page(folder: Path, text: str, name: str) ->
 
 def test_no_p_is_zero(text: str) -> None:
     assert "0.000<" not in text
+
+
+def test_nothing_is_wider_than_the_screen(folder: Path) -> None:
+    """On a desktop every table is seen whole; on a phone wide ones scroll in boxes of their own."""
+    address = (folder / "report.html").as_uri()
+    with chromium() as browser:
+        for screen in (DESKTOP, PHONE):
+            page = browser.new_page(viewport=screen)
+            page.goto(address)
+            assert page.evaluate("document.documentElement.scrollWidth") == screen["width"]
+            scrolling = page.eval_on_selector_all(
+                ".box:has(table)", "boxes => boxes.filter(box => box.scrollWidth > box.clientWidth).length"
+            )
+            assert bool(scrolling) == (screen is PHONE)
+
+
+def test_the_page_is_dark_where_people_want_it_dark(folder: Path) -> None:
+    with chromium() as browser:
+        page = browser.new_page(color_scheme="dark")
+        page.goto((folder / "report.html").as_uri())
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
+        page.emulate_media(color_scheme="light")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"

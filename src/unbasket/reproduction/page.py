@@ -41,7 +41,7 @@ th, td { border-bottom: 1px solid var(--line); padding: .3em .6em; text-align: r
   font-variant-numeric: tabular-nums }
 th { background: var(--card); hyphens: manual; min-width: 4em }
 td { white-space: nowrap }
-.text { text-align: left }
+.text { text-align: left; white-space: normal }
 .made { color: var(--soft); font-size: 13px; max-width: none }
 @media (max-width: 600px) { nav ol { columns: 1 } h1 { font-size: 1.35em } body { padding-top: .5em } }
 """
