@@ -21,7 +21,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "data").mkdir()
     for name in ("instacart", "valuedshopper", "coop100"):
         (root / "data" / f"{name}.parquet").touch()
-    shutil.copytree(Path(unbasket.__file__).parent, root / "site-packages" / "unbasket")
+    unfinished = shutil.ignore_patterns("*.pyc*", "*.tmp.*")  # what another test's process may be writing
+    shutil.copytree(Path(unbasket.__file__).parent, root / "site-packages" / "unbasket", ignore=unfinished)
     return root / "site-packages"
 
 
