@@ -90,7 +90,10 @@ class Sizes(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """The outcome of comparing the live model, bit by bit, with one retrained from what remains."""
+    """The outcome of comparing the live model, bit by bit, with one retrained from what remains.
+
+    It has 0 `users` if the one asked for is not there: then every record was checked to belong to somebody who is.
+    """
 
     ok: bool
     users: int

@@ -1,4 +1,4 @@
-"""`unbasket verify`: the proof that the model is one of what remains."""
+"""`unbasket verify`: the proof that the model is made of what remains, and of nothing else."""
 
 from typing import Annotated
 
@@ -17,13 +17,17 @@ def verify(
 ) -> None:
     """Train a model from the baskets that remain, and compare the live one with it, bit by bit.
 
-    Opening checks the database for damage. The exit code is 1 if the models differ.
+    For a user who is not there, all records are searched for any that belongs to nobody. Opening checks the database
+    for damage. The exit code is 1 if the models differ.
     """
     rec = open_to_read(db)
+    wanted = None if user is None else IdReader(rec).user(user)
     with progress_bar("verifying"):
-        result = rec.verify(None if user is None else IdReader(rec).user(user))
+        result = rec.verify(wanted)
     if as_json:
         say_json(result._asdict())
+    elif result.ok and wanted is not None and not result.users:
+        say(f"{db}: nothing is held about user {wanted!r}, and every record belongs to somebody who is there")
     elif result.ok:
         say(f"{db}: the model of {counted(result.users, 'user')} is, bit by bit, that of what remains")
     for mismatch in () if as_json else result.mismatches:

@@ -298,7 +298,10 @@ class SimilarAnswer(msgspec.Struct, frozen=True):
 
 
 class VerificationAnswer(msgspec.Struct, frozen=True):
-    """Whether the live model equals, bit by bit, one trained from what remains."""
+    """Whether the live model equals, bit by bit, one trained from what remains.
+
+    With 0 `users`, the one asked for is not there: then every record was checked to belong to somebody who is.
+    """
 
     ok: bool
     users: Count
