@@ -237,13 +237,14 @@ async def _watch(server: _Server, shop: Shop, bar: Bar, ready: Callable[[Durable
 
 
 async def _watch_stage(shop: Shop, stage: str, bar: Bar) -> None:
-    doing, next_line = _DOING.get(stage, stage), 0.0
+    doing, said = _DOING.get(stage, stage), time.monotonic()
+    logs.get().info("loading", stage=stage, doing=doing)  # before the bar, which may be drawn on the same terminal
     with bar(doing) as report:
         while shop.loading and shop.stage == stage:
             done, total = shop.progress
             report(done, total or None)
-            if time.monotonic() > next_line:
-                next_line = time.monotonic() + _EVERY
+            if time.monotonic() > said + _EVERY:
+                said = time.monotonic()
                 logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
             await asyncio.sleep(0.05)
 
