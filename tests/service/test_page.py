@@ -663,6 +663,15 @@ def test_live_figures_move(page: Page, shop: Service) -> None:
     expect(rate).to_have_text("0.0")  # though the load was within the last minute
 
 
+def test_live_figures_go_on_when_the_connection_is_back(offline: Page) -> None:
+    _open(offline, "/#/engineer")
+    offline.context.set_offline(True)
+    expect(offline.get_by_role("alert")).to_contain_text("Connection lost")
+    expect(offline.locator(".chart").first).to_be_visible()  # what was seen last
+    offline.context.set_offline(False)
+    expect(offline.get_by_role("alert")).to_have_count(0)
+
+
 def test_add_a_basket_by_hand_and_watch(page: Page, shop: Service) -> None:
     _open(page, "/#/engineer/try")
     page.get_by_label("Shopper").fill("60")
