@@ -212,6 +212,33 @@ def test_spoiled_files(
     attack_often(name, 30, shop, tmp_path, capfd, monkeypatch)
 
 
+VALUES = ["", " ", "%", "%Q", "%s", "%H:%M", "\x00", "\x1b[31m", "\udcff", "x" * 5000, "[red]", "__row", "time", "user"]
+
+
+@pytest.mark.parametrize("option", ["user", "basket", "item", "time", "time-format", "quantity", "separator"])
+def test_strange_options(option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sales.csv").write_text(SALES, encoding="utf-8")
+    for value in VALUES:
+        result = CliRunner().invoke(app, ["import", "sales.csv", "--db", "new.db", f"--{option}", value])
+        assert result.exception is None or isinstance(result.exception, SystemExit), (value, repr(result.exception))
+        assert is_plain(result.output)
+        if result.exit_code != 0:
+            assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
+            assert [file.name for file in tmp_path.iterdir()] == ["sales.csv"]
+        for file in tmp_path.glob("new.db*"):
+            file.unlink()
+
+
+def test_a_database_is_not_a_folder(tmp_path: Path) -> None:
+    for command in (["history", "x"], ["import", "-"], ["forget", "x"], ["keys", "list"]):
+        for name in ("", str(tmp_path)):
+            result = CliRunner().invoke(app, [*command, "--db", name], input=SALES)
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert "Invalid value for '--db'" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_many_spoiled_files(

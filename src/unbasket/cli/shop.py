@@ -17,7 +17,10 @@ from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 Db = Annotated[
-    Path, typer.Option("--db", envvar="UNBASKET_DB", metavar="FILE", help="The shop's database, such as shop.db.")
+    Path,
+    typer.Option(
+        "--db", envvar="UNBASKET_DB", metavar="FILE", help="The shop's database, such as shop.db.", dir_okay=False
+    ),
 ]
 User = Annotated[str, typer.Argument(metavar="USER", help="A user's id.")]
 

@@ -146,7 +146,7 @@ def open_source(
 def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
     """The column names of a file."""
     name, kind, content = _located(path)
-    if len(separator.encode(errors="replace")) != 1 or separator in '\r\n"':
+    if len(separator) != 1 or not separator.isascii() or separator in '\r\n"':
         raise DatasetError(f"the separator must be one character, such as ; or a tab, not {separator!r}")
     try:
         names = _column_names(name, kind, content, separator)

@@ -151,6 +151,8 @@ def _time(source: Source, column: str, time_format: str | None) -> pl.Expr:
     if dtype != pl.String:
         raise DatasetError(f"{source.path}: column {column} holds {dtype}; a time is an integer or a date")
     if time_format is not None:
+        if not time_format.isprintable():  # Polars could not even be asked about half a character
+            raise DatasetError(f"a time format is written like '%d.%m.%Y %H:%M', not {time_format!r}")
         return seconds(column, time_format)
     # One rule for the whole column, by its first value: a number among dates is a mistake, not a second
     first = str(source.first_value(column) or "")
