@@ -1,6 +1,7 @@
 """Parameters: the ranges, and that two ways to write the same model are the same Params."""
 
 from dataclasses import FrozenInstanceError
+from inspect import signature
 from math import inf, nan
 from typing import Any
 
@@ -90,3 +91,12 @@ def test_the_defaults_are_the_papers_for_tafeng() -> None:
     assert ub.Params() == ub.Params(
         group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=300, alpha=0.7, grouping="fixed"
     )
+
+
+def test_a_name_that_is_unknown_gets_a_suggestion() -> None:
+    assert message(neighbours=3) == "there is no parameter 'neighbours'. Did you mean 'neighbors'?"
+    assert message(k=3).startswith("there is no parameter 'k'. There are group_size, basket_decay, ")
+
+
+def test_editors_see_the_parameters() -> None:
+    assert "neighbors" in signature(ub.Params).parameters

@@ -78,3 +78,8 @@ def test_one_text_may_stand_for_two_ids() -> None:
     assert not spells('"17"', 17)
     assert not spells("18", 17)
     assert not spells("Ann", "ann")
+
+
+@pytest.mark.parametrize("text", [" " + "[" * 100_000, "\n" + '{"a":' * 100_000, "[" * 100_000, '"' + "[" * 100_000])
+def test_a_text_that_looks_like_deep_json_is_a_text(text: str) -> None:
+    assert read_spelled(text) == text

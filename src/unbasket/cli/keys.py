@@ -27,7 +27,10 @@ class Role(StrEnum):
 
 
 Db = Annotated[
-    Path | None, typer.Option("--db", envvar="UNBASKET_DB", metavar="FILE", help="The database whose service it is.")
+    Path | None,
+    typer.Option(
+        "--db", envvar="UNBASKET_DB", metavar="FILE", help="The database whose service it is.", dir_okay=False
+    ),
 ]
 File = Annotated[
     Path | None,
