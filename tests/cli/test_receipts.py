@@ -96,6 +96,7 @@ def test_a_receipt_as_json_of_any_layout(exported: Path) -> None:
         json.dumps(receipts[1], indent=2),
         "\n" + json.dumps(receipts[1], indent=2) + "\n\n",
         json.dumps([receipts[1]]),
+        "\ufeff" + json.dumps(receipts[1], indent="\t"),
     ):
         exported.write_text(text)
         assert "receipt 2 is single, 1 is not in this file" in run("receipts", "verify", exported)

@@ -1,5 +1,6 @@
 """Receipts: what was forgotten and when, signed and chained by hash, with nothing in them that names a person."""
 
+from codecs import BOM_UTF8
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -69,6 +70,7 @@ _encoder = msgspec.json.Encoder(order="deterministic")
 
 def read_receipts(data: bytes) -> list[Receipt]:
     """The receipts in a file: JSON of one or of a list of them, or one on each line."""
+    data = data.removeprefix(BOM_UTF8)  # which some editors put there
     text = data.strip()
     if text[:1] == b"[" or text.partition(b"\n")[0].strip() == b"{":  # a document, which has lines of its own
         return _decoded(text, Receipt | list[Receipt], "this is not a receipt")
