@@ -39,9 +39,10 @@ table { border-collapse: collapse; font-size: 13.5px; min-width: 60% }
 caption { text-align: left; font-weight: 600; padding: .3em 0 }
 th, td { border-bottom: 1px solid var(--line); padding: .3em .6em; text-align: right; vertical-align: bottom;
   font-variant-numeric: tabular-nums }
-th { background: var(--card); hyphens: manual; min-width: 4em }
+th { background: var(--card) }
 td { white-space: nowrap }
 .text { text-align: left; white-space: normal }
+th:not(.text) { width: 1px }  /* as narrow as its figures, so that words get the room */
 .made { color: var(--soft); font-size: 13px; max-width: none }
 @media (max-width: 600px) { nav ol { columns: 1 } h1 { font-size: 1.35em } body { padding-top: .5em } }
 """

@@ -201,7 +201,7 @@ def _equality_table(frame: pl.DataFrame) -> Table:
         )
     header = (
         "data", "target", "model", "draws", "users scored", "users who forget", "baskets forgotten",
-        "digest", "recommen\u00addations", "smallest p",
+        "digest", "recommendations", "smallest p",
     )  # fmt: skip
     caption = "Against a retrain from what remains, and against the baseline (Recall@10, paired t-test, all draws)"
     return Table(caption, header, rows)
