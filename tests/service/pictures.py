@@ -41,10 +41,10 @@ class Series(NamedTuple):
 
 
 SERIES = (
-    Series("desktop", DESKTOP, "light", 40),
+    Series("desktop", DESKTOP, "light", 52),
     Series("phone", PHONE, "light", 80),
-    Series("dark", DESKTOP, "dark", 120, frozenset({"shopper"})),
-    Series("phone-dark", PHONE, "dark", 160, frozenset({"preview", "receipts", "engineer"})),
+    Series("dark", DESKTOP, "dark", 122, frozenset({"shopper"})),
+    Series("phone-dark", PHONE, "dark", 150, frozenset({"preview", "receipts", "engineer"})),
 )
 
 
@@ -104,6 +104,7 @@ def _shopper(page: Page, save: Save, shopper: int) -> None:
     page.goto(f"/#/shopper/{shopper}")
     page.get_by_role("button", name="Why am I seeing").first.click()
     page.locator(".shares").wait_for()
+    page.evaluate("scrollTo(0, 0)")
     save(page, "shopper")
     _preview(page, shopper)
     save(page, "preview")

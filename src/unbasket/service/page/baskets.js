@@ -164,7 +164,8 @@ function line(record, basket, entry, marked) {
 /** What kinds of things are held, the sensitive ones first, with ways to remove a kind or everything. */
 export function summary(record) {
   const categories = record.categories();
-  const [first, rest] = [categories.slice(0, CATEGORIES), categories.slice(CATEGORIES)];
+  const shown = categories.length > CATEGORIES + 1 ? CATEGORIES : categories.length; // one more is no reason to hide it
+  const [first, rest] = [categories.slice(0, shown), categories.slice(shown)];
   return h(
     'section',
     {class: 'panel summary', 'aria-labelledby': 'kinds'},
