@@ -453,7 +453,7 @@ def test_a_batch_of_requests_from_a_csv_file(page: Page, shop: Service, tmp_path
 def test_a_batch_that_is_no_csv_is_refused_in_plain_words(page: Page) -> None:
     _open(page, "/#/officer/batch")
     for text, message in [
-        ("", "There is nothing in it."),
+        ("", "There is nothing to check."),
         ("name\nann", "There is no column “user”."),
         ("user,shop\nann,1", "The column “shop” is not one of"),
         ("user,item\n,milk", "Line 2 names no user."),
@@ -477,9 +477,9 @@ def test_a_batch_tells_its_empty_and_its_repeated_lines_by_their_numbers(page: P
         [
             "Line 3 is empty and was skipped.",
             "Line 9 is empty and was skipped.",
-            "Line 5 is covered by line 2 and is planned once.",
-            "Line 6 is covered by line 4 and is planned once.",
-            "Line 8 is covered by line 2 and is planned once.",
+            "Line 5 is already covered by line 2: it is planned once.",
+            "Line 6 is already covered by line 4: it is planned once.",
+            "Line 8 is already covered by line 2: it is planned once.",
         ]
     )
     rows = page.locator(".result tbody tr")
@@ -631,7 +631,7 @@ def test_a_file_that_is_dropped_onto_the_page_is_verified_in_words(page: Page, s
     _drop(page, json.dumps(held[1], indent=2))
     expect(proved.last).to_have_text("Receipt 1 is not in this file, which proves nothing about it.")
     _drop(page, "\n".join(json.dumps(receipt) for receipt in (held[0], held[1] | {"purchases": 99})))
-    expect(page.locator(".notice.bad")).to_contain_text("dropped.json is not what it should be")
+    expect(page.locator(".notice.bad")).to_contain_text("dropped.json failed the verification")
     expect(proved.first).to_have_text("Receipt 2: its signature is not valid: it was changed.")
     _drop(page, "user,item\n")
     expect(page.get_by_role("alert")).to_have_text("Line 1 of this file is not JSON. Is it a file of receipts?")

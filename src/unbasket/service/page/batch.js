@@ -97,7 +97,7 @@ function once(requests) {
       .find(
         (each) => each.line !== line && covers(each.event, event) && (each.line < line || !covers(event, each.event)),
       );
-    if (other) repeated.push(`Line ${line} is covered by line ${other.line} and is planned once.`);
+    if (other) repeated.push(`Line ${line} is already covered by line ${other.line}: it is planned once.`);
     else kept.push(request);
   }
   return {requests: kept, repeated};

@@ -49,7 +49,7 @@ function grid(top, y, write) {
   );
 }
 
-/** A line through the values that are there; one without neighbors is a dot, which a line of no length is. */
+/** A line through the values that are there. A value on its own becomes a dot: a line of no length. */
 function path(values, x, y) {
   const known = (place) => values[place] !== null && values[place] !== undefined;
   const point = (place) => `${x(place).toFixed(1)} ${y(values[place]).toFixed(1)}`;

@@ -44,7 +44,7 @@ export function records(text, wanted, needed) {
     rows: [headings, ...lines],
     blank,
   } = rows(text);
-  if (!headings) throw new Error('There is nothing in it.');
+  if (!headings) throw new Error('There is nothing to check.');
   const names = headings.fields.map((heading) => heading.trim().toLowerCase());
   const unknown = names.find((name) => !wanted.includes(name));
   if (!names.includes(needed))

@@ -45,7 +45,7 @@ export function fresh(prefix) {
   return `${prefix}-${count}`;
 }
 
-/** A labelled field; `control` is an input, select or textarea. */
+/** A labeled field; `control` is an input, select or textarea. */
 export function field(label, control, hint) {
   control.id ||= fresh('field');
   const help = hint && h('small', {id: fresh('hint')}, hint);
@@ -71,7 +71,7 @@ export async function busy(element, action) {
   }
 }
 
-/** Say something to who listens instead of looking. */
+/** Say something to people who listen instead of looking. */
 export function announce(text) {
   const announcer = document.getElementById('announcer');
   if (announcer) announcer.textContent = text;

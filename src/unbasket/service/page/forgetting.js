@@ -102,9 +102,9 @@ async function carryOut(state, dialog) {
 
 /** What is known of a forget that was interrupted. */
 function known(state, error) {
-  if (state.answer) return 'It has been forgotten. Only the comparison with before is missing.';
+  if (state.answer) return 'It has been forgotten. Only the comparison of before and after is missing.';
   return error.status === 0 || error.status >= 500
-    ? 'It may or may not have been forgotten. Trying again is safe: nothing is lost twice.'
+    ? 'It may or may not have been forgotten. Trying again is safe.'
     : 'Nothing has been forgotten.';
 }
 

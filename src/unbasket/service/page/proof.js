@@ -41,7 +41,7 @@ function told(name, answer) {
   return h(
     'div',
     {class: answer.ok ? 'notice good' : 'notice bad'},
-    h('strong', {}, answer.ok ? `${name} is genuine` : `${name} is not what it should be`),
+    h('strong', {}, answer.ok ? `${name} is genuine` : `${name} failed the verification`),
     h('ul', {class: 'proved'}, answer.ok ? proved(answer) : answer.faults.map((text) => point(CROSS, sentence(text)))),
   );
 }

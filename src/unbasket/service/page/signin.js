@@ -10,7 +10,7 @@ const ENDED = 'Your key is no longer valid. Please sign in again.';
 const WRONG =
   'This key is not valid. Check that all of it was copied. If it was removed or has expired, ask for a new one.';
 
-/** Put the control into the frame, which says who is signed in. */
+/** Put the control that says who is signed in into the frame. */
 export function install(place) {
   const refresh = () => show(place, who() ? identity(who()) : button('Sign in', () => ask(), {class: 'plain'}));
   document.addEventListener('signin-needed', () => {

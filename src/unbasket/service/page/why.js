@@ -12,7 +12,7 @@ export async function why(user, item) {
   const found = await api.explanation(user, item);
   const own = found.baskets.reduce((sum, basket) => sum + basket.share, 0);
   const whole = own + found.neighbors_share;
-  if (!(whole > 0)) return h('p', {}, 'Neither your baskets nor those of similar shoppers speak for it any more.');
+  if (!(whole > 0)) return h('p', {}, 'Your baskets and those of similar shoppers no longer give a reason for it.');
   return h('div', {}, split(own / whole), h('p', {}, sentence(found, own / whole)), baskets(found.baskets, whole));
 }
 
