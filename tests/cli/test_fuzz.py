@@ -244,4 +244,4 @@ def test_a_database_is_not_a_folder(tmp_path: Path) -> None:
 def test_many_spoiled_files(
     name: str, shop: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attack_often(name, 1000, shop, tmp_path, capfd, monkeypatch)
+    attack_often(name, 400, shop, tmp_path, capfd, monkeypatch)

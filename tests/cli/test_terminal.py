@@ -57,6 +57,18 @@ def test_names_of_all_languages_stay_as_they_are(db: Path) -> None:
         assert name in run("learn", "bob", name, "--basket", 1, "--db", db)
 
 
+def test_a_terminal_that_knows_ascii_only(db: Path) -> None:
+    run("learn", "bob", "Crème brûlée", "--basket", 1, "--db", db)
+    done = subprocess.run(
+        [*PROGRAM, "history", "bob", "--db", str(db)],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert rb"Cr\xe8me br\xfbl\xe9e" in done.stdout
+
+
 def test_an_error_is_no_longer_than_a_screen(capsys: pytest.CaptureFixture[str]) -> None:
     complain("x" * 100_000)
     assert len(capsys.readouterr().err) < 1100

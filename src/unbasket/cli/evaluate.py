@@ -52,7 +52,7 @@ def evaluate(
         dataset = hold_out_last(dataset)
     assert dataset.future is not None
     chosen = Params(**(asdict(dataset.params or Params()) | asked))
-    with progress_bar("recommending", then="estimating confidence intervals") as report:
+    with progress_bar("recommending", then="scoring") as report:
         evaluation = evaluate_models(
             Holdout(dataset.history, dataset.future),
             chosen,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, User, item_facts, known_user, label, open_to_read
 from unbasket.cli.terminal import AsJson, counted, say, say_json, say_table
 from unbasket.cli.times import as_dates
@@ -22,7 +23,8 @@ def explain(
     """
     rec = open_to_read(db)
     name = known_user(rec, user)
-    reason = rec.explain(name, IdReader(rec).item(item))
+    with progress_bar("explaining"):
+        reason = rec.explain(name, IdReader(rec).item(item))
     if as_json:
         baskets = [share._asdict() for share in reason.baskets]
         say_json({"user": name, **item_facts(rec, reason.item), **reason._asdict(), "baskets": baskets})

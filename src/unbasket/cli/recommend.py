@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, User, item_facts, label, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json, say_table
 from unbasket.ids import Id
@@ -39,8 +40,9 @@ def recommend(
     if name not in rec:
         _show_popular(rec, name, _popular(rec, n, excluded), as_json=as_json)
         return
-    found = rec.recommend(name, n, exclude=excluded, only_new=new)
-    reasons = [rec.explain(name, item) for item, _ in found] if explain else []
+    with progress_bar("recommending"):
+        found = rec.recommend(name, n, exclude=excluded, only_new=new)
+        reasons = [rec.explain(name, item) for item, _ in found] if explain else []
     if as_json:
         scored = [{**item_facts(rec, item), "score": score} for item, score in found]
         shares = [_share_facts(reason) for reason in reasons] or [{} for _ in scored]

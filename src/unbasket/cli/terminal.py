@@ -6,9 +6,11 @@ forge a line.
 
 import functools
 import json
+import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -126,6 +128,8 @@ def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
     @functools.wraps(function)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        if isinstance(sys.stdout, TextIOWrapper):  # a terminal that knows ASCII only is not a reason to fail
+            sys.stdout.reconfigure(errors="backslashreplace")
         try:
             function(*args, **kwargs)
         except UnbasketError as error:
