@@ -635,6 +635,8 @@ def test_a_file_that_is_dropped_onto_the_page_is_verified_in_words(page: Page, s
     expect(proved.first).to_have_text("Receipt 2: its signature is not valid: it was changed.")
     _drop(page, "user,item\n")
     expect(page.get_by_role("alert")).to_have_text("Line 1 of this file is not JSON. Is it a file of receipts?")
+    _drop(page, " " * 2**23)
+    expect(page.get_by_role("alert")).to_contain_text("unbasket receipts verify FILE")
 
 
 def _drop(page: Page, text: str) -> None:

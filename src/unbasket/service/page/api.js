@@ -69,7 +69,7 @@ export const retention = (rules, run) => post('/v1/retention', {rules, run});
 export const stats = () => get('/v1/stats');
 export const shopperToken = (user, seconds) => post('/v1/tokens', {user, seconds});
 
-/** Everything held about a user, or null. Asked in two steps, since a 404 would be an error in the browser's console. */
+/** Everything held about a user, or null. Asked in two steps, since a 404 would be an error in the console. */
 export async function held(user) {
   const {popular} = await recommendations(user, {n: 0});
   return popular ? null : get(person(user));

@@ -10,7 +10,7 @@ import {save} from './receipts.js';
 import {table} from './tables.js';
 
 const PAGE = 25;
-const LIMIT = 100;
+const LIMIT = 1000;
 
 /** The list, with what can be done with it. */
 export async function audit() {

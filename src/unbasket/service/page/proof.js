@@ -7,6 +7,9 @@ import {CHECK, CROSS, DASH, drawing} from './icons.js';
 import {fault, sentence, waiting} from './notices.js';
 import {receiptsIn} from './receipts.js';
 
+const LARGEST = 8 * 2 ** 20 - 1024; // bytes; the service takes no more unless it is told to
+const TOO_LARGE = 'This file is too large for the page. Verify it on your own machine: unbasket receipts verify FILE';
+
 /** A field for a file of receipts, with the verdict below. A file may also be dropped anywhere within `area`. */
 export function verifier(area) {
   const verdict = h('div', {role: 'status', 'aria-live': 'polite'});
@@ -27,6 +30,7 @@ export function verifier(area) {
 async function verify(file, place) {
   show(place, waiting(`Verifying ${file.name}`));
   try {
+    if (file.size > LARGEST) throw new Error(TOO_LARGE);
     const receipts = receiptsIn(await file.text());
     if (!receipts.length) throw new Error('There are no receipts in this file.');
     show(place, told(file.name, await api.verifyReceipts(receipts)));
