@@ -63,13 +63,13 @@ def test_a_shop_moves_to_spark_and_back(tmp_path: Path) -> None:
 
 def test_bad_input_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = ("--checkpoint", tmp_path / "checkpoint", "--table", tmp_path / "table")
-    assert "is no folder" in error("spark", "audit", tmp_path / "nowhere", "--marker", "x")
+    assert "is not a folder" in error("spark", "audit", tmp_path / "nowhere", "--marker", "x")
     assert "the number 17 can't be searched for" in error("spark", "audit", tmp_path, "--marker", "17")
     assert "group_size must be" in error("spark", "run", tmp_path, *folders, "--group-size", 0)
     with open(tmp_path / "mixed.db", Params()) as rec:
         rec.learn(1, ["x"], basket=1)
         rec.learn("1", ["x"], basket=1)
     wrong = ("spark", "from-db", "--db", tmp_path / "mixed.db", "--output", tmp_path / "h.parquet")
-    assert "users have numbers as ids and some texts" in error(*wrong)
+    assert "some users have numbers as ids and some have text" in error(*wrong)
     monkeypatch.setattr(os, "environ", {**os.environ, "PATH": "", "JAVA_HOME": ""})
     assert "apt install openjdk-17-jre-headless" in error("spark", "run", tmp_path, *folders)
