@@ -99,7 +99,7 @@ def separator_of(text: str) -> str:
 
 @contextmanager
 def naming_options() -> Iterator[None]:
-    """Let errors advise a command's options, not a function's arguments."""
+    """Name a command's options in errors, where readers name their arguments."""
     try:
         yield
     except DatasetError as error:

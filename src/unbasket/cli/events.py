@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import msgspec
 
-from unbasket.datasets.source import Progress, Text, shown
+from unbasket.datasets.lines import shown
+from unbasket.datasets.source import Progress, Text
 from unbasket.decoding import decode_json
 from unbasket.errors import InvalidEventError, UnbasketError
 from unbasket.events import Event, parse_event

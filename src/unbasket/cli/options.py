@@ -21,7 +21,9 @@ def with_options(**groups: type[Any]) -> Callable[[Callable[..., None]], Callabl
 
         parameters = []
         for parameter in inspect.signature(function).parameters.values():
-            own = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)]  # some have defaults, some after them none
+            own = [
+                parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            ]  # a default may come before an argument without one
             parameters += _parameters_of(groups[parameter.name]) if parameter.name in groups else own
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import polars as pl
 
 from unbasket.datasets import DatasetError
-from unbasket.datasets.source import ROW, columns_of, open_source, shown_list
+from unbasket.datasets.lines import shown_list
+from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.events import Forget
 from unbasket.spelling import IdReader
 

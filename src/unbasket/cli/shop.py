@@ -24,7 +24,6 @@ Db = Annotated[
 ]
 User = Annotated[str, typer.Argument(metavar="USER", help="A user's id.")]
 
-
 _FILES = ("", "-wal", "-shm", "-keys", "-lock")  # what the store may write: the database, and beside it
 
 

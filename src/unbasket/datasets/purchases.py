@@ -9,7 +9,8 @@ import polars as pl
 
 from unbasket.datasets.dataset import PURCHASE_COLUMNS
 from unbasket.datasets.errors import DatasetError, Remedy
-from unbasket.datasets.source import ROW, Source, shown
+from unbasket.datasets.lines import shown
+from unbasket.datasets.source import ROW, Source
 
 FutureChoice = Literal["next", "union"]
 _IDS = ("user", "basket", "item")

@@ -1,21 +1,17 @@
 """Rows of a file, streamed, with the place of each row for error messages."""
 
-import gzip
-import io
 import os
-import re
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import msgspec
 import polars as pl
 
 from unbasket.datasets.errors import DatasetError, Remedy
+from unbasket.datasets.lines import fields_of, is_json_object, lines_of, open_text, records_of, shown, shown_list
 from unbasket.decoding import decode_json
 
 # Called with the work done and the work expected, here in rows: an estimate, or None where there is none.
@@ -57,13 +53,14 @@ class Source:
     def place(self, row: int) -> str:
         """Where a person finds the row: the line of a text file, the row of a Parquet file."""
         if self.kind == "csv":
-            lines = (line for line, _ in _csv_records(self.content))
-            next(lines)  # the header
+            lines = (line for line, _ in records_of(self.content))
+            next(lines, None)  # the header
         elif self.kind == "ndjson":
-            lines = (line for line, text in _lines(self.content) if text.strip())
+            lines = (line for line, text in lines_of(self.content) if text.strip())
         else:
             return f"row {row + 1}"
-        return f"line {next(line for number, line in enumerate(lines) if number == row)}"
+        place = next((line for number, line in enumerate(lines) if number == row), None)
+        return f"row {row + 1}" if place is None else f"line {place}"
 
     def first_value(self, column: str) -> object:
         """The first value of a column, None if it has none. Reads no further, and reports no progress."""
@@ -83,21 +80,21 @@ class Source:
         if self.kind == "csv":
             return self._bad_record()
         if self.kind == "ndjson":
-            for line, text in _lines(self.content):
+            for line, text in lines_of(self.content):
                 if "\ufffd" in text:
                     return f"line {line} is not UTF-8: {shown(text.strip())}"
-                if text.strip() and not _is_json_object(text):
+                if text.strip() and not is_json_object(text):
                     return f"line {line} is not a JSON object: {shown(text.strip())}"
         return None
 
     def _bad_record(self) -> str | None:
         columns = 0
-        for line, record in _csv_records(self.content):
+        for line, record in records_of(self.content):
             if "\ufffd" in record:
                 return f"line {line} is not UTF-8: {shown(record.strip())}"
             if record.count('"') % 2:
                 return f"line {line} has a quote that is never closed: {shown(record.strip())}"
-            fields = _fields(record, self.separator)
+            fields = fields_of(record, self.separator)
             if fields is None:
                 return (
                     f"line {line} has a quote inside a field. Write the field in quotes, and the quote twice: "
@@ -163,13 +160,13 @@ def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
 def _column_names(name: Path, kind: str, content: Path | bytes, separator: str) -> list[str]:
     """The names, found without Polars where it would take much time or memory for a wide file."""
     if kind == "csv":
-        with _open_text(content) as file:
+        with open_text(content) as file:
             header = file.readline(_MAX_HEADER)
         if len(header) == _MAX_HEADER or header.count(separator) >= _MAX_COLUMNS:
             raise _too_many_columns(name)
     elif kind == "ndjson":
         names: dict[str, None] = {}
-        for line, text in _lines(content):
+        for line, text in lines_of(content):
             if text.strip():
                 names.update(dict.fromkeys(_keys(name, line, text)))
                 if len(names) > _MAX_COLUMNS:
@@ -270,77 +267,8 @@ def _observer(progress: Progress | None, expected: int | None) -> Callable[[pl.D
     return observe
 
 
-def shown(value: object, longest: int = 80) -> str:
-    """A value in an error message, cut off where it becomes too long."""
-    text = repr(value)
-    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
-
-
-def shown_list(names: Sequence[str]) -> str:
-    """Some names in an error message; of many, the first."""
-    listed = ", ".join(shown(name)[1:-1] if len(name) > 80 else name for name in names[:20])
-    return f"{listed} and {len(names) - 20:,} more" if len(names) > 20 else listed
-
-
 def _gist(error: BaseException) -> str:
     """What is worth repeating of what Polars says."""
     if isinstance(error, pl.exceptions.PanicException):
         return "it is damaged"
     return str(error).partition("\n")[0][:200]
-
-
-@contextmanager
-def _open_text(content: Path | bytes) -> Iterator[IO[str]]:
-    if isinstance(content, bytes):
-        yield io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="\n")
-        return
-    opener = gzip.open if content.suffix == ".gz" else open
-    try:
-        with opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="\n") as file:
-            yield file
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise DatasetError(f"{content}: it is damaged, or not compressed with gzip: {error}") from error
-
-
-def _lines(content: Path | bytes) -> Iterator[tuple[int, str]]:
-    with _open_text(content) as file:
-        yield from enumerate(file, start=1)
-
-
-def _csv_records(content: Path | bytes) -> Iterator[tuple[int, str]]:
-    """Records with the line each starts on. A record ends with a line if its quotes are closed."""
-    start, quotes = 1, 0
-    parts: list[str] = []
-    for line, text in _lines(content):
-        parts.append(text)
-        quotes += text.count('"')
-        if quotes % 2 == 0:
-            yield start, "".join(parts)
-            start, quotes = line + 1, 0
-            parts.clear()
-    if parts:
-        yield start, "".join(parts)
-
-
-def _fields(record: str, separator: str) -> list[str] | None:
-    """The fields of a record; None if a quote is neither around a field nor doubled."""
-    record = record.rstrip("\r\n")
-    if '"' not in record:
-        return record.split(separator)
-    mark = re.escape(separator)
-    field = re.compile(rf'(?:"[^"]*(?:""[^"]*)*"|[^"{mark}]*)(?={mark}|\Z)')
-    fields, place = [], 0
-    while found := field.match(record, place):
-        fields.append(found[0])
-        place = found.end() + 1
-        if found.end() == len(record):
-            return fields
-    return None
-
-
-def _is_json_object(text: str) -> bool:
-    try:
-        decode_json(text, dict)
-    except msgspec.DecodeError:
-        return False
-    return True

@@ -1,0 +1,87 @@
+"""Text files line by line, to find and to show what Polars can't read."""
+
+import gzip
+import io
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from unbasket.datasets.errors import DatasetError
+from unbasket.decoding import decode_json
+
+
+@contextmanager
+def open_text(content: Path | bytes) -> Iterator[IO[str]]:
+    """A file, compressed or not, or what was one; what is not UTF-8 is replaced by U+FFFD."""
+    if isinstance(content, bytes):
+        yield io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="\n")
+        return
+    opener = gzip.open if content.suffix == ".gz" else open
+    try:
+        with opener(content, "rt", encoding="utf-8-sig", errors="replace", newline="\n") as file:
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DatasetError(f"{content}: it is damaged, or not compressed with gzip: {error}") from error
+
+
+def lines_of(content: Path | bytes) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers, from 1."""
+    with open_text(content) as file:
+        yield from enumerate(file, start=1)
+
+
+def records_of(content: Path | bytes) -> Iterator[tuple[int, str]]:
+    """Records with the line each starts on. A record ends with a line if its quotes are closed."""
+    start, quotes = 1, 0
+    parts: list[str] = []
+    for line, text in lines_of(content):
+        parts.append(text)
+        quotes += text.count('"')
+        if quotes % 2 == 0:
+            yield start, "".join(parts)
+            start, quotes = line + 1, 0
+            parts.clear()
+    if parts:
+        yield start, "".join(parts)
+
+
+def fields_of(record: str, separator: str) -> list[str] | None:
+    """The fields of a record; None if a quote is neither around a field nor doubled."""
+    record = record.rstrip("\r\n")
+    if '"' not in record:
+        return record.split(separator)
+    mark = re.escape(separator)
+    field = re.compile(rf'(?:"[^"]*(?:""[^"]*)*"|[^"{mark}]*)(?={mark}|\Z)')
+    fields, place = [], 0
+    while found := field.match(record, place):
+        fields.append(found[0])
+        place = found.end() + 1
+        if found.end() == len(record):
+            return fields
+    return None
+
+
+def is_json_object(text: str) -> bool:
+    """Whether a line of NDJSON is one."""
+    try:
+        decode_json(text, dict)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
+def shown(value: object, longest: int = 80) -> str:
+    """A value in an error message, cut off where it becomes too long."""
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+
+
+def shown_list(names: Sequence[str]) -> str:
+    """Some names in an error message; of many, the first."""
+    listed = ", ".join(shown(name)[1:-1] if len(name) > 80 else name for name in names[:20])
+    return f"{listed} and {len(names) - 20:,} more" if len(names) > 20 else listed
