@@ -37,14 +37,9 @@ export async function identify() {
 
 /** What a view shows to whoever is not signed in. */
 export function signedOut() {
-  return [
-    empty('You are not signed in', 'This shop asks for a key before it shows anything.'),
-    h(
-      'div',
-      {class: 'actions center'},
-      button('Sign in', () => ask(), {class: 'main'}),
-    ),
-  ];
+  const place = empty('You are not signed in', 'This shop asks for a key before it shows anything.');
+  place.append(button('Sign in', () => ask(), {class: 'main'}));
+  return place;
 }
 
 function identity(answer) {
