@@ -1,4 +1,4 @@
-"""What the engine remembers, by external ids: the histories, and all that is derived from them.
+"""What the engine remembers, by external ids: the histories, and everything derived from them.
 
 Every method applies one change completely or answers one question; locking and checking are the caller's.
 """
@@ -67,7 +67,7 @@ class Memory:
         self._live = update.new_live(self.histories, self.index, self.rule)
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
-        self.vanished: set[Id] | None = None  # a store puts a set here, and finds the items that nobody has any more
+        self.vanished: set[Id] | None = None  # a store puts a set here, to find the items that nobody has any longer
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None, row: int = 0) -> Learned:
         """Add a basket of distinct items, or replace the items of the one that has this id.

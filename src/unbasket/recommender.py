@@ -62,7 +62,7 @@ _recommendation: Callable[[tuple[Id, float]], Recommendation] = partial(tuple.__
 class Recommender:
     """Next-basket recommendations whose model is always a pure function of the baskets that remain.
 
-    All methods may be called from any thread: readers run in parallel, a writer excludes them for the time of his
+    All methods may be called from any thread: readers run in parallel, a writer keeps them out for the time of one
     event (microseconds; a `fit` takes longer), and every answer is that of the state before or after an event.
 
     >>> rec = Recommender(Params(neighbors=2))
@@ -143,15 +143,15 @@ class Recommender:
         return self._learn(Learn.checked(user, items, basket, time))
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
-        """Forget a user, one of his baskets, an item of that basket, or an item of all his baskets.
+        """Forget a user, a basket, an item of a basket, or an item of all the user's baskets.
 
-        A basket that loses its last item vanishes, and so does a user who loses his last basket. The result is
+        A basket that loses its last item vanishes, and so does a user who loses their last basket. The result is
         false in a condition if there was nothing to forget.
         """
         return self._forget(Forget.checked(user, basket, item))
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
-        """Let many events happen, in their order. If one of them is bad, none of them happens."""
+        """Apply events, in their order. If one of them is not valid, none is applied."""
         return [self._learn(event) if isinstance(event, Learn) else self._forget(event) for event in rechecked(events)]
 
     def _learn(self, event: Learn) -> Learned:
@@ -259,8 +259,8 @@ class Recommender:
     ) -> list[Recommendation]:
         """Recommend for a history that is not stored: baskets of items, oldest first.
 
-        With `user`, the history is taken as that user's: he is left out of the neighbors, so that the answer is
-        what `recommend` would say if his history were this one. Under varying groups, the baskets are grouped
+        With `user`, the history is taken as that user's: the user is left out of the neighbors, so that the answer is
+        what `recommend` would say if that history were theirs. Under varying groups, the baskets are grouped
         by m from the oldest on.
         """
         n = checked_count(n)
@@ -343,7 +343,7 @@ class Recommender:
             ]
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Why the item scores what it does for the user: the share of each own basket, and the neighbors'."""
+        """Why the item scores what it does for the user: the share of each of their baskets, and the neighbors'."""
         item = checked(item, "item")
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
@@ -364,7 +364,7 @@ class Recommender:
         return Explanation(item, own_share + neighbors_share, tuple(shares), neighbors_share, having, found)
 
     def history(self, user: Id) -> list[Basket]:
-        """All baskets held of the user, oldest first."""
+        """All baskets of the user, oldest first."""
         with self._lock.reading:
             self._owner(user)
             return self._memory.history(user)
@@ -388,7 +388,7 @@ class Recommender:
             return self._memory.items.sorted()
 
     def has_text_baskets(self) -> bool:
-        """Whether the id of any basket is a text."""
+        """Whether any basket has a text as its id."""
         with self._lock.reading:
             return bool(self._memory.texts.codes)
 
@@ -451,7 +451,7 @@ class Recommender:
     def _owner(self, user: Id) -> int:
         owner = self._memory.users.codes.get(checked(user, "user"))
         if owner is None:
-            raise UnknownUserError(f"nothing is held of user {user!r}; popular() and recommend_for() need no user")
+            raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
         return owner
 
     def _codes_of(self, items: list[Id]) -> list[int]:
