@@ -12,7 +12,7 @@ _MOST = 20  # mismatches that a report lists
 
 
 class Witness:
-    """Notes what is held of a user before a forget, and tells after it whether that is gone, and only that.
+    """Notes what is held about a user before a forget, and says after it whether that is gone, and only that.
 
     Looked at, place by place: the history, the vector, the users of every item that the user had, the norm, the chains
     of the magnitudes before and now, the crowd's members and what their vectors add up to, the marks, how often the
@@ -20,7 +20,7 @@ class Witness:
     remaining history gives; of a user who is gone, nothing. What was asked to be forgotten must not be in the
     history, and everybody else's part of the counts and of the digest must be what it was.
 
-    It costs less than a recommendation for that user. Other users' records are not looked at: `compare` does that.
+    It costs about what a recommendation for that user does. Other users' records are not looked at: `compare` does it.
     """
 
     def __init__(self, memory: Memory, digest: Digest, event: Forget) -> None:
