@@ -7,12 +7,14 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 import msgspec
 
 from unbasket.datasets.errors import DatasetError
 from unbasket.decoding import decode_json
+
+_LONG = 1 << 20  # characters
 
 
 @contextmanager
@@ -35,19 +37,31 @@ def lines_of(content: Path | bytes) -> Iterator[tuple[int, str]]:
         yield from enumerate(file, start=1)
 
 
-def records_of(content: Path | bytes) -> Iterator[tuple[int, str]]:
-    """Records with the line each starts on. A record ends with a line if its quotes are closed."""
-    start, quotes = 1, 0
-    parts: list[str] = []
+class Record(NamedTuple):
+    """A record of a CSV file, and the line on which it starts."""
+
+    line: int
+    text: str  # a long one is cut off
+    closed: bool  # whether its quotes are
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is all of it."""
+        return self.closed and len(self.text) < _LONG
+
+
+def records_of(content: Path | bytes) -> Iterator[Record]:
+    """The records of a CSV file. A record ends with a line if its quotes are closed."""
+    start, record, quotes = 1, "", 0
     for line, text in lines_of(content):
-        parts.append(text)
+        if len(record) < _LONG:  # a quote that is never closed makes a record of the rest of the file
+            record += text
         quotes += text.count('"')
         if quotes % 2 == 0:
-            yield start, "".join(parts)
-            start, quotes = line + 1, 0
-            parts.clear()
-    if parts:
-        yield start, "".join(parts)
+            yield Record(start, record, closed=True)
+            start, record, quotes = line + 1, "", 0
+    if record:
+        yield Record(start, record, closed=False)
 
 
 def fields_of(record: str, separator: str) -> list[str] | None:
@@ -77,11 +91,13 @@ def is_json_object(text: str) -> bool:
 
 def shown(value: object, longest: int = 80) -> str:
     """A value in an error message, cut off where it becomes too long."""
+    if isinstance(value, str) and len(value) > longest:
+        return f"{value[:longest]!r}..."
     text = repr(value)
-    return text if len(text) <= longest else f"{text[:longest]}... ({len(text):,} characters)"
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def shown_list(names: Sequence[str]) -> str:
     """Some names in an error message; of many, the first."""
-    listed = ", ".join(shown(name)[1:-1] if len(name) > 80 else name for name in names[:20])
+    listed = ", ".join(name if len(name) <= 80 else shown(name) for name in names[:20])
     return f"{listed} and {len(names) - 20:,} more" if len(names) > 20 else listed

@@ -53,7 +53,7 @@ class Source:
     def place(self, row: int) -> str:
         """Where a person finds the row: the line of a text file, the row of a Parquet file."""
         if self.kind == "csv":
-            lines = (line for line, _ in records_of(self.content))
+            lines = (record.line for record in records_of(self.content))
             next(lines, None)  # the header
         elif self.kind == "ndjson":
             lines = (line for line, text in lines_of(self.content) if text.strip())
@@ -89,20 +89,20 @@ class Source:
 
     def _bad_record(self) -> str | None:
         columns = 0
-        for line, record in records_of(self.content):
-            if "\ufffd" in record:
-                return f"line {line} is not UTF-8: {shown(record.strip())}"
-            if record.count('"') % 2:
-                return f"line {line} has a quote that is never closed: {shown(record.strip())}"
-            fields = fields_of(record, self.separator)
+        for record in records_of(self.content):
+            where, text = f"line {record.line}", record.text.strip()
+            if "\ufffd" in text:
+                return f"{where} is not UTF-8: {shown(text)}"
+            if not record.closed:
+                return f"{where} has a quote that is never closed: {shown(text)}"
+            fields = fields_of(record.text, self.separator) if record.whole else []
             if fields is None:
                 return (
-                    f"line {line} has a quote inside a field. Write the field in quotes, and the quote twice: "
-                    f"{shown(record.strip())}"
+                    f"{where} has a quote inside a field. Write the field in quotes, and the quote twice: {shown(text)}"
                 )
             columns = columns or len(fields)
             if len(fields) > columns:
-                return f"line {line} has {len(fields)} fields, the header has {columns}: {shown(record.strip())}"
+                return f"{where} has {len(fields)} fields, the header has {columns}: {shown(text)}"
         return None
 
 
