@@ -17,6 +17,7 @@ from tests.deploy.recipes import ROOT, Dockerfile, Places, Unit, settings_exampl
 from tests.service.process import Process, ending
 
 DOCKER, UNIT = Dockerfile(), Unit()
+SOURCES = {".css", ".h", ".html", ".js", ".parquet", ".pxd", ".py", ".pyi", ".pyx", ".svg", ".typed"}
 PAGE = ROOT / "src" / "unbasket" / "service" / "page"
 
 
@@ -92,9 +93,8 @@ def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     for source in DOCKER.sources():
-        files = [source] if source.is_file() else [file for file in source.rglob("*") if file.is_file()]
-        wanted = {str(file.relative_to(ROOT)) for file in files if file.suffix not in (".pyc", ".so", ".nbi", ".nbc")}
-        assert {name for name in wanted if ".egg-info/" not in name} <= names
+        files = [source] if source.is_file() else [file for file in source.rglob("*") if file.suffix in SOURCES]
+        assert {str(file.relative_to(ROOT)) for file in files} <= names
 
 
 def test_a_dataset_comes_with_it(places: Places) -> None:
