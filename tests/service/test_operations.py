@@ -23,6 +23,7 @@ from tests.service.process import Service, ask, running, until
 
 import unbasket as ub
 from unbasket.datasets import generate
+from unbasket.service.access import Access
 from unbasket.service.settings import Settings, SettingsError
 
 PLACE = "/v1/users/{}/baskets/{}"
@@ -59,7 +60,11 @@ def test_it_is_alive_and_not_ready_while_it_loads(large: Path) -> None:
     assert any(0 < state["progress"][0] <= state["progress"][1] for _, state in states[:-1])
     lines = service.lines()
     loading = [line for line in lines if line["event"] == "loading"]
-    assert lines[0]["event"] == "listening"
+    assert [line["event"] for line in lines[:2]] == [
+        "no keys: everybody on this machine may do everything",
+        "listening",
+    ]
+    assert lines[0]["level"] == "warning"
     assert {"compiling", "opening"} & {line["stage"] for line in loading}
     assert all(line["doing"].startswith(line["stage"]) for line in loading)
 
@@ -99,6 +104,16 @@ def test_it_listens_beyond_this_machine_with_keys_only(db: Path) -> None:
         assert service.ask("GET", "/v1/popular")[0] == 401
         assert service.stop() == 0
     assert key not in service.log.read_text()
+
+
+def test_a_file_of_keys_that_is_named_must_hold_some(db: Path) -> None:
+    """A mistyped name would make everybody an admin."""
+    named = db.with_name("typo.toml")
+    for _ in range(2):
+        refused = _failing("serve", "--db", db, "--port", "0", "--access", named)
+        assert f"there are no keys in {named}. Make one with `unbasket keys add" in refused
+        Access.new().write(named)  # a file without keys is as good as none
+    assert [path.name for path in db.parent.iterdir()] == [named.name]
 
 
 @pytest.mark.parametrize(
@@ -247,15 +262,28 @@ def test_hangup_while_it_loads(large: Path) -> None:
     assert service.stop() == 0
 
 
-def test_keys_that_cannot_be_read_are_none(db: Path) -> None:
+def test_without_keys_that_can_be_read_the_last_known_ones_stay(db: Path) -> None:
     key = run("keys", "add", "till", "--role", "read", "--db", db).strip()
+    file = db.with_name("shop.db-access.toml")
     with running(db) as service:
         assert service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 200
-        db.with_name("shop.db-access.toml").write_text("key = 1")
+        file.write_text("key = 1")
         service.process.send_signal(signal.SIGHUP)
-        assert "holds no keys" in service.wait_for("keys not reloaded, so none is valid")["problem"]
-        assert service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 401
+        until(lambda: "holds no keys" in _problem(service))
+        assert service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 200
+        file.unlink()
+        service.process.send_signal(signal.SIGHUP)
+        until(lambda: "is gone" in _problem(service))
+        assert service.ask("GET", "/v1/popular", Authorization=f"Bearer {key}")[0] == 200
+        assert service.ask("GET", "/v1/popular")[0] == 401
         assert service.stop() == 0
+    assert service.lines()[0]["event"] == "listening"  # no word of a service without keys
+
+
+def _problem(service: Service) -> str:
+    """The last word about keys that could not be reloaded."""
+    said = "keys not reloaded, so the last known ones stay valid"
+    return next((str(line["problem"]) for line in reversed(service.lines()) if line["event"] == said), "")
 
 
 def test_the_terminal_is_closed(db: Path) -> None:
@@ -507,7 +535,7 @@ def _connected(process: subprocess.Popen[bytes]) -> http.client.HTTPConnection:
     """A connection to a service whose log is a pipe, when it is ready."""
     assert process.stderr is not None
     lines = map(json.loads, process.stderr)
-    port = int(next(lines)["address"].rpartition(":")[2])
+    port = int(next(line["address"] for line in lines if line["event"] == "listening").rpartition(":")[2])
     next(line for line in lines if line["event"] == "ready")
     return http.client.HTTPConnection("127.0.0.1", port, timeout=5)
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import time
 from collections.abc import Iterator
 from itertools import product
@@ -16,6 +17,7 @@ from tests.service.serving import Service, serving, stock
 from unbasket.ids import Id
 from unbasket.service.access import ROLES, Access, AccessError
 from unbasket.service.calls import CALLS, Call
+from unbasket.service.errors import ApiError
 from unbasket.service.security import Security
 
 CALLERS = ("none", *ROLES, "own", "other")
@@ -260,7 +262,7 @@ def test_keys_are_stored_hashed_and_for_the_owner_only(tmp_path: Path) -> None:
     assert key.rpartition("_")[2] not in text
     assert file.stat().st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path) == ["access.toml"]
-    caller = Security.load(file).identify(f"Bearer {key}", "shop.example")
+    caller = Security.load(file).identify({b"authorization": f"Bearer {key}".encode()})
     assert caller.name == "key shop-1"
     assert sorted(caller.grants) == ["read", "write"]
 
@@ -298,6 +300,28 @@ def test_a_removed_key_stops_working(tmp_path: Path) -> None:
         file.unlink()
         time.sleep(1.1)
         assert service.code("GET", "/v1/popular", 401) == "unauthenticated"  # not: everybody is an admin now
+        service("GET", "/v1/popular", headers={"Authorization": f"Bearer {other}"})  # a slip locks nobody out
+
+
+def test_a_key_that_is_added_while_descriptors_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file can't be opened then: the keys so far stay valid, and the new one is as soon as it can be read."""
+    file, access = tmp_path / "access.toml", Access.new()
+    first = {b"authorization": f"Bearer {access.add('first', ['read'])}".encode()}
+    access.write(file)
+    monkeypatch.setattr("unbasket.service.security._LOOK_AGAIN", 0.0)
+    security = Security.load(file)
+    second = {b"authorization": f"Bearer {access.add('second', ['read'])}".encode()}
+    access.write(file)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        assert security.identify(first).name == "key first"
+        with pytest.raises(ApiError, match="not valid"):
+            security.identify(second)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert security.identify(second).name == "key second"
+    assert security.identify(first).name == "key first"
 
 
 def test_without_keys_everybody_is_an_admin_but_a_shopper_is_not(tmp_path: Path) -> None:
@@ -316,3 +340,37 @@ def test_without_keys_other_names_are_refused(tmp_path: Path, host: str) -> None
         assert service.code("GET", "/v1/stats", 403, headers={"Host": host}) == "wrong_host"
         for here in ("localhost", "LOCALHOST:80", "127.0.0.1:8000", "[::1]:8000", "127.1.2.3"):
             service("GET", "/v1/popular", headers={"Host": here})
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},  # another port of this machine
+        {"Origin": "https://evil.example"},
+        {"Origin": "http://localhost:3000"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://localhost", "Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_without_keys_pages_of_other_sites_are_refused(tmp_path: Path, headers: dict[str, str]) -> None:
+    """A form of theirs needs nobody's consent to send a POST without a body."""
+    with serving(stock(tmp_path / "shop.db")) as service:
+        path, host = "/v1/users/ann/verify", {"Host": "localhost"}
+        assert service.code("POST", path, 403, headers=host | headers) == "cross_site"
+        for own in ({"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}, {"Sec-Fetch-Site": "none"}, {}):
+            assert service("POST", path, headers=host | own)["ok"]
+
+
+def test_with_keys_the_key_tells_who_asks(guarded: Guarded) -> None:
+    """Behind a proxy, the page's own origin is not the service's."""
+    headers = {"Authorization": f"Bearer {guarded.keys['privacy']}", "Origin": "https://shop.example"}
+    assert guarded.service.client.post("/v1/users/ann/verify", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/docs/", "/static/", "/openapi.json/", "/static/main.js/"])
+def test_nobody_is_sent_elsewhere(guarded: Guarded, path: str) -> None:
+    response = guarded.service.client.get(path, headers={"Host": "evil.example"})
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
+    assert "location" not in response.headers

@@ -41,7 +41,7 @@ def demo(
         from unbasket.service.settings import Settings
 
     with listening("127.0.0.1", port) as listener, _folder(folder) as place:  # a taken port is reported at once
-        settings = Settings(db=place / "demo.db", port=port, access=place / "demo.db-access.toml")
+        settings = Settings(db=place / "demo.db", port=port)
         _fill(settings.db, offline=offline)
         with (place / "demo.log").open("ab") as log:
             run(settings, listener, bar=progress_bar, ready=_welcome, log=log)

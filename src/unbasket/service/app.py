@@ -75,6 +75,7 @@ class Application(Starlette):
             exception_handlers={HTTPException: _refuse},
             lifespan=lifespan,
         )
+        self.router.redirect_slashes = False  # it would send people to whatever Host they have named
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings, of those that can change."""
@@ -203,11 +204,8 @@ class Api:
 
     def _admitted(self, call: Call, path: dict[str, str], scope: Scope, headers: dict[bytes, bytes]) -> Caller:
         """Who asks, if they may. Who has no valid key is counted by the address, since they may try many."""
-        key = headers.get(b"authorization")
         try:
-            caller = self._security.identify(
-                None if key is None else key.decode("latin-1"), headers.get(b"host", b"").decode("latin-1")
-            )
+            caller = self._security.identify(headers)
         except ApiError:
             self.count_stranger(scope)
             raise

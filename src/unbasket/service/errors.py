@@ -25,6 +25,7 @@ CODES = {
     "unauthenticated": (401, "there is no key or token, or it is not valid, or no longer"),
     "forbidden": (403, "the key lacks the role, or the token is for another shopper"),
     "wrong_host": (403, "without keys, the service answers to names of this machine only"),
+    "cross_site": (403, "without keys, the service does not answer to pages of other sites"),
     "not_found": (404, "there is no such address"),
     "unknown_user": (404, "nothing is held about this user"),
     "unknown_receipt": (404, "there is no receipt of this number"),

@@ -8,7 +8,7 @@ import os
 import re
 import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Self
@@ -28,6 +28,7 @@ _GRANTS: dict[Role, frozenset[Role]] = {
     "admin": frozenset(ROLES),
 }
 _LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed
+_OWN_SITE = (b"same-origin", b"none")  # none: the person at the browser asks, not a page
 _HERE = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 
@@ -54,13 +55,16 @@ class Security:
         self.enabled = False  # whether a key is needed
         self._path = path
         self._seen = self._state()
+        self._problem = ""  # why the file, which has changed, could not be read
         self._next_look = time.monotonic() + _LOOK_AGAIN
         self._hold(access)
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """With the keys in a file, which is read again when it changes; without any if there is no file."""
-        return cls(path, Access.read(path))
+        security = cls(path, None)
+        security._hold(Access.read(path))
+        return security
 
     @classmethod
     def off(cls) -> Self:
@@ -68,27 +72,22 @@ class Security:
         return cls(None, None)
 
     def reload(self) -> None:
-        """Read the file of keys again. Without one that can be read, no key is valid."""
-        if self._path is None:
-            return
-        self._seen = self._state()
-        try:
-            self._hold(Access.read(self._path))
-            logs.get().info("keys reloaded", keys=len(self._keys))
-        except AccessError as error:
-            self._hold(None)
-            logs.get().error("keys not reloaded, so none is valid", problem=str(error))
+        """Read the file of keys again."""
+        self._problem = ""
+        if self._path is not None:
+            self._read(self._path)
 
-    def identify(self, authorization: str | None, host: str) -> Caller:
+    def identify(self, headers: Mapping[bytes, bytes]) -> Caller:
         """Who sends a request with these headers; an error if nobody may."""
         self._look_again()
-        if not self.enabled and not _HERE.fullmatch(host):  # a web page elsewhere may have given its name to us
-            raise ApiError("wrong_host", "without keys, the service answers to localhost, 127.0.0.1 and [::1] only")
+        if not self.enabled:
+            _check_origin(headers)
+        authorization = headers.get(b"authorization")
         if authorization is None:
             if self.enabled:
                 raise _unauthenticated("this needs a key: Authorization: Bearer ...")
             return _EVERYBODY
-        scheme, _, text = authorization.partition(" ")
+        scheme, _, text = authorization.decode("latin-1").partition(" ")
         caller = self._caller(text.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
             raise _unauthenticated("this key or token is not valid, or no longer is")
@@ -133,7 +132,23 @@ class Security:
             return
         self._next_look = now + _LOOK_AGAIN
         if self._state() != self._seen:
-            self.reload()
+            self._read(self._path)
+
+    def _read(self, path: Path) -> None:
+        """Read the file. If that fails, the last known keys stay, and it is tried again at the next look."""
+        state = self._state()
+        try:
+            access = Access.read(path)
+            problem = f"{path} is gone" if access is None and self.enabled else ""
+        except AccessError as error:
+            problem = str(error)
+        if not problem:
+            self._seen = state
+            self._hold(access)
+            logs.get().info("keys reloaded", keys=len(self._keys))
+        elif problem != self._problem:  # else it was said already
+            logs.get().error("keys not reloaded, so the last known ones stay valid", problem=problem)
+        self._problem = problem
 
     def _state(self) -> tuple[int, int] | None:
         try:
@@ -152,6 +167,16 @@ class _Pass(msgspec.Struct):
 
 _pass_decoder = msgspec.json.Decoder(_Pass)
 _EVERYBODY = Caller("", frozenset(ROLES))
+
+
+def _check_origin(headers: Mapping[bytes, bytes]) -> None:
+    """Where nobody needs a key, a browser on this machine must not ask on behalf of a page from elsewhere."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    if not _HERE.fullmatch(host):  # a page elsewhere may have given its name to us
+        raise ApiError("wrong_host", "without keys, the service answers to localhost, 127.0.0.1 and [::1] only")
+    origin = headers.get(b"origin", b"http://" + host.encode("latin-1")).decode("latin-1")
+    if headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE or origin.partition("://")[2] != host:
+        raise ApiError("cross_site", "without keys, the service answers to its own page only, not to other sites'")
 
 
 def _unauthenticated(message: str) -> ApiError:

@@ -62,6 +62,8 @@ def run(
     lines = logs.configure(log)
     security = Security.load(settings.access_file)
     check_exposure(settings, has_keys=security.enabled)
+    if not security.enabled:
+        logs.get().warning("no keys: everybody on this machine may do everything", file=str(settings.access_file))
     shop = Shop(settings.db)
     app = create_app(shop, security, metrics=Metrics(shop), settings=settings)
     live = _Live(app, security, settings, reload) if reload else None
@@ -81,7 +83,15 @@ def run(
 
 
 def check_exposure(settings: Settings, *, has_keys: bool) -> None:
-    """Without keys everybody may do everything: then only programs of this machine may be everybody."""
+    """Without keys everybody may do everything: then only programs of this machine may be everybody.
+
+    Who has named a file of keys did not mean that at all.
+    """
+    if settings.access is not None and not has_keys:
+        raise SettingsError(
+            f"there are no keys in {settings.access}. Make one with `unbasket keys add NAME --role admin --access "
+            f"{settings.access}`, or start without --access"
+        )
     if not (settings.on_loopback or has_keys):
         raise SettingsError(
             f"without keys, anybody who reaches {settings.host} could read and change everything. Make a key with "

@@ -46,8 +46,8 @@ function identity(answer) {
   if (answer.key === null && answer.shopper === null)
     return h(
       'span',
-      {class: 'muted', title: 'No keys are set up: whoever uses this machine may do everything.'},
-      'No sign-in needed',
+      {class: 'keyless', title: 'To ask for keys, make one: unbasket keys add NAME --role admin'},
+      'No keys: anyone on this machine may do everything',
     );
   const [name, role] = described(answer);
   return [
