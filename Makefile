@@ -4,14 +4,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup test lint kernels test-slow docs demo bench bench-spark notebook reproduce clean
+.PHONY: setup build test lint checked sanitized test-slow docs demo bench bench-spark notebook reproduce clean
 
-setup: $(VENV)/installed
+setup: $(VENV)/installed build
 
 $(VENV)/installed: pyproject.toml  # bytecode is compiled when it is needed: most of it never is
+	$(call compiler)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
 	touch $@
+
+# The compiled core, beside its sources; only what has changed is compiled.
+build: $(VENV)/installed
+	$(BIN)/python setup.py --quiet build_ext --inplace
 
 # One of Debian's packages, if its command is missing: $(call install,command,package)
 define install
@@ -20,10 +25,21 @@ define install
 		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
 endef
 
+# A C compiler and Python's headers, which the core is built with.
+define compiler
+	@command -v $(CC) >/dev/null && $(PYTHON) -c 'import os, sys, sysconfig; \
+		sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { \
+		command -v apt-get >/dev/null || { \
+			echo "The core is compiled: install a C compiler and the headers of $(PYTHON) (Python.h), then try again." >&2; \
+			exit 1; }; \
+		[ "$$(id -u)" = 0 ] && as= || as=sudo; \
+		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends gcc libc6-dev python3-dev >/dev/null; }
+endef
+
 test: setup
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
-	$(MAKE) --jobs=2 lint kernels
+	$(MAKE) --jobs=2 lint checked
 	$(BIN)/pytest --numprocesses=2 --ignore=tests/service/test_openapi.py
 	$(BIN)/pytest tests/service/test_openapi.py  # its tests all have one name, of which xdist would run one
 
@@ -33,11 +49,21 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-kernels: setup  # compiled once, and not by each worker of the tests
-	$(BIN)/python -c 'from unbasket.service.shop import warm_up; warm_up(lambda done, total: None)'
+# The laws on copies of the package that check bounds, or that AddressSanitizer and UBSan watch.
+LAWS := tests/core tests/test_laws.py tests/test_verification.py
+checked: setup
+	UNBASKET_BUILD=debug $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib build/checked/lib
+	PYTHONPATH=build/checked/lib $(BIN)/pytest $(LAWS)
+
+sanitized: setup
+	UNBASKET_BUILD=sanitized $(BIN)/python setup.py --quiet build --build-base build/watched --build-lib build/watched/lib
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
+		PYTHONPATH=build/watched/lib $(BIN)/pytest $(LAWS)
 
 test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)
+	$(MAKE) sanitized
 	$(BIN)/pytest -m slow
 
 docs: $(VENV)/docs
@@ -45,6 +71,7 @@ docs: $(VENV)/docs
 	@echo "site/index.html"
 
 $(VENV)/docs: pyproject.toml
+	$(call compiler)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
@@ -58,6 +85,7 @@ demo: $(VENV)/demo
 	$(BIN)/unbasket demo --port $(PORT)
 
 $(VENV)/demo: pyproject.toml  # less than all that tests need
+	$(call compiler)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[completejourney,service]'
 	touch $@
@@ -77,5 +105,6 @@ reproduce: setup
 	$(BIN)/unbasket reproduce
 
 clean:
-	rm -rf $(VENV) site .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build site .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -f src/unbasket/core/*.so src/unbasket/core/built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

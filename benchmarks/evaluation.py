@@ -59,7 +59,7 @@ def main() -> None:
     data, params = Holdout(dataset.history, dataset.future), dataset.params
     console.print(f"TaFeng, {data.future['user'].n_unique():,} users, {os.cpu_count()} cores, {params}")
 
-    engine(data, params)  # compiles
+    engine(data, params)  # once, before the clock starts
     ours: list[Run] = []
     peers: dict[str, Run] = {}
     for name, pipeline in PEERS.items():

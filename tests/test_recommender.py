@@ -10,24 +10,20 @@ With m = 2, both decays 1/2, alpha 1/2 and two neighbors:
 import random
 from collections.abc import Callable
 from math import sqrt
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 import polars as pl
 import pytest
 
 import unbasket as ub
 from unbasket import Basket, BasketShare, Explanation, Forgotten, Learned, Verification
+from unbasket.core import views
+from unbasket.core.history import Histories
+from unbasket.core.index import MAX_BASKET, Index
+from unbasket.core.pool import Pool
 from unbasket.ids import FREE
-from unbasket.kernels.pool import START
-from unbasket.model.history import Histories
-from unbasket.neighbors.crowd import WEIGHT
-from unbasket.neighbors.index import MAX_BASKET, Index
 from unbasket.params import Grouping
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-compiled: Callable[[Function], Function] = cast("Any", numba.njit)
 
 Change = Callable[[ub.Recommender], object]
 
@@ -549,24 +545,25 @@ def test_the_defaults() -> None:
 # Proving --------------------------------------------------------------------------------------------------------
 
 
-@compiled
 def spoil_norm(index: Index, user: int) -> None:
-    index.norm[user] += 1
+    views.norms(index)[user] += 1
 
 
-@compiled
+def spoil_first(pool: Pool, row: int, record: np.dtype[Any]) -> None:
+    """Change the weight of the first record of a row."""
+    views.records(pool, record)["weight"][views.rows(pool)["start"][row]] += 1
+
+
 def spoil_vector(index: Index, user: int) -> None:
-    index.vectors.data[index.vectors.rows[user, START], WEIGHT] += 1
+    spoil_first(index.vectors, user, views.ENTRY)
 
 
-@compiled
 def spoil_entry(index: Index, item: int) -> None:
-    index.users.data[index.users.rows[item, START], WEIGHT] += 1
+    spoil_first(index.postings, item, views.POSTING)
 
 
-@compiled
 def spoil_popularity(histories: Histories, item: int) -> None:
-    histories.popularity[item] += 1
+    views.popularity(histories)[item] += 1
 
 
 def test_an_intact_model_is_verified(shop: ub.Recommender) -> None:

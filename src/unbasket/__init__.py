@@ -3,10 +3,10 @@
     event -> history -> vector -> index -> recommendation
              (one user)           (all users)
 
-An event changes one user's history (`model.history`), the fold replays it from the change on into a vector
-(`model.fold`), the live index takes the vector over in place (`neighbors.index`), and a recommendation asks the index
-when it is wanted (`neighbors.search`). `update` has the compiled steps of that path; `memory` takes events down it
-by external ids; `recommender` is the engine that users hold; `store` makes it durable.
+An event changes one user's history (`core.history`), the fold replays it from the change on into a vector
+(`core.fold`), the live index takes the vector over in place (`core.index`), and a recommendation asks the index when it
+is wanted (`core.search`). `core.live` has the steps of that path, compiled as all of `core`; `memory` takes events down
+it by external ids; `recommender` is the engine that users hold; `store` makes it durable.
 """
 
 from importlib import import_module

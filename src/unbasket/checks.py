@@ -3,10 +3,9 @@
 import operator
 from collections.abc import Collection, Iterable
 
+from unbasket.core import MAX_BASKET, UNTIMED
 from unbasket.errors import InvalidBasketError, InvalidRequestError
 from unbasket.ids import Id, checked_all
-from unbasket.model.history import UNTIMED
-from unbasket.neighbors.index import MAX_BASKET
 
 
 def _is_list(value: object) -> bool:

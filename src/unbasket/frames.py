@@ -6,13 +6,10 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
+from unbasket.core import MAX_BASKET, UNTIMED, arrange, encode
+from unbasket.core.arrays import Codes, Int64s
 from unbasket.errors import InvalidFrameError, InvalidRequestError
 from unbasket.ids import Id
-from unbasket.kernels.arrange import arrange, rows_by_user
-from unbasket.kernels.encode import encode, tick
-from unbasket.kernels.jit import Codes, Int64s
-from unbasket.model.history import UNTIMED
-from unbasket.neighbors.index import MAX_BASKET
 from unbasket.orders import Orders
 from unbasket.results import Recommendation
 
@@ -168,23 +165,16 @@ def _codes(column: pl.Series) -> tuple[Codes, list[Id]]:
 def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, list[Id]]:
     """As `_codes`, for numbers from `low` to `high`; chunk by chunk, since joining them first would take longer."""
     table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
-    chunks = [_frozen(chunk.to_numpy()) for chunk in column.get_chunks()]
+    chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
     for chunk in chunks:
-        tick(chunk, low, table)
+        encode.tick(chunk, low, table)
     places = np.flatnonzero(table)
     table[places] = np.arange(len(places))
     start = 0
     for chunk in chunks:
-        encode(chunk, low, table, codes[start : start + len(chunk)])
+        encode.encode(chunk, low, table, codes[start : start + len(chunk)])
         start += len(chunk)
     return codes, [*(places + low).tolist()]
-
-
-def _frozen(values: Int64s) -> Int64s:
-    """The array, read-only: some of Polars' are, and kernels would be compiled once more for those that are not."""
-    values = values.view()
-    values.flags.writeable = False
-    return values
 
 
 def _id_column(column: pl.Series) -> pl.Series:
@@ -262,15 +252,10 @@ def _iso_times(column: pl.Series) -> pl.Series:
 def _arranged(
     user: Codes, users: int, basket: Codes, item: Codes, items: int, times: Int64s
 ) -> tuple[Int64s, Int64s, Codes, int]:
-    """The first rows and the sizes of all baskets in order, their items, and a row that `arrange` found wrong.
-
-    The arrays are allocated here, since NumPy, unlike compiled code, asks for huge pages: many fewer page faults.
-    """
-    rows, purchases = np.empty(len(user), np.uint32), np.empty(len(user), np.uint32)
-    first_rows, sizes = np.empty(len(user), np.int64), np.empty(len(user), np.int64)
-    ends = rows_by_user(user, users, rows)
-    baskets, count, conflict = arrange(rows, ends, basket, item, times, items, first_rows, sizes, purchases)
-    return first_rows[:baskets], sizes[:baskets], purchases[:count], conflict
+    """The first rows and the sizes of all baskets in order, their items, and a row that `arrange` found wrong."""
+    rows = np.empty(len(user), np.uint32)
+    ends = arrange.rows_by_user(user, users, rows)
+    return arrange.arrange(rows, ends, basket, item, times, items)
 
 
 def _opens(owners: Codes, groups: Codes | None, group_size: int) -> Int64s:

@@ -9,20 +9,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket import inspection, update
+from unbasket.core import (
+    MARK_EVERY,
+    PLACES,
+    TIED,
+    UNTIMED,
+    Baskets,
+    FoldSpace,
+    Histories,
+    Index,
+    Live,
+    Rule,
+    inspection,
+    loading,
+    questions,
+)
 from unbasket.ids import FREE, Id, Ids, Texts, in_order, sort_key
-from unbasket.inspection import PLACES
-from unbasket.kernels.jit import Codes, Int64s
-from unbasket.model import history
-from unbasket.model.fold import new_rule
-from unbasket.model.history import FLAGS, KEY, OPENS, ROW, SIZE, TEXT, TIME, UNTIMED, new_histories
-from unbasket.model.marks import MARK_EVERY
-from unbasket.model.space import FoldSpace
-from unbasket.neighbors.index import new_index
 from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.results import Basket, Forgotten, Learned, Sizes
-from unbasket.update import ANYWHERE, TIED
 
 LONG = 512  # baskets from which on a history has a set of its basket ids; shorter ones are searched
 
@@ -42,8 +47,7 @@ class Trace(NamedTuple):
 
     user: Id
     owner: int
-    items: Codes
-    elsewhere: Int64s
+    elsewhere: dict[int, int]
     level: int
 
 
@@ -55,16 +59,16 @@ class Memory:
         self.users = Ids()
         self.items = Ids()
         self.texts = Texts()
-        self.histories = new_histories()
-        self.index = new_index(params.neighbors)
-        self.rule = new_rule(
+        self.histories = Histories()
+        self.index = Index(params.neighbors)
+        self.rule = Rule(
             params.group_size,
             params.basket_decay,
             params.group_decay,
             params.grouping == "varying",
             max(1, MARK_EVERY // params.group_size),
         )
-        self._live = update.new_live(self.histories, self.index, self.rule)
+        self._live = Live(self.histories, self.index, self.rule)
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
         self.vanished: set[Id] | None = None  # a store puts a set here, to find the items that nobody has any longer
@@ -79,17 +83,18 @@ class Memory:
             owner = self.users.add(user)
         codes = self._item_codes(items)
         moment = UNTIMED if time is None else time
-        key, text = (self.texts.claim(basket), TEXT) if isinstance(basket, str) else (basket, 0)
+        is_text = isinstance(basket, str)
+        key = self.texts.claim(basket) if isinstance(basket, str) else basket
         long = self._long.get(owner)
-        new = key, text, row, moment, codes, long is None or basket in long
-        found, position, count = update.learn(self._live, owner, ANYWHERE, *new)
+        search = long is None or basket in long
+        found, position, count = self._live.learn(owner, key, is_text, row, moment, codes, search)
         if found >= 0:
-            if text:
+            if is_text:
                 self.texts.release(key)
             return self._relearn(owner, found, user, items, basket, time)
         if found == TIED:
             position = self._position_by_id(owner, position, moment, basket)
-            update.learn(self._live, owner, position, *new)
+            self._live.learn_at(owner, position, key, is_text, moment, codes)
         if long is not None or count >= LONG:
             self._ids_of_long(owner).add(basket)
         return Learned.ADDED
@@ -101,7 +106,7 @@ class Memory:
             return True
         long = self._long.get(owner)
         moment = UNTIMED if time is None else time
-        return update.comes_last(self.histories, owner, *self._key(basket), moment, long is None or basket in long)
+        return self._live.comes_last(owner, *self._key(basket), moment, long is None or basket in long)
 
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: nothing new, other items, or another time."""
@@ -112,9 +117,7 @@ class Memory:
             return Learned.REPLACED
         if {self.items.names[code] for code in record.items} == set(items):
             return Learned.UNCHANGED
-        gone = update.edit(self._live, owner, position, self._item_codes(items))
-        update.refresh(self._live, owner)
-        self._drop_items(gone)
+        self._drop_items(self._live.edit(owner, position, self._item_codes(items)))
         return Learned.REPLACED
 
     def forget(self, user: Id, basket: Id | None, item: Id | None) -> Forgotten:
@@ -134,36 +137,33 @@ class Memory:
         return forgotten
 
     def _forget_item(self, owner: int, basket: Id | None, item: Id) -> Forgotten:
-        first, end = 0, history.count(self.histories, owner)
+        first, end = 0, self.histories.count(owner)
         if basket is not None:
-            first = history.find(self.histories, owner, *self._key(basket))
+            first = self.histories.find(owner, *self._key(basket))
             end = first + 1
         code = self.items.codes.get(item)
         if first < 0 or code is None:
             return Forgotten(0, 0, 0)
-        removed, left, emptied, gone = update.forget_item(self._live, owner, first, end, code)
+        removed, left, emptied, gone = self._live.forget_item(owner, first, end, code)
         if removed == 0:
             return Forgotten(0, 0, 0)
-        update.refresh(self._live, owner)
         self._drop_baskets(owner, emptied)
         self._drop_items(gone)
         return Forgotten(removed, len(emptied), int(left == 0))
 
     def _forget_basket(self, owner: int, basket: Id) -> Forgotten:
-        size, left, gone = update.forget_basket(self._live, owner, *self._key(basket))
+        size, left, gone = self._live.forget_basket(owner, *self._key(basket))
         if size == 0:
             return Forgotten(0, 0, 0)
-        update.refresh(self._live, owner)
         self._drop_basket(owner, basket)
         self._drop_items(gone)
         return Forgotten(size, 1, int(left == 0))
 
     def _forget_user(self, owner: int) -> Forgotten:
-        baskets, gone = update.forget_user(self._live, owner)
-        update.refresh(self._live, owner)
+        purchases, baskets, gone = self._live.forget_user(owner)
         self._drop_baskets(owner, baskets)
         self._drop_items(gone)
-        return Forgotten(int(baskets[:, SIZE].sum()), len(baskets), 1)
+        return Forgotten(purchases, len(baskets), 1)
 
     def load(self, orders: Orders) -> None:
         """Add orders: new users at once, further baskets of known users one by one."""
@@ -179,47 +179,23 @@ class Memory:
         codes = np.array(self.items.add_all(orders.items), np.uint32)
         self._admit()
         basket_ends, item_ends = orders.ends_by_user()
-        self._reserve(owners, codes, orders, item_ends)
-        update.load(
-            self._live,
-            owners,
-            basket_ends,
-            item_ends,
-            self._basket_records(orders),
-            codes,
-            orders.purchases,
-        )
+        loading.load(self._live, self._baskets(orders), owners, basket_ends, item_ends, codes, orders.purchases)
 
-    def _reserve(self, owners: Int64s, codes: Codes, orders: Orders, item_ends: Int64s) -> None:
-        """Reserve the places of new users' records. NumPy allocates them: in huge pages, where there are some."""
-        having, distinct = update.count_entries(item_ends, orders.purchases, len(codes))
-        baskets, items, vectors, users = update.new_lengths(
-            self._live, len(orders.baskets), len(orders.purchases), int(distinct.sum())
-        )
-        update.move(
-            self._live,
-            np.zeros((baskets, 4), np.int64),
-            np.zeros((items, 1), np.uint32),
-            np.zeros((vectors, 3), np.uint32),
-            np.zeros((users, 2), np.uint32),
-        )
-        update.reserve_entries(self.index, codes, having, owners, distinct)
-
-    def _basket_records(self, orders: Orders) -> Int64s:
+    def _baskets(self, orders: Orders) -> Baskets:
         uses = np.bincount(orders.baskets, minlength=len(orders.names)).tolist()
         keys = [
             name if isinstance(name, int) else self.texts.claim(name, count) if count else 0
             for name, count in zip(orders.names, uses, strict=True)
         ]
         texts = [isinstance(name, str) for name in orders.names]
-        records = np.empty((len(orders.baskets), 4), np.int64)
-        records[:, KEY] = np.array(keys, np.int64)[orders.baskets]
-        records[:, TIME] = orders.times
-        records[:, SIZE] = orders.sizes
-        records[:, FLAGS] = np.array(texts, np.int64)[orders.baskets] * TEXT + orders.rows * ROW
-        if self.params.grouping == "varying":
-            records[:, FLAGS] |= orders.opens * OPENS
-        return records
+        return Baskets(
+            np.array(keys, np.int64)[orders.baskets],
+            np.array(texts, np.uint8)[orders.baskets],
+            orders.times,
+            orders.sizes,
+            orders.opens.astype(np.uint8) * (self.params.grouping == "varying"),
+            orders.rows,
+        )
 
     def orders(self, users: list[Id]) -> Orders:
         """The remaining orders of some users, as they would be loaded."""
@@ -245,14 +221,14 @@ class Memory:
         owner = self.users.codes.get(user)
         if owner is None:
             return False
-        first, end = 0, history.count(self.histories, owner)
+        first, end = 0, self.histories.count(owner)
         if basket is not None:
-            first = history.find(self.histories, owner, *self._key(basket))
+            first = self.histories.find(owner, *self._key(basket))
             end = first + 1
         if item is None or first < 0:
             return first >= 0
         code = self.items.codes.get(item)
-        return code is not None and code in history.read(self.histories, owner, first, end)[1]
+        return any(code in items for _, _, _, items, _, _ in self.histories.read(owner, first, end))
 
     def trace(self, user: Id) -> Trace | None:
         """Where something of the user is; None if the user is not there."""
@@ -264,8 +240,7 @@ class Memory:
 
         The code of a user who is gone must not have been given to another since the trace was taken.
         """
-        found = inspection.user_faults(self._live, space, *trace[1:])
-        places = [place for place, count in zip(PLACES, found.tolist(), strict=True) if count]
+        places = _wrong_places(inspection.user_faults(self._live, space, *trace[1:]))
         return places if self._ids_are_right(trace.user, trace.owner) else [*places, "the ids"]
 
     def private_faults(self, user: Id, space: FoldSpace) -> list[str]:
@@ -276,7 +251,7 @@ class Memory:
 
     def _ids_are_right(self, user: Id, owner: int) -> bool:
         """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
-        count = history.count(self.histories, owner)
+        count = self.histories.count(owner)
         if count == 0:
             return self.users.names[owner] == FREE and not self.users.knows(user) and owner not in self._long
         ids = self._long.get(owner)
@@ -285,34 +260,32 @@ class Memory:
 
     def strays(self) -> list[str]:
         """The places where something is of a user or an item that is not there, or was left without being wiped."""
-        users, items = (np.array([name != FREE for name in ids.names], np.bool_) for ids in (self.users, self.items))
-        found = inspection.strays(self._live, users, items)
-        return [place for place, count in zip(PLACES, found.tolist(), strict=True) if count]
+        return _wrong_places(
+            inspection.strays(self._live, set(self.users.codes.values()), set(self.items.codes.values()))
+        )
 
     def shared_faults(self) -> list[str]:
         """The places that many users have a part in where something is wrong."""
-        found = inspection.shared_faults(self._live)
-        return [place for place, count in zip(PLACES, found.tolist(), strict=True) if count]
+        return _wrong_places(inspection.shared_faults(self._live))
 
     def sizes(self) -> Sizes:
         """How much there is."""
-        return Sizes(len(self.users), len(self.items), *update.sizes(self._live))
+        return Sizes(len(self.users), len(self.items), *questions.sizes(self._live))
 
     def take_changes(self, user: Id) -> tuple[list[int], list[int], int]:
         """What a store has to do after an event of a user: rows to erase, positions to save, the count of baskets."""
         owner = self.users.codes.get(user)
         if owner is None:
-            return history.take_outdated(self.histories).tolist(), [], 0
-        rows, positions, count = history.take_changes(self.histories, owner)
-        return rows.tolist(), positions.tolist(), count
+            return self.histories.take_outdated(), [], 0
+        return self.histories.take_changes(owner)
 
     def discard_changes(self) -> None:
         """A store has read everything anew: nothing is to do."""
-        history.take_outdated(self.histories)
+        self.histories.take_outdated()
 
     def save(self, user: Id, position: int, row: int) -> None:
         """Note the row of a store that the basket at a position is in."""
-        history.save(self.histories, self.users.codes[user], position, row)
+        self.histories.save(self.users.codes[user], position, row)
 
     @contextmanager
     def lent_items(self, items: Iterable[Id]) -> Iterator[None]:
@@ -340,35 +313,24 @@ class Memory:
 
     def count(self, user: Id) -> int:
         """The number of the user's baskets."""
-        return history.count(self.histories, self.users.codes[user])
+        return self.histories.count(self.users.codes[user])
 
     def records(self, user: Id, first: int = 0, end: int | None = None) -> list[Record]:
         """The user's baskets by codes, oldest first: all, or those at positions `first` to `end`."""
         return self._records(self.users.codes[user], first, self.count(user) if end is None else end)
 
     def _records(self, owner: int, first: int, end: int) -> list[Record]:
-        baskets, items = history.read(self.histories, owner, first, end)
-        codes = items.tolist()
-        records, place = [], 0
-        for key, time, size, flags in baskets.tolist():
-            records.append(
-                Record(
-                    self._basket_id(key, flags),
-                    None if time == UNTIMED else time,
-                    codes[place : place + size],
-                    bool(flags & OPENS),
-                    flags // ROW,
-                )
-            )
-            place += size
-        return records
+        return [
+            Record(self._basket_id(key, is_text), None if time == UNTIMED else time, items, opens, row)
+            for key, is_text, time, items, opens, row in self.histories.read(owner, first, end)
+        ]
 
-    def _basket_id(self, key: int, flags: int) -> Id:
-        return self.texts.names[key] if flags & TEXT else key
+    def _basket_id(self, key: int, is_text: bool) -> Id:
+        return self.texts.names[key] if is_text else key
 
-    def _key(self, basket: Id) -> tuple[int, int]:
+    def _key(self, basket: Id) -> tuple[int, bool]:
         """How a basket id is stored; a text that no basket bears gets a key that none has."""
-        return (self.texts.codes.get(basket, -1), TEXT) if isinstance(basket, str) else (basket, 0)
+        return (self.texts.codes.get(basket, -1), True) if isinstance(basket, str) else (basket, False)
 
     def _position_by_id(self, owner: int, position: int, time: int, basket: Id) -> int:
         """Where a basket goes among those of the same time, the last of which are before `position`."""
@@ -382,36 +344,41 @@ class Memory:
 
     def _ids_of_long(self, owner: int) -> set[Id]:
         if owner not in self._long:
-            count = history.count(self.histories, owner)
+            count = self.histories.count(owner)
             self._long[owner] = {record.basket for record in self._records(owner, 0, count)}
         return self._long[owner]
 
-    def _item_codes(self, items: list[Id]) -> Codes:
+    def _item_codes(self, items: list[Id]) -> list[int]:
         """The codes of items; new ones are added. Makes room for all codes given out so far."""
-        codes = [*map(self.items.codes.get, items)]
-        if None in codes:
+        try:
+            codes = [*map(self.items.codes.__getitem__, items)]
+        except KeyError:
             codes = [self.items.add(item) for item in items]
         self._admit()
-        return np.array(codes, np.uint32)
+        return codes
 
     def _admit(self) -> None:
         users, items = len(self.users.names), len(self.items.names)
         if users > self._room[0] or items > self._room[1]:
             self._room = (users + users // 4, items + items // 4)
-            update.admit(self._live, *self._room)
+            self._live.admit(*self._room)
 
-    def _drop_items(self, codes: Codes) -> None:
-        for code in set(codes.tolist()):
+    def _drop_items(self, codes: list[int]) -> None:
+        for code in set(codes):
             if self.vanished is not None:
                 self.vanished.add(self.items.names[code])
             self.items.remove(self.items.names[code])
 
-    def _drop_baskets(self, owner: int, records: Int64s) -> None:
-        for key, _, _, flags in records.tolist():
-            self._drop_basket(owner, self._basket_id(key, flags))
+    def _drop_baskets(self, owner: int, keys: list[tuple[int, bool]]) -> None:
+        for key, is_text in keys:
+            self._drop_basket(owner, self._basket_id(key, is_text))
 
     def _drop_basket(self, owner: int, basket: Id) -> None:
         if owner in self._long:
             self._long[owner].discard(basket)
         if isinstance(basket, str):
             self.texts.release(self.texts.codes[basket])
+
+
+def _wrong_places(faults: list[int]) -> list[str]:
+    return [place for place, count in zip(PLACES, faults, strict=True) if count]

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbasket.core import UNTIMED
+from unbasket.core.arrays import Codes, Int64s
 from unbasket.ids import Id
-from unbasket.kernels.jit import Codes, Int64s
-from unbasket.model.history import UNTIMED
 from unbasket.results import Basket
 
 
@@ -16,7 +16,7 @@ class Orders(NamedTuple):
 
     Ids are listed in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
     in these lists. `opens` says which baskets open a group; only varying groups need it. `rows` are the numbers of
-    their rows in a store, 0 for none. A time of `model.history.UNTIMED` is none.
+    their rows in a store, 0 for none. A time of `core.history.UNTIMED` is none.
     """
 
     users: list[Id]

@@ -3,7 +3,6 @@
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from threading import Lock
@@ -11,27 +10,20 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unbasket import update, verification
+from unbasket import verification
 from unbasket.checks import (
     checked_count,
     checked_exclusion,
     checked_history,
     checked_users,
 )
+from unbasket.core import ONE, FoldSpace, SearchSpace, questions
 from unbasket.digest import Digest
 from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
 from unbasket.events import Event, Forget, Learn, rechecked
-from unbasket.frames import read_orders, recommendation_frame
 from unbasket.ids import Id, checked, sort_key
-from unbasket.kernels.jit import Codes, Floats
 from unbasket.locks import ReadWriteLock
 from unbasket.memory import Memory
-from unbasket.model.history import SIZE
-from unbasket.model.shares import basket_parts, group_starts
-from unbasket.model.space import FoldSpace, new_fold_space
-from unbasket.neighbors import search
-from unbasket.neighbors.index import ONE, vector_of
-from unbasket.neighbors.search import SearchSpace, new_search_space
 from unbasket.notebook import html_table
 from unbasket.orders import Orders
 from unbasket.params import Params
@@ -47,6 +39,7 @@ from unbasket.results import (
     Sizes,
     Verification,
 )
+from unbasket.shares import basket_parts, group_starts
 
 if TYPE_CHECKING:
     import polars as pl
@@ -107,6 +100,8 @@ class Recommender:
 
         `progress` is called with (baskets done, baskets in all).
         """
+        from unbasket.frames import read_orders  # and with it Polars, which an engine does without until then
+
         orders = read_orders(
             frame,
             user=user,
@@ -207,6 +202,8 @@ class Recommender:
                 self._owner(user)
         chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
         answers: dict[Id, list[Recommendation]] = {}
+        from concurrent.futures import ThreadPoolExecutor
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             for done, answer in enumerate(pool.map(lambda chunk: self._recommend_chunk(chunk, n), chunks), 1):
                 answers.update(answer)
@@ -218,6 +215,8 @@ class Recommender:
         self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
     ) -> "pl.DataFrame":
         """`recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the order of asking."""
+        from unbasket.frames import recommendation_frame
+
         return recommendation_frame(self.recommend_many(users, n, progress=progress))
 
     def _recommend_chunk(self, users: list[Id], n: int) -> dict[Id, list[Recommendation]]:
@@ -231,23 +230,18 @@ class Recommender:
         n = min(n, len(memory.items))
         if n == 0:
             return [[] for _ in owners]
-        items, scores = np.zeros((len(owners), n), np.uint32), np.zeros((len(owners), n))
-        counts = np.zeros(len(owners), np.int64)
         with self._borrowed_spaces() as (space, _):
-            search.recommend_all(
+            answers = space.recommend_users(
                 memory.index,
-                np.array(owners, np.int64),
+                owners,
                 self.params.neighbors,
                 self.params.alpha,
                 np.array(banned, np.uint32),
                 memory.users.labels,
                 memory.items.labels,
-                space,
-                items,
-                scores,
-                counts,
+                n,
             )
-        return [self._named(items[i, :count], scores[i, :count]) for i, count in enumerate(counts.tolist())]
+        return [self._named(answer) for answer in answers]
 
     def recommend_for(
         self,
@@ -278,35 +272,27 @@ class Recommender:
         self, history: list[list[Id]], n: int, user: Id | None, excluded: list[Id]
     ) -> list[Recommendation]:
         memory = self._memory
-        records = np.zeros((len(history), 4), np.int64)
-        records[:, SIZE] = [len(basket) for basket in history]
-        if self.params.grouping == "varying":
-            update.open_groups(records, self.params.group_size)
-        codes = np.array([memory.items.codes[item] for basket in history for item in basket], np.uint32)
+        codes = [[memory.items.codes[item] for item in basket] for basket in history]
         owner = -1 if user is None else memory.users.codes.get(checked(user, "user"), -1)
         n = min(n, len(memory.items))
         if n == 0:
             return []
-        items, scores = np.zeros(n, np.uint32), np.zeros(n)
         with self._borrowed_spaces() as (space, fold_space):
-            count = search.recommend(
+            answer = space.recommend(
                 memory.index,
-                update.query(records, codes, fold_space, memory.rule),
+                questions.query(codes, fold_space, memory.rule),
                 owner,
                 self.params.neighbors,
                 self.params.alpha,
                 np.array(self._codes_of(excluded), np.uint32),
-                memory.users.labels,
-                memory.items.labels,
-                space,
-                items,
-                scores,
+                (memory.users.labels, memory.items.labels),
+                n,
             )
-        return self._named(items[:count], scores[:count])
+        return self._named(answer)
 
-    def _named(self, items: Codes, scores: Floats) -> list[Recommendation]:
-        names = map(self._memory.items.names.__getitem__, items.tolist())
-        return list(map(_recommendation, zip(names, scores.tolist(), strict=True)))
+    def _named(self, answer: list[tuple[int, float]]) -> list[Recommendation]:
+        names = self._memory.items.names
+        return [_recommendation((names[code], score)) for code, score in answer]
 
     # Looking inside ---------------------------------------------------------------------------------------------
 
@@ -316,14 +302,14 @@ class Recommender:
         with self._lock.reading:
             names = self._memory.items.sorted()
             codes = [self._memory.items.codes[name] for name in names]
-            counts = update.popularity(self._memory.histories, np.array(codes, np.uint32))
+            counts = questions.popularity(self._memory.histories, np.array(codes, np.uint32))
         best = np.argsort(-counts, kind="stable")[:n]
         return [ItemCount(names[i], int(counts[i])) for i in best]
 
     def vector(self, user: Id) -> dict[Id, float]:
         """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""
         with self._lock.reading, self._borrowed_spaces() as (_, space):
-            codes, values = update.vector(self._memory.histories, space, self._memory.rule, self._owner(user))
+            codes, values = questions.vector(self._memory.histories, space, self._memory.rule, self._owner(user))
             names = [self._memory.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
         return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
@@ -333,9 +319,9 @@ class Recommender:
         n = checked_count(n)
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
-            query = vector_of(memory.index, owner)
+            query = memory.index.vector_of(owner)
             n = min(n, len(memory.users))
-            codes, squares = search.neighbors(memory.index, query, owner, n, memory.users.labels, space)
+            codes, squares = space.neighbors(memory.index, query, owner, n, memory.users.labels)
             labels = memory.users.labels[codes]
             return [
                 Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)
@@ -348,8 +334,8 @@ class Recommender:
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
             code = memory.items.codes.get(item, -1)
-            own, total, having, found = search.holders(
-                memory.index, owner, code, self.params.neighbors, memory.users.labels, space
+            own, total, having, found = space.holders(
+                memory.index, owner, code, self.params.neighbors, memory.users.labels
             )
             records = memory.records(user)
         neighbors_share = (1.0 - self.params.alpha) / max(found, 1) * total / ONE
@@ -472,7 +458,7 @@ class _Borrowed:
         try:
             self._spaces = self._idle.pop()
         except IndexError:
-            self._spaces = new_search_space(), new_fold_space()
+            self._spaces = SearchSpace(), FoldSpace()
         return self._spaces
 
     def __exit__(self, *_: object) -> None:

@@ -1,11 +1,10 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
-from unbasket import update
+from unbasket.core import FoldSpace, questions
 from unbasket.digest import Digest
 from unbasket.events import Forget
 from unbasket.ids import Id, in_order
 from unbasket.memory import Memory
-from unbasket.model.space import FoldSpace, new_fold_space
 from unbasket.results import Verification
 
 _MOST = 20  # mismatches that a report lists
@@ -14,11 +13,11 @@ _MOST = 20  # mismatches that a report lists
 class Witness:
     """Notes what is held about a user before a forget, and says after it whether that is gone, and only that.
 
-    Looked at, place by place: the history, the vector, the users of every item that the user had, the norm, the chains
-    of the magnitudes before and now, the crowd's members and what their vectors add up to, the marks, how often the
-    user's items are counted, the ids, and the user's part of the digest. In all of them must be what a fold of the
-    remaining history gives; of a user who is gone, nothing. What was asked to be forgotten must not be in the
-    history, and everybody else's part of the counts and of the digest must be what it was.
+    Looked at, place by place: the history, the vector, the users of every item that the user had, the norm, how many
+    users there are of its magnitudes before and now, the crowd's members and what their vectors add up to, the marks,
+    how often the user's items are counted, the ids, and the user's part of the digest. In all of them must be what a
+    fold of the remaining history gives; of a user who is gone, nothing. What was asked to be forgotten must not be in
+    the history, and everybody else's part of the counts and of the digest must be what it was.
 
     It costs about what a recommendation for that user does. Other users' records are not looked at: `compare` does it.
     """
@@ -53,7 +52,7 @@ def compare(live: Memory, digest: Digest, user: Id | None) -> Verification:
         return _compare_all(live, digest)
     trace, wrong = live.trace(user), []
     if trace is not None:
-        wrong = _differences(live, _retrained(live, [user]), user) + live.faults(trace, new_fold_space())
+        wrong = _differences(live, _retrained(live, [user]), user) + live.faults(trace, FoldSpace())
         if not digest.is_exact(trace.owner):
             wrong.append("the digest")
     elif live.users.knows(user):
@@ -63,7 +62,7 @@ def compare(live: Memory, digest: Digest, user: Id | None) -> Verification:
 
 
 def _compare_all(live: Memory, digest: Digest) -> Verification:
-    users, space = in_order(list(live.users.codes)), new_fold_space()
+    users, space = in_order(list(live.users.codes)), FoldSpace()
     fresh = _retrained(live, users[::-1])  # in another order, so under other codes
     mismatches = []
     for user in users:
@@ -101,12 +100,12 @@ def _differences(live: Memory, fresh: Memory, user: Id) -> list[str]:
 def _derived(memory: Memory, user: Id) -> dict[str, object]:
     """What the index holds of a user, by external ids."""
     owner = memory.users.codes[user]
-    vector, listed, norm = update.entries(memory.index, owner)
+    vector, listed, norm = questions.entries(memory.index, owner)
     names = memory.items.names
     return {
         "the history": memory.history(user),
-        "the vector": {names[code]: weight for code, weight in vector.tolist()},
-        "the entries under items": {names[code]: weight for code, weight in listed.tolist()},
+        "the vector": {names[code]: weight for code, weight in vector.items()},
+        "the entries under items": {names[code]: weight for code, weight in listed.items()},
         "the norm": norm,
     }
 
@@ -118,6 +117,6 @@ def _counts(live: Memory, fresh: Memory) -> list[str]:
     return [
         f"the counts of item {name!r}"
         for name in live.items.sorted()
-        if update.item_counts(live.histories, live.index, live.items.codes[name])
-        != update.item_counts(fresh.histories, fresh.index, fresh.items.codes[name])
+        if questions.item_counts(live.histories, live.index, live.items.codes[name])
+        != questions.item_counts(fresh.histories, fresh.index, fresh.items.codes[name])
     ]

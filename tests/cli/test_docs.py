@@ -6,15 +6,16 @@ import re
 import shlex
 import subprocess
 from collections.abc import Iterator
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from tests.cli.running import PROGRAM
 from typer.testing import CliRunner
 
 from unbasket.cli import app
+from unbasket.cli.app import COMMANDS, load
 
 TEXT = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 QUICKSTART = TEXT[TEXT.index("## Quickstart") : TEXT.index("## What all commands share")]
@@ -23,8 +24,7 @@ BLOCK = re.compile(r'^```(\w+)(?: title="(.+?)")?\n(.*?)^```', re.MULTILINE | re
 
 def commands() -> Iterator[tuple[str, Any]]:
     """Every command with its full name."""
-    root = typer.main.get_command(app)
-    waiting: list[tuple[str, Any]] = [("", root)]
+    waiting: list[tuple[str, Any]] = [(name, load(name)) for name in COMMANDS]
     while waiting:
         name, command = waiting.pop()
         if hasattr(command, "commands"):
@@ -42,6 +42,11 @@ def test_every_command_and_option_is_there(name: str) -> None:
     for parameter in ALL[name].params:
         for option in parameter.opts:
             assert not option.startswith("-") or re.search(rf"(?<![\w-]){option}(?![\w-])", TEXT), (name, option)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_says_what_their_own_help_says(name: str) -> None:
+    assert cleandoc(load(name).help).split("\n\n")[0].replace("\n", " ") == COMMANDS[name].help
 
 
 def steps(text: str) -> Iterator[tuple[str, str]]:

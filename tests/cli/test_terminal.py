@@ -103,6 +103,7 @@ def test_a_machine_that_is_too_small(tmp_path: Path) -> None:
     """Python runs out of memory while it reads a table."""
     code = (
         "import resource, sys\n"
+        "import unbasket.cli.importing  # what the command needs is there\n"
         "from unbasket.cli import app\n"
         "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (used + 64 * 2**20,) * 2)\n"

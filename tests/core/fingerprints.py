@@ -40,6 +40,8 @@ Fingerprint = dict[str, str]
 
 def purchases(shop: str) -> pl.DataFrame:
     """The history of a shop, in the columns that `fit` reads."""
+    if shop == "completejourney":  # comes with a package of its own
+        return ub.datasets.read_complete_journey().history
     folder = ROOT / "src/unbasket/datasets/data" if shop == "tafeng" else ROOT / "data"
     return (
         pl.scan_parquet(folder / f"{shop}.parquet")
@@ -90,8 +92,10 @@ def fingerprint(rec: ub.Recommender) -> Fingerprint:
     return {
         "digest": rec.digest(),
         "vectors": _hash((item, weight) for user in asked for item, weight in rec.vector(user).items()),
-        "neighbors": _hash(tuple(near) for user in asked[::10] for near in rec.similar_users(user, n=50)),
-        "recommendations": _hash(tuple(answer) for user in asked for answer in answers[user]),
+        "neighbors": _hash(
+            (near.user, near.distance) for user in asked[::10] for near in rec.similar_users(user, n=50)
+        ),
+        "recommendations": _hash(pair for user in asked for pair in answers[user]),
     }
 
 

@@ -25,7 +25,7 @@ PAGE = ROOT / "src" / "unbasket" / "service" / "page"
 def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
     """The files of a container and of a machine with systemd, with the package installed in /opt/unbasket."""
     places = Places(tmp_path_factory.mktemp("machine"))
-    for folder in ("data", "etc", "opt", "source", "var/cache/unbasket", "var/lib/unbasket"):
+    for folder in ("data", "etc", "opt", "source", "var/lib/unbasket"):
         places.path(folder).mkdir(parents=True)
     for source in DOCKER.sources():
         _copy(source, places.path("source"))
@@ -41,7 +41,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
 def _copy(source: Path, target: Path) -> None:
     if source.is_dir():
         shutil.copytree(
-            source, target / source.name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "*.egg-info")
+            source, target / source.name, ignore=shutil.ignore_patterns("__pycache__", "*.so", "built", "*.egg-info")
         )
     else:
         shutil.copy(source, target)

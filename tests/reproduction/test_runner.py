@@ -116,7 +116,7 @@ def test_report_escapes_and_names_versions(tmp_path: Path, recorder: Recorder) -
     assert "Table &lt;1&gt;" in text
     assert "a &lt;caption&gt;" in text
     assert "A note &amp; more." in text
-    for name in ("unbasket", "numpy", "numba", "polars", "python", "cores"):
+    for name in ("unbasket", "numpy", "polars", "python", "cores"):
         assert f"{name} " in text
 
 

@@ -15,7 +15,7 @@ from tests.cli.running import PROGRAM
 
 Running = TypeVar("Running", bound="Process")
 
-PATIENCE = 120  # seconds; kernels may have to be compiled, on a busy machine
+PATIENCE = 120  # seconds, on a busy machine
 
 
 class Process:

@@ -65,7 +65,7 @@ def test_it_is_alive_and_not_ready_while_it_loads(large: Path) -> None:
         "listening",
     ]
     assert lines[0]["level"] == "warning"
-    assert {"compiling", "opening"} & {line["stage"] for line in loading}
+    assert "opening" in {line["stage"] for line in loading}
     assert all(line["doing"].startswith(line["stage"]) for line in loading)
 
 

@@ -4,17 +4,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import numba
-import numpy as np
 import pytest
 
 import unbasket as ub
-from unbasket import update
-from unbasket.neighbors.crowd import WEIGHT
-from unbasket.neighbors.index import Index
+from unbasket.core import views
+from unbasket.core.index import Index
+from unbasket.ids import Id
+from unbasket.memory import Memory
 from unbasket.store import Receipt, audit
 from unbasket.store.keys import Keys
-from unbasket.update import Live
 
 
 @pytest.fixture
@@ -49,29 +47,28 @@ def test_a_receipt_says_what_was_removed_and_what_the_model_was(path: Path) -> N
         assert erased.seconds > 0
 
 
-@numba.njit
 def spoil_vectors(index: Index) -> None:
-    index.vectors.data[:, WEIGHT] += np.uint32(1)
+    views.records(index.vectors, views.ENTRY)["weight"] += 1
 
 
-@numba.njit
-def spoil_lists(index: Index) -> None:
-    index.users.data[:, WEIGHT] += np.uint32(1)
+def spoil_postings(index: Index) -> None:
+    views.records(index.postings, views.POSTING)["weight"] += 1
 
 
-@pytest.mark.parametrize("spoil", [spoil_vectors, spoil_lists])
+@pytest.mark.parametrize("spoil", [spoil_vectors, spoil_postings])
 def test_a_receipt_admits_that_the_vector_is_not_that_of_a_retrain(
     path: Path, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Index], None]
 ) -> None:
     with ub.open(path) as rec:
         rec.learn("ann", ["milk", "tea"], basket=1)
-        refresh = update.refresh
+        forget = Memory.forget
 
-        def spoiled(live: Live, user: int) -> None:
-            refresh(live, user)
-            spoil(rec._memory.index)
+        def spoiled(memory: Memory, user: Id, basket: Id | None, item: Id | None) -> ub.Forgotten:
+            forgotten = forget(memory, user, basket, item)
+            spoil(memory.index)
+            return forgotten
 
-        monkeypatch.setattr(update, "refresh", spoiled)
+        monkeypatch.setattr(Memory, "forget", spoiled)
         rec.forget("ann", item="tea")
         [receipt] = rec.receipts()
         assert not receipt.verified

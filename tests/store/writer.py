@@ -1,6 +1,6 @@
 """A process that writes until it is killed: `python -m tests.store.writer`, spoken to in lines of JSON.
 
-It is warm: what a request (a pickled `Job`) asks for happens in a fork, which has all modules and kernels loaded.
+It is warm: what a request (a pickled `Job`) asks for happens in a fork, which has all modules loaded.
 The fork says "<thread> <number>" after each request of the job that returned; its parent says "pid <pid>" when it has
 started, and "dead" when it was killed or has nothing more to do, or "failed".
 """

@@ -1,34 +1,123 @@
-"""The application and its commands."""
+"""The application and its commands. A command's module is imported when the command is run: `--help` is quick."""
 
-from collections.abc import Callable
+from importlib import import_module
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
 
-from unbasket.cli.backup import backup
-from unbasket.cli.demo import demo
-from unbasket.cli.evaluate import evaluate
-from unbasket.cli.explain import explain
-from unbasket.cli.export import export
-from unbasket.cli.forget import forget
-from unbasket.cli.history import history
-from unbasket.cli.importing import import_purchases
-from unbasket.cli.items import items
-from unbasket.cli.keys import keys
-from unbasket.cli.learn import learn
-from unbasket.cli.receipts import receipts
-from unbasket.cli.recommend import recommend
-from unbasket.cli.reproduce import reproduce
-from unbasket.cli.retain import retain
-from unbasket.cli.serve import serve
-from unbasket.cli.spark import spark
 from unbasket.cli.terminal import command, say
-from unbasket.cli.tune import tune
-from unbasket.cli.verify import verify
-from unbasket.spelling import RULE
+
+_SHOP, _USERS, _LARGE, _LAB = "A shop's database", "Its users", "More than one machine", "Trying and measuring"
+
+
+class _Command(NamedTuple):
+    """Where a command is, and how the list of commands shows it: the first lines of its own help."""
+
+    place: str
+    panel: str
+    help: str
+
+
+COMMANDS = {
+    "import": _Command(
+        "importing.import_purchases", _SHOP, "Import purchases into a database, which is created if it does not exist."
+    ),
+    "items": _Command(
+        "items.items", _SHOP, "Import the names and categories of items, which other commands then show."
+    ),
+    "retain": _Command(
+        "retain.retain",
+        _SHOP,
+        "Forget what the shop's rules say: baskets that are too old, items of sensitive categories.",
+    ),
+    "backup": _Command(
+        "backup.backup", _SHOP, "Write a checked copy of the database as it is now. A service may go on meanwhile."
+    ),
+    "receipts": _Command(
+        "receipts.receipts",
+        _SHOP,
+        "List, export and verify the signed receipts of what was forgotten. They name no person.",
+    ),
+    "serve": _Command(
+        "serve.serve", _SHOP, "Serve the HTTP API and the page from a database, until SIGTERM or Ctrl-C."
+    ),
+    "keys": _Command(
+        "keys.keys",
+        _SHOP,
+        "Make, list and remove the keys that callers of the service show. A running service notices.",
+    ),
+    "recommend": _Command("recommend.recommend", _USERS, "Recommend items for a user's next basket, the best first."),
+    "explain": _Command(
+        "explain.explain",
+        _USERS,
+        "Say where an item's score for a user comes from: which of their baskets, and how many similar users.",
+    ),
+    "learn": _Command("learn.learn", _USERS, "Learn a basket that a user has bought, or edit the one of this id."),
+    "forget": _Command(
+        "forget.forget",
+        _USERS,
+        "Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.",
+    ),
+    "history": _Command("history.history", _USERS, "List a user's baskets, oldest first."),
+    "export": _Command(
+        "export.export",
+        _USERS,
+        "Write everything that is held about a user as JSON: baskets with their ids, times, items and names of items.",
+    ),
+    "verify": _Command(
+        "verify.verify",
+        _USERS,
+        "Train a model from the baskets that remain, and compare the live one with it, bit by bit.",
+    ),
+    "spark": _Command(
+        "spark.spark",
+        _LARGE,
+        "The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit.",
+    ),
+    "demo": _Command(
+        "demo.demo",
+        _LAB,
+        "Serve a shop to play with, to this machine only: households of The Complete Journey and what they bought.",
+    ),
+    "evaluate": _Command("evaluate.evaluate", _LAB, "Predict each user's next basket and score the predictions."),
+    "tune": _Command(
+        "tune.tune", _LAB, "Search for the five parameters that best predict baskets hidden for validation."
+    ),
+    "reproduce": _Command(
+        "reproduce.reproduce",
+        _LAB,
+        "Reproduce the paper's evaluation: report.html, and every table and figure as CSV, LaTeX, SVG and PNG.",
+    ),
+}
+
+
+def load(name: str) -> Any:
+    """A command, or a group of them, with its options."""
+    module, attribute = COMMANDS[name].place.split(".")
+    found = getattr(import_module(f"unbasket.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        group = typer.main.get_group(found)  # get_command would offer to install completions
+        group.name = name
+        return group
+    epilog = import_module("unbasket.spelling").RULE if COMMANDS[name].panel == _USERS else None
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
+    alone.command(name, epilog=epilog)(command(found))
+    return typer.main.get_command(alone)
+
+
+class _Commands(TyperGroup):
+    """Replaces a command by the real one when it is run."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] in COMMANDS:
+            self.commands[args[0]] = load(args[0])
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
+    cls=_Commands,
     help="Next-basket recommendations that learn a basket in microseconds and forget it completely.",
     no_args_is_help=True,
     add_completion=False,
@@ -52,19 +141,9 @@ def main(
     """The options that come before a command."""
 
 
-_SHOP, _USERS, _LARGE, _LAB = "A shop's database", "Its users", "More than one machine", "Trying and measuring"
+def _in_its_place() -> None:
+    """Never runs: see `_Commands`."""
 
 
-def _add(panel: str, *functions: Callable[..., None], epilog: str | None = None) -> None:
-    for function in functions:
-        app.command(rich_help_panel=panel, epilog=epilog)(command(function))
-
-
-app.command("import", rich_help_panel=_SHOP)(command(import_purchases))
-_add(_SHOP, items, retain, backup)
-app.add_typer(receipts, name="receipts", rich_help_panel=_SHOP)
-_add(_SHOP, serve)
-app.add_typer(keys, name="keys", rich_help_panel=_SHOP)
-_add(_USERS, recommend, explain, learn, forget, history, export, verify, epilog=RULE)
-app.add_typer(spark, name="spark", rich_help_panel=_LARGE)
-_add(_LAB, demo, evaluate, tune, reproduce)
+for _name, _command in COMMANDS.items():
+    app.command(_name, rich_help_panel=_command.panel, help=_command.help)(_in_its_place)

@@ -1,7 +1,5 @@
 """`unbasket demo`: the service on a real shop's data."""
 
-import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -66,24 +64,13 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 def _fill(db: Path, *, offline: bool) -> None:
     """Put a shop into the database, if there is none yet. Names come first: with purchases, it is complete."""
-    with _compiler() as compiler:  # on another core, while the purchases are read
-        shop = None if db.exists() else _shop(offline)
-        with progress_bar("compiling, the first time only"):
-            compiler.wait()
+    shop = None if db.exists() else _shop(offline)
     with store.open(db) as rec, progress_bar("learning") as report:
         if len(rec):
             return
         shop = shop or _shop(offline)  # whoever made it was interrupted
         purchases = shop.history if shop.future is None else pl.concat([shop.history, shop.future])
         rec.describe(shop.items).fit(purchases, progress=report)
-
-
-def _compiler() -> "subprocess.Popen[bytes]":
-    """A process that fills the cache of compiled kernels."""
-    return subprocess.Popen(
-        [sys.executable, "-c", "from unbasket.service.shop import warm_up; warm_up(lambda done, total: None)"],
-        stderr=subprocess.DEVNULL,  # what it fails at, the service will fail at too, and say so
-    )
 
 
 def _shop(offline: bool) -> Dataset:

@@ -88,7 +88,7 @@ def positions(order: str, count: int, seed: int) -> list[int]:
 
 
 def warm_up(make: Callable[[Stream], Rival], stream: Stream) -> None:
-    """Let compilers and caches do their work before the clock starts."""
+    """Let caches fill before the clock starts."""
     rival = make(stream)
     rival.load(stream.baskets[:-1][:20])
     rival.add(stream.baskets[-1])

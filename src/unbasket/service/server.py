@@ -39,7 +39,6 @@ CLOSING = 35
 
 _EVERY = 5  # seconds between two lines about loading
 _DOING = {
-    "compiling": "compiling the kernels (this takes long only the first time)",
     "opening": "opening the database",
     "preparing": "preparing the first answers",
 }

@@ -1,16 +1,11 @@
 """The engine that the service answers from: opened in the background, closed at the end."""
 
 import gc
-import tempfile
 import threading
-from collections.abc import Callable
 from pathlib import Path
-
-import polars as pl
 
 from unbasket import store
 from unbasket.errors import UnbasketError
-from unbasket.params import Params
 from unbasket.store import DurableRecommender
 
 
@@ -54,9 +49,7 @@ class Shop:
         self._loader.start()
 
     def load(self) -> None:
-        """Compile the kernels, open the database, and let the first answers be as quick as all others."""
-        self._enter("compiling")
-        warm_up(self._report)
+        """Open the database, and let the first answers be as quick as all others."""
         self._enter("opening")
         engine = store.open(self.db, progress=self._report)
         try:
@@ -90,37 +83,3 @@ class Shop:
         self.progress = done, total
         if self._closing.is_set():
             raise NotReadyError("the service was stopped while it was loading")
-
-
-def warm_up(progress: Callable[[int, int], object]) -> None:
-    """Compile every kernel, or fetch it from the compiler's cache, with a shop of two that is gone afterwards."""
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        store.open(Path(folder) / "warm.db", Params(group_size=2, neighbors=1)) as rec,
-    ):
-        _use(rec, progress)
-
-
-def _use(rec: DurableRecommender, progress: Callable[[int, int], object]) -> None:
-    steps: list[Callable[[], object]] = [
-        lambda: rec.learn("ann", ["milk", "tea"], basket=1),
-        lambda: rec.fit(pl.DataFrame({"user": ["bob", "bob"], "basket": [1, 2], "item": ["milk", "milk"]})),
-        lambda: rec.recommend("ann", only_new=True),
-        lambda: rec.recommend_for([["milk"], ["soap"]], user="ann"),
-        lambda: rec.explain("ann", "milk"),
-        lambda: rec.similar_users("ann"),
-        lambda: rec.popular(),
-        lambda: rec.learn("ann", ["milk", "soap"], basket=1),
-        lambda: rec.verify(),
-        lambda: rec.digest(),
-        lambda: rec.sizes(),
-        lambda: rec.forget("ann", basket=1, item="milk"),
-        lambda: rec.forget("bob", item="milk"),
-        lambda: rec.learn("bob", ["milk"], basket=3),
-        lambda: rec.forget("bob", basket=3),
-        lambda: rec.forget("ann"),
-    ]
-    for done, step in enumerate(steps):
-        progress(done, len(steps))
-        step()
-    progress(len(steps), len(steps))

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from unbasket.core import UNTIMED
 from unbasket.errors import InvalidFrameError
 from unbasket.frames import read_orders
 from unbasket.ids import Id, in_order
-from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify

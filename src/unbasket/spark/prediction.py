@@ -20,15 +20,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
 from unbasket.checks import checked_count, checked_users
+from unbasket.core import ONE, Index, SearchSpace, Vector
 from unbasket.ids import Id, in_order
-from unbasket.kernels.jit import Codes
-from unbasket.neighbors import search
-from unbasket.neighbors.crowd import ITEM, WEIGHT
-from unbasket.neighbors.index import ONE, Index, admit, fill, new_index
-from unbasket.neighbors.search import new_search_space
 from unbasket.params import Params
 from unbasket.spark.sources import item_type
-from unbasket.update import reserve_entries
 
 BLOCK = 50_000  # users in a block, and queries in a slice
 
@@ -140,12 +135,9 @@ def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Ta
     """The k nearest users of one block."""
     everyone = everyone.sort_by("user")  # so that codes are in the order of ids, by which ties are broken
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
-    order, space = np.arange(len(names)), new_search_space()
+    order, space = np.arange(len(names)), SearchSpace()
     own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
-    found = [
-        search.neighbors(index, query, code, k, order, space)
-        for query, code in zip(_vectors(queries), own, strict=True)
-    ]
+    found = [space.neighbors(index, query, code, k, order) for query, code in zip(_vectors(queries), own, strict=True)]
     users = names.take(_joined([codes for codes, _ in found], np.uint32))
     squares = pa.array(_joined([distances for _, distances in found], np.int64))
     pairs = pa.StructArray.from_arrays([squares, users], ["square", "user"])
@@ -160,8 +152,8 @@ def _sums(items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
     neighbors = queries["neighbors"].combine_chunks()
     codes = pc.index_in(neighbors.flatten(), names).to_numpy(zero_copy_only=False).astype(np.uint32)
     ends = np.cumsum(neighbors.value_lengths().to_numpy())
-    space = new_search_space()
-    found = [search.sum_of(index, part, space) for part in np.split(codes, ends)[:-1]]
+    space = SearchSpace()
+    found = [space.sum_of(index, part) for part in np.split(codes, ends)[:-1]]
     lists = _offsets([len(summed) for summed, _ in found])
     summed = pa.ListArray.from_arrays(lists, pa.array(_joined([codes for codes, _ in found], np.int32)))
     totals = pa.ListArray.from_arrays(lists, pa.array(_joined([totals for _, totals in found], np.int64)))
@@ -174,15 +166,15 @@ def _best(
 ) -> Iterator[pa.RecordBatch]:
     """The n best items of each query, with their names."""
     names = catalog.value
-    order, work = np.arange(len(names)), np.zeros(len(names), np.int64)
+    order, space = np.arange(len(names)), SearchSpace()
     most = max(1, min(n, len(names)))
     for batch in batches:
         table = pa.Table.from_batches([batch])
         sums = zip(_rows(table["items"], np.uint32), _rows(table["totals"], np.int64), strict=True)
         answers = []
         for query, found, (items, totals) in zip(_vectors(table), table["found"].to_pylist(), sums, strict=True):
-            codes, scores = search.best(query, items, totals, found, alpha, order, work, most)
-            answers.append([(names[code], float(score)) for code, score in zip(codes[:n], scores[:n], strict=True)])
+            best = space.best_of(query, items, totals, found, alpha, order, most)
+            answers.append([(names[code], score) for code, score in best[:n]])
         item = pa.string() if isinstance(names[0], str) else pa.int64()
         kind = pa.list_(pa.struct([("item", item), ("score", pa.float64())]))
         yield pa.RecordBatch.from_arrays([batch["user"], pa.array(answers, kind)], ["user", "recommendations"])
@@ -193,21 +185,15 @@ def _index_of(users: pa.Table, items: int) -> Index:
     codes, weights = (users[name].combine_chunks() for name in ("codes", "weights"))
     lengths = codes.value_lengths().to_numpy().astype(np.int64)
     entries = codes.flatten().to_numpy().astype(np.uint32)
-    index = new_index(1)
-    admit(index, len(users), items)
-    having = np.bincount(entries, minlength=items)
-    reserve_entries(index, np.arange(items, dtype=np.uint32), having, np.arange(len(users)), lengths)
-    fill(index, np.cumsum(lengths), entries, weights.flatten().to_numpy().astype(np.uint32))
+    index = Index(1)
+    index.admit(len(users), items)
+    index.fill(np.cumsum(lengths), entries, weights.flatten().to_numpy().astype(np.uint32))
     return index
 
 
-def _vectors(queries: pa.Table) -> Iterator[Codes]:
+def _vectors(queries: pa.Table) -> Iterator[Vector]:
     """The vector of each query as the index would hold it: without weights that are rounded to zero."""
-    for codes, weights in zip(_rows(queries["codes"], np.uint32), _rows(queries["weights"], np.uint32), strict=True):
-        kept = weights != 0
-        vector = np.empty((np.count_nonzero(kept), 2), np.uint32)
-        vector[:, ITEM], vector[:, WEIGHT] = codes[kept], weights[kept]
-        yield vector
+    return map(Vector, _rows(queries["codes"], np.uint32), _rows(queries["weights"], np.uint32))
 
 
 def _rows(lists: pa.ChunkedArray, kind: type) -> list[Any]:

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from unbasket.core import UNTIMED
 from unbasket.errors import SparkError
 from unbasket.ids import Id, in_order
 from unbasket.memory import Memory
-from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
 
 _VERSION = 2

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket import update
+from unbasket.core import FoldSpace, questions
 from unbasket.events import Event, Learn
 from unbasket.ids import Id
 from unbasket.memory import Memory
-from unbasket.model.space import new_fold_space
 from unbasket.orders import Orders
 from unbasket.params import Params
 from unbasket.results import Forgotten, Learned
@@ -76,9 +75,9 @@ def _apply(memory: Memory, event: Event) -> bool:
 
 
 def _models(memory: Memory, users: list[Id]) -> Iterator[Model]:
-    names, labels, space = memory.items.names, memory.items.labels, new_fold_space()
+    names, labels, space = memory.items.names, memory.items.labels, FoldSpace()
     for user in users:
-        codes, weights = update.vector(memory.histories, space, memory.rule, memory.users.codes[user])
+        codes, weights = questions.vector(memory.histories, space, memory.rule, memory.users.codes[user])
         order = np.argsort(labels[codes])
         vector = Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
         yield Model(encode(memory, user), vector)

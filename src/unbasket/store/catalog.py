@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
-import polars as pl
 
 from unbasket.errors import InvalidFrameError
 from unbasket.ids import Id
@@ -78,6 +77,8 @@ class Catalog:
 
 def read_products(frame: Any, *, item: str, name: str | None, category: str | None) -> list[Product]:
     """The products in a data frame; if an item is there twice, its last row counts."""
+    import polars as pl
+
     table = frame if isinstance(frame, pl.DataFrame) else pl.DataFrame(frame)
     for column in (item, name, category):
         if column is not None and column not in table.columns:

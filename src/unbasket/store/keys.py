@@ -7,8 +7,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
 from unbasket.errors import StoreError
 from unbasket.files import write
 from unbasket.ids import Id
@@ -25,6 +23,8 @@ class Keys:
     def __init__(self, signing: bytes, subjects: bytes) -> None:
         if len(subjects) != _SIZE:
             raise ValueError(f"the key for subjects has {len(subjects)} bytes, not {_SIZE}")
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         self._signing = Ed25519PrivateKey.from_private_bytes(signing)
         self._subjects = subjects
         self.public = self._signing.public_key().public_bytes_raw().hex()

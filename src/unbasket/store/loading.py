@@ -5,9 +5,9 @@ from itertools import chain
 
 import numpy as np
 
+from unbasket.core import UNTIMED
+from unbasket.core.arrays import Int64s
 from unbasket.ids import Id, in_order
-from unbasket.kernels.jit import Int64s
-from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
 from unbasket.store.rows import decode_baskets, place_of
 

@@ -8,8 +8,6 @@ from secrets import token_hex
 from typing import Any, Literal, Self
 
 import msgspec
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from unbasket.decoding import decode_json
 from unbasket.errors import InvalidReceiptError
@@ -228,6 +226,9 @@ def _expected_link(receipt: Receipt, before: Receipt | None) -> str:
 
 
 def _signed(receipt: Receipt) -> bool:
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(receipt.key))
         key.verify(bytes.fromhex(receipt.signature), receipt.unsigned().to_json())

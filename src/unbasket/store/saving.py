@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
+from unbasket.core import UNTIMED
 from unbasket.events import Learn
 from unbasket.ids import Id
 from unbasket.memory import Memory, Record
-from unbasket.model.history import UNTIMED
 from unbasket.orders import Orders
 from unbasket.store.database import Database, Progress
 from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, place_of

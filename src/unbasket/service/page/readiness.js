@@ -7,7 +7,6 @@ import {empty} from './notices.js';
 const PAUSE = 500;
 
 const STAGES = {
-  compiling: 'Compiling, the first time only',
   opening: 'Reading the baskets',
   preparing: 'Almost there',
 };

@@ -1,0 +1,54 @@
+"""The compiled core: codes and structs in, codes and numbers out; no ids, no files, no errors of input.
+
+    event -> history -> vector -> index -> recommendation
+             (one user)           (all users)
+
+history      the baskets of each user, in order, and the changes an event can make to them
+fold         the one update rule: from baskets to weights, from a mark or from the start (in a work `space`)
+marks        saved states of the fold, so that a change late in a long history replays little
+vector       a vector in fixed point, on its own
+index        the vectors of all users, and for each item the users who have it
+crowd        the users who are near to everyone, summed in advance
+search       the nearest users, the mean of their vectors, the best items
+
+live         the path of an event through all of these
+loading      the same for many new users at once
+questions    what is asked about the state
+inspection   what would betray a change that was not carried through
+views        the core's memory as arrays, for tests
+
+pool         rows of records in one flat array, the container of histories, vectors and postings
+select       the smallest of many
+arrange      rows of purchases to baskets
+encode       numbers to dense codes
+buffers      memory that comes zeroed and is wiped before it goes
+
+`.pyx` files are Cython, compiled by setup.py; `.pxd` files are their C side, `.pyi` files what Python sees.
+"""
+
+from unbasket.core.sources import are_compiled
+
+if not are_compiled():
+    raise ImportError(
+        "the core of unbasket is not compiled, or its sources have changed since: "
+        "run `make build`, or `python setup.py build_ext --inplace`"
+    )
+
+# Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
+from unbasket.core import fold, history, index, inspection, live, loading, marks, search, space, vector
+
+MARK_EVERY = marks.MARK_EVERY
+MAX_BASKET = index.MAX_BASKET
+ONE = index.ONE
+PLACES = inspection.PLACES
+TIED = live.TIED
+UNTIMED = history.UNTIMED
+
+Baskets = loading.Baskets
+FoldSpace = space.FoldSpace
+Histories = history.Histories
+Index = index.Index
+Live = live.Live
+Rule = fold.Rule
+SearchSpace = search.SearchSpace
+Vector = vector.Vector

@@ -1,0 +1,8 @@
+"""The types of the arrays that go into the core and come out of it."""
+
+import numpy as np
+import numpy.typing as npt
+
+Codes = npt.NDArray[np.uint32]
+Int64s = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]

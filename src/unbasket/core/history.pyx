@@ -1,0 +1,295 @@
+"""The baskets of every user, oldest first: the only thing the model is made of.
+
+Users and items are dense codes here. A `Basket` says which id it has (`key`: an int id itself, or the code of a str id
+if `is_text`), when it was, how many items it holds and, under varying groups, whether it opens a group. The items stand
+in a second row, basket after basket.
+
+A store may note in a record the row that it is saved in (0 for none). Every change of a record takes that number away
+and notes it as outdated, so that a store learns, without knowing what happened, which rows to erase and which records
+to save.
+
+All work starts from the end of a history, so a change at position p costs O(|H| - p).
+"""
+
+cimport cython
+from libc.stdint cimport INT64_MIN, int64_t, uint32_t
+from libc.string cimport memcpy
+
+from unbasket.core.buffers cimport give_back, grown
+from unbasket.core.pool cimport Pool
+
+UNTIMED = INT64_MIN
+
+
+@cython.final
+cdef class Histories:
+    """Rows of baskets and rows of items, one of each per user; and in how many baskets each item is.
+
+    For a store: the numbers of its outdated rows (in a pool of one row), and how many records were not saved since
+    these were last taken.
+    """
+
+    def __cinit__(self):
+        self.baskets = Pool(sizeof(Basket))
+        self.items = Pool(sizeof(uint32_t))
+        self.outdated = Pool(sizeof(int64_t))
+        self.outdated.add_rows(1)
+
+    def __dealloc__(self):
+        give_back(self.popularity, self.item_room * sizeof(int64_t))
+
+    cdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil:
+        """Make room for user codes below `users` and item codes below `items`."""
+        self.baskets.add_rows(users)
+        self.items.add_rows(users)
+        if items > self.item_room:
+            self.popularity = <int64_t *> grown(self.popularity, self.item_room, items, sizeof(int64_t))
+            self.item_room = items
+        return 0
+
+    cdef int of(self, Py_ssize_t user, History *history) except -1 nogil:
+        """A user's history. Valid until something is added to any."""
+        history.baskets = <Basket *> self.baskets.first(user)
+        history.length = self.baskets.length(user)
+        history.items = <uint32_t *> self.items.first(user)
+        return 0
+
+    cdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
+        """The position of the basket with this id, or -1."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        for i in range(self.baskets.length(user) - 1, -1, -1):
+            if baskets[i].key == key and baskets[i].is_text == is_text:
+                return i
+        return -1
+
+    cdef int find_slot(self, Py_ssize_t user, int64_t time, Slot *slot) except -1 nogil:
+        """The last position where a basket of this time may be inserted, and whether one of the same time is before it.
+
+        Timed baskets are in order of (time, id); a basket without a time stays behind the one it arrived after. Among
+        baskets of the same time the ids decide, which only the caller knows.
+        """
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        slot.position, slot.tied = self.baskets.length(user), False
+        if time == INT64_MIN:
+            return 0
+        for i in range(slot.position - 1, -1, -1):
+            if baskets[i].time == INT64_MIN:
+                continue
+            if baskets[i].time <= time:
+                slot.tied = baskets[i].time == time
+                return 0
+            slot.position = i
+        return 0
+
+    cdef Py_ssize_t offset(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """How many items the baskets before `position` hold."""
+        assert 0 <= position <= self.baskets.length(user), "no such position"
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t items = self.items.length(user), i
+        for i in range(position, self.baskets.length(user)):
+            items -= baskets[i].size
+        return items
+
+    cdef int insert(
+        self, Py_ssize_t user, Py_ssize_t position, const Basket *new, const uint32_t *items, Py_ssize_t group_size
+    ) except -1 nogil:
+        """Insert a basket. `group_size` is m under varying groups, and 0 under fixed ones, which need no flag."""
+        cdef Basket basket = new[0]
+        basket.opens_group = group_size > 0 and self._group_is_full(user, position, group_size)
+        self._add_items(user, self.offset(user, position), items, basket.size)
+        (<Basket *> self.baskets.at(self.baskets.open_gap(user, position, 1)))[0] = basket
+        self.unsaved += basket.saved_row == 0
+        return 0
+
+    cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil:
+        """Whether the group of the basket before `position` has no room (or there is no such basket).
+
+        One rule for all insertions under varying groups: join that group while it has fewer than m baskets, else open
+        a new one. At the end of a history this is the paper's rule; a late basket inside a full group splits it there.
+        """
+        if position == 0:
+            return True
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t first = position - 1, end = position
+        while not baskets[first].opens_group:
+            first -= 1
+            assert first >= 0, "the first basket opens no group"
+        while end < self.baskets.length(user) and not baskets[end].opens_group:
+            end += 1
+        return end - first >= group_size
+
+    cdef int remove(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """Remove a basket. If it opened a group that goes on, the next basket opens it now."""
+        assert 0 <= position < self.baskets.length(user), "no such basket"
+        cdef Basket *basket = <Basket *> self.baskets.first(user) + position
+        if basket.opens_group and position + 1 < self.baskets.length(user):
+            self._open_group(basket + 1)
+        self._outdate(basket)
+        self._drop_items(user, self.offset(user, position), basket.size)
+        return self.baskets.close_gap(user, position, 1)
+
+    cdef int replace(
+        self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size
+    ) except -1 nogil:
+        """Give a basket other items; its place and its group stay."""
+        assert 0 <= position < self.baskets.length(user), "no such basket"
+        cdef Basket *basket = <Basket *> self.baskets.first(user) + position
+        cdef Py_ssize_t first = self.offset(user, position)
+        self._add_items(user, first + basket.size, items, size)
+        self._drop_items(user, first, basket.size)
+        basket.size = size
+        self._outdate(basket)
+        self.unsaved += 1
+        return 0
+
+    cdef int _open_group(self, Basket *basket) except -1 nogil:
+        """Let a basket open its group, if it does not yet."""
+        if not basket.opens_group:
+            basket.opens_group = True
+            self._outdate(basket)
+            self.unsaved += 1
+        return 0
+
+    cdef int _outdate(self, Basket *basket) except -1 nogil:
+        """Note that a store's row does not say any more what this record does."""
+        if basket.saved_row:
+            (<int64_t *> self.outdated.at(self.outdated.append(0)))[0] = basket.saved_row
+            basket.saved_row = 0
+        return 0
+
+    cdef int remove_item(self, Py_ssize_t user, Removal *removal, Pool gone) except -1 nogil:
+        """Remove an item from the baskets at positions `first` to `end`, in one pass over all from `first` on.
+
+        Fills in how many held it and the position of the oldest of those; the records of the baskets that it was the
+        last item of, which are removed, are added to `gone`.
+        """
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Basket *basket
+        cdef uint32_t *items = <uint32_t *> self.items.first(user)
+        cdef Py_ssize_t place = self.offset(user, removal.first)
+        cdef Py_ssize_t target = place, emptied = 0, position, i, before
+        cdef bint opens = False  # the next basket opens the group that a removed one opened
+        removal.removed, removal.oldest = 0, removal.end
+        for position in range(removal.first, self.baskets.length(user)):
+            basket = baskets + position
+            before = target
+            for i in range(place, place + basket.size):
+                if items[i] != removal.item or position >= removal.end:
+                    items[target] = items[i]
+                    target += 1
+            place += basket.size
+            if target - before < basket.size:
+                removal.removed += 1
+                removal.oldest = min(removal.oldest, position)
+                self._outdate(basket)
+            if target == before:
+                (<Basket *> gone.at(gone.append(0)))[0] = basket[0]
+                opens |= basket.opens_group
+                emptied += 1
+                continue
+            self.unsaved += target - before < basket.size
+            basket.size = target - before
+            baskets[position - emptied] = basket[0]
+            if opens:
+                self._open_group(baskets + position - emptied)
+            opens = False
+        self.popularity[removal.item] -= removal.removed
+        self.items.close_gap(user, self.items.length(user) - removal.removed, removal.removed)
+        return self.baskets.close_gap(user, self.baskets.length(user) - emptied, emptied)
+
+    cdef int _add_items(
+        self, Py_ssize_t user, Py_ssize_t first, const uint32_t *items, Py_ssize_t count
+    ) except -1 nogil:
+        cdef Py_ssize_t place = self.items.open_gap(user, first, count), i
+        memcpy(<uint32_t *> self.items.data + place, items, count * sizeof(uint32_t))
+        for i in range(count):
+            assert items[i] < self.item_room, "no such item"
+            self.popularity[items[i]] += 1
+        return 0
+
+    cdef int _drop_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
+        cdef uint32_t *items = <uint32_t *> self.items.first(user) + first
+        cdef Py_ssize_t i
+        for i in range(count):
+            self.popularity[items[i]] -= 1
+        return self.items.close_gap(user, first, count)
+
+    cdef int load(
+        self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size
+    ) except -1 nogil:
+        """Fill the empty history of a user with records that are in order already."""
+        self.baskets.reserve(user, count)
+        memcpy(<Basket *> self.baskets.data + self.baskets.open_gap(user, 0, count), baskets, count * sizeof(Basket))
+        self.items.reserve(user, size)
+        return self._add_items(user, 0, items, size)
+
+    cdef int clear(self, Py_ssize_t user) except -1 nogil:
+        """Remove all baskets of a user."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        self._drop_items(user, 0, self.items.length(user))
+        for i in range(self.baskets.length(user)):
+            self._outdate(baskets + i)
+        return self.baskets.clear_row(user)
+
+    def count(self, Py_ssize_t user):
+        """The number of a user's baskets."""
+        return self.baskets.length(user)
+
+    def find(self, Py_ssize_t user, int64_t key, bint is_text):
+        """The position of the basket with this id, or -1."""
+        return self.position_of(user, key, is_text)
+
+    def read(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end):
+        """A user's baskets at positions `first` to `end`: key, whether it is a text's, time, items, opens, row."""
+        assert 0 <= first <= end <= self.baskets.length(user), "no such baskets"
+        cdef History history
+        cdef Basket *basket
+        cdef Py_ssize_t place = self.offset(user, first), position, i
+        cdef list records = []
+        self.of(user, &history)
+        for position in range(first, end):
+            basket = history.baskets + position
+            items = [history.items[i] for i in range(place, place + basket.size)]
+            records.append(
+                (basket.key, bool(basket.is_text), basket.time, items, bool(basket.opens_group), basket.saved_row)
+            )
+            place += basket.size
+        return records
+
+    def save(self, Py_ssize_t user, Py_ssize_t position, int64_t row):
+        """Note the row of a store that a record is saved in."""
+        assert 0 <= position < self.baskets.length(user), "no such basket"
+        (<Basket *> self.baskets.first(user))[position].saved_row = row
+
+    def take_outdated(self):
+        """The numbers of the rows that became outdated since this was last asked; all records are taken as saved."""
+        return self._take_outdated()
+
+    cdef list _take_outdated(self):
+        cdef int64_t *rows = <int64_t *> self.outdated.first(0)
+        cdef Py_ssize_t i
+        numbers = [rows[i] for i in range(self.outdated.length(0))]
+        self.outdated.clear_row(0)
+        self.unsaved = 0
+        return numbers
+
+    def take_changes(self, Py_ssize_t user):
+        """What a store has to do after an event of a user: outdated rows, positions to save, and how many there are.
+
+        Positions are looked for from the end on, until as many are found as were made since this was last asked.
+        """
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i, length = self.baskets.length(user)
+        cdef Py_ssize_t wanted = min(self.unsaved, length)
+        cdef list positions = []
+        for i in range(length - 1, -1, -1):
+            if wanted == 0:
+                break
+            if baskets[i].saved_row == 0:
+                positions.append(i)
+                wanted -= 1
+        positions.reverse()
+        return self._take_outdated(), positions, length

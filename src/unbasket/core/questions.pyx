@@ -1,0 +1,104 @@
+"""Questions about what is held: vectors before rounding, entries, counts."""
+
+from libc.stdint cimport int64_t, uint32_t
+
+import numpy as np
+
+from unbasket.core.buffers cimport allocated, give_back
+from unbasket.core.fold cimport Rule, replay, weight
+from unbasket.core.history cimport Basket, Histories, History
+from unbasket.core.index cimport Index, Posting, fixed_point
+from unbasket.core.live cimport Live
+from unbasket.core.space cimport FoldSpace
+from unbasket.core.vector cimport Entry, Vector
+
+
+def vector(Histories histories, FoldSpace space, Rule rule, Py_ssize_t user):
+    """A user's items and their weights before rounding, folded from the start: no mark is read or set."""
+    cdef History history
+    cdef Py_ssize_t i
+    with nogil:
+        histories.of(user, &history)
+        space.widen(histories.item_room)
+        replay(&history, rule, space)
+    items, weights = np.empty(space.count, np.uint32), np.empty(space.count)
+    cdef uint32_t[::1] item = items
+    cdef double[::1] value = weights
+    for i in range(space.count):
+        item[i], value[i] = space.touched[i], weight(space, space.touched[i], rule.group_decay)
+    space.clean()
+    return items, weights
+
+
+cdef Vector rounded(FoldSpace space, Rule rule):
+    """The folded vector as the index would hold it; the work space is clean then."""
+    cdef Vector result = Vector.of(space.count)
+    cdef Py_ssize_t i
+    for i in range(space.count):
+        result.add(space.touched[i], <uint32_t> fixed_point(weight(space, space.touched[i], rule.group_decay)))
+    space.clean()
+    return result
+
+
+def query(list baskets, FoldSpace space, Rule rule):
+    """The vector of a history that is not stored, as the index would hold it.
+
+    Baskets are lists of items, oldest first; they are grouped by m from the oldest on.
+    """
+    cdef Py_ssize_t count = sum(map(len, baskets)), i = 0, place = 0, room = 0
+    cdef History history = History(NULL, len(baskets), NULL)
+    history.baskets = <Basket *> allocated(len(baskets), sizeof(Basket))
+    history.items = <uint32_t *> allocated(count, sizeof(uint32_t))
+    for i, basket in enumerate(baskets):
+        history.baskets[i] = Basket(0, 0, 0, <uint32_t> len(basket), False, i % rule.group_size == 0)
+        for item in basket:
+            history.items[place] = item
+            room = max(room, history.items[place] + 1)
+            place += 1
+    with nogil:
+        space.widen(room)
+        replay(&history, rule, space)
+    give_back(history.baskets, len(baskets) * sizeof(Basket))
+    give_back(history.items, count * sizeof(uint32_t))
+    return rounded(space, rule)
+
+
+def entries(Index index, Py_ssize_t user):
+    """A user's vector, the same as listed under its items (0 where it is not), and the squared norm."""
+    cdef Entry *own = index.vector(user)
+    cdef Posting *postings
+    cdef Py_ssize_t i
+    vector, listed = {}, {}
+    for i in range(index.vectors.length(user)):
+        postings = <Posting *> index.postings.first(own[i].item)
+        vector[own[i].item] = own[i].weight
+        is_there = own[i].place < index.postings.length(own[i].item) and postings[own[i].place].user == user
+        listed[own[i].item] = postings[own[i].place].weight if is_there else 0
+    return vector, listed, index.norm[user]
+
+
+def popularity(Histories histories, const uint32_t[::1] items):
+    """In how many baskets each of these items is."""
+    cdef Py_ssize_t i
+    counts = np.empty(len(items), np.int64)
+    cdef int64_t[::1] count = counts
+    for i in range(items.shape[0]):
+        assert items[i] < histories.item_room, "no such item"
+        count[i] = histories.popularity[items[i]]
+    return counts
+
+
+def item_counts(Histories histories, Index index, Py_ssize_t item):
+    """In how many baskets an item is, and in how many vectors."""
+    return histories.popularity[item], index.postings.length(item)
+
+
+def sizes(Live live):
+    """How many baskets, purchases and entries of vectors there are."""
+    cdef Py_ssize_t user, baskets = 0, purchases = 0, held = 0
+    for user in range(live.histories.baskets.count):
+        baskets += live.histories.baskets.rows[user].length
+        purchases += live.histories.items.rows[user].length
+    for user in range(live.index.vectors.count):
+        held += live.index.vectors.rows[user].length
+    return baskets, purchases, held

@@ -1,0 +1,36 @@
+from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.index import Index
+from unbasket.core.vector import Vector
+
+class SearchSpace:
+    user_room: int
+    item_room: int
+    def recommend_users(
+        self,
+        index: Index,
+        users: list[int],
+        k: int,
+        alpha: float,
+        banned: Codes,
+        user_order: Int64s,
+        item_order: Int64s,
+        n: int,
+    ) -> list[list[tuple[int, float]]]: ...
+    def recommend(
+        self,
+        index: Index,
+        vector: Vector,
+        user: int,
+        k: int,
+        alpha: float,
+        banned: Codes,
+        orders: tuple[Int64s, Int64s],
+        n: int,
+    ) -> list[tuple[int, float]]: ...
+    def neighbors(self, index: Index, vector: Vector, user: int, k: int, order: Int64s) -> tuple[Codes, Int64s]: ...
+    def holders(self, index: Index, user: int, item: int, k: int, order: Int64s) -> tuple[int, int, int, int]: ...
+    def sum_of(self, index: Index, users: Codes) -> tuple[Codes, Int64s]: ...
+    def best_of(
+        self, vector: Vector, items: Codes, totals: Int64s, found: int, alpha: float, order: Int64s, n: int
+    ) -> list[tuple[int, float]]: ...
+    def leftovers(self) -> int: ...

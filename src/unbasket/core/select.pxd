@@ -1,0 +1,9 @@
+from libc.stdint cimport int64_t, uint32_t
+
+
+cdef struct Candidate:
+    int64_t key
+    uint32_t code
+
+
+cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, const int64_t *order) noexcept nogil

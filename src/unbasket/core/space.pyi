@@ -1,0 +1,4 @@
+class FoldSpace:
+    room: int
+    count: int
+    groups: int

@@ -1,0 +1,164 @@
+"""The core's memory as NumPy arrays, for tests: views, to see that nothing is left over, or to do damage that is found.
+
+A view is valid until something is added. Nothing else in the package imports this module.
+"""
+
+from cpython.buffer cimport PyBUF_WRITE
+from cpython.memoryview cimport PyMemoryView_FromMemory
+from libc.stdint cimport int64_t, uint32_t
+
+import numpy as np
+
+from unbasket.core cimport fold
+from unbasket.core cimport index as indexes
+from unbasket.core.crowd cimport BLOCK, Crowd
+from unbasket.core.history cimport Basket, Histories
+from unbasket.core.index cimport MAGNITUDES, Index
+from unbasket.core.live cimport Live
+from unbasket.core.marks cimport Mark, Marks
+from unbasket.core.pool cimport Pool
+from unbasket.core.search cimport Query, SearchSpace
+from unbasket.core.space cimport FoldSpace
+from unbasket.core.vector cimport Vector
+
+ROW = np.dtype([("start", np.intp), ("length", np.intp), ("capacity", np.intp)])
+BASKET = np.dtype(
+    {
+        "names": ["key", "time", "row", "size", "is_text", "opens"],
+        "formats": [np.int64, np.int64, np.int64, np.uint32, np.uint8, np.uint8],
+        "offsets": [0, 8, 16, 24, 28, 29],
+        "itemsize": sizeof(Basket),
+    }
+)
+CODE = np.dtype(np.uint32)
+ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("place", np.uint32)])
+POSTING = np.dtype([("user", np.uint32), ("weight", np.uint32)])
+LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
+MARK = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
+
+
+cdef view(void *memory, Py_ssize_t count, dtype):
+    if count == 0:
+        return np.zeros(0, dtype)
+    cdef Py_ssize_t width = np.dtype(dtype).itemsize
+    return np.asarray(PyMemoryView_FromMemory(<char *> memory, count * width, PyBUF_WRITE)).view(dtype)
+
+
+def rows(Pool pool):
+    """Where each row starts, its length and its capacity."""
+    return view(pool.rows, pool.count, ROW)
+
+
+def records(Pool pool, dtype):
+    """All that is in a pool, live or not."""
+    return view(pool.data, pool.size, dtype)
+
+
+def memory(Pool pool):
+    """The same by bytes, a row for each record."""
+    return view(pool.data, pool.size * pool.width, np.uint8).reshape(pool.size, pool.width)
+
+
+def popularity(Histories histories):
+    """In how many baskets each item is."""
+    return view(histories.popularity, histories.item_room, np.int64)
+
+
+def norms(Index index):
+    """The squared norm of each user."""
+    return view(index.norm, index.user_room, np.int64)
+
+
+def population(Index index):
+    """How many users there are of each magnitude."""
+    return view(index.population, MAGNITUDES, np.int64)
+
+
+def crowd(Crowd crowd):
+    """The crowd's arrays by their names; `members`, `items` and `listed` with the places that are not in use."""
+    return {
+        "members": view(crowd.members, crowd.user_room, np.uint32),
+        "is_member": view(crowd.is_member, crowd.user_room, np.uint8),
+        "sums": view(crowd.sums, crowd.item_room, np.int64),
+        "place": view(crowd.place, crowd.item_room, np.int32),
+        "items": view(crowd.items, crowd.item_room, np.uint32),
+        "listed": view(crowd.listed, crowd.item_room, np.int64),
+        "peaks": view(crowd.peaks, crowd.item_room // BLOCK, np.int64),
+    }
+
+
+def dissolve(Crowd crowd):
+    """Let the crowd have no members."""
+    crowd.dissolve()
+
+
+def newest_marks(Marks marks):
+    """The newest mark of each user."""
+    return view(marks.newest, marks.user_room, np.int32)
+
+
+def marks(Marks marks):
+    """The table of all marks, used or not."""
+    return view(marks.table, marks.size, MARK)
+
+
+def add_mark(Live live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
+    """Set a mark that says so, and has no levels."""
+    cdef Mark mark = Mark(0, baskets, items, groups)
+    live.marks.save(user, &mark, live.space)
+
+
+def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item):
+    """Put a basket before all others of a user, without anything that follows from it."""
+    cdef Basket basket = Basket(key, 0, 0, 1, False, False)
+    histories.insert(user, 0, &basket, &item, 0)
+
+
+def refold(Live live, Py_ssize_t user):
+    """A user's vector before rounding, folded from the newest mark on."""
+    fold.fold(live.histories, live.marks, user, live.rule, live.space)
+    vector = {
+        live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule.group_decay)
+        for i in range(live.space.count)
+    }
+    live.space.clean()
+    return vector
+
+
+def is_clean(FoldSpace space):
+    """Whether nothing is left in the work space of a fold."""
+    cdef Py_ssize_t i
+    for i in range(space.room):
+        if space.levels[i].value != 0.0 or space.levels[i].last != 0 or space.touched[i] != 0:
+            return False
+    return space.count == 0 and space.groups == 0
+
+
+def uses_crowd(SearchSpace space, Index index, Vector vector, Py_ssize_t user, Py_ssize_t k, order):
+    """Whether a recommendation starts from the crowd's sums."""
+    cdef const int64_t[::1] labels = order
+    cdef Query query = Query(vector.entries, vector.length, user, k, &labels[0])
+    space.find_nearest(index, &query)
+    answer = space.use_crowd(index)
+    space.forget_candidates()
+    return bool(answer)
+
+
+def power(double base, Py_ssize_t exponent):
+    """The base to a whole power, as the fold computes it."""
+    return fold.power(base, exponent)
+
+
+def fixed_point(double value):
+    """A weight as a multiple of 2^-24."""
+    return indexes.fixed_point(value)
+
+
+def magnitude(norm):
+    """The magnitude of a squared norm."""
+    return indexes.magnitude(norm)
+
+
+def magnitude_end(level):
+    """The smallest squared norm that is of a larger magnitude."""
+    return indexes.magnitude_end(level)

@@ -1,1 +1,0 @@
-"""Compiled building blocks: arrays in, arrays out. They know nothing of ids, files or errors."""

@@ -1,0 +1,283 @@
+"""The search against brute force in exact integers: the same neighbors, the same scores, bit for bit."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unbasket.core import views
+from unbasket.core.arrays import Int64s
+from unbasket.core.index import ONE
+from unbasket.core.search import SearchSpace
+from unbasket.core.vector import Vector
+from unbasket.memory import Memory
+from unbasket.params import Params
+
+ITEMS = 25
+
+
+def vector_of(items: list[int], weights: list[int]) -> Vector:
+    return Vector(np.array(items, np.uint32), np.array(weights, np.uint32))
+
+
+class Shop:
+    """A memory of random users, and brute force beside it."""
+
+    def __init__(self, seed: int, users: int, k: int, alpha: float = 0.7) -> None:
+        self.chance = random.Random(seed)
+        self.memory = Memory(Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=k, alpha=alpha))
+        self.space = SearchSpace()
+        names: list[Any] = [*range(users // 2), *(f"u{i}" for i in range(users - users // 2))]
+        self.chance.shuffle(names)  # so that codes are in another order than ids
+        for name in names:
+            for basket in range(self.chance.randint(1, 4)):
+                items: list[Any] = [
+                    f"i{item}" if item % 2 else item
+                    for item in self.chance.sample(range(ITEMS), self.chance.choice([1, 1, 2, 6]))
+                ]
+                self.memory.learn(name, items, basket, None)
+        for name in self.chance.sample(names, users // 5):
+            self.memory.forget(name, None, None)
+
+    def names(self) -> list[Any]:
+        return self.memory.users.sorted()
+
+    def code(self, user: Any) -> int:
+        return self.memory.users.codes[user]
+
+    def query(self, user: Any) -> Vector:
+        return self.memory.index.vector_of(self.code(user))
+
+    def dense(self, vector: Vector) -> Int64s:
+        weights = np.zeros(len(self.memory.items.names), np.int64)
+        weights[vector.items] = vector.weights
+        return weights
+
+    def vector(self, user: Any) -> Int64s:
+        return self.dense(self.query(user))
+
+    def nearest(self, query: Int64s, leave_out: Any, k: int) -> list[tuple[int, int]]:
+        """By brute force: (squared distance, code) of the k nearest, nearest first, equally near ones by id."""
+        others = [name for name in self.names() if name != leave_out]
+        distances = [(int(((self.vector(name) - query) ** 2).sum()), self.code(name)) for name in others]
+        return sorted(distances, key=lambda pair: pair[0])[:k]  # stable, and names are in the order of ids
+
+    def best(self, query: Int64s, leave_out: Any, n: int, banned: list[int]) -> list[tuple[int, float]]:
+        """By brute force: the best items and their scores."""
+        params = self.memory.params
+        found = self.nearest(query, leave_out, params.neighbors)
+        names = self.memory.users.names
+        total = sum((self.vector(names[code]) for _, code in found), np.zeros(len(query), np.int64))
+        share = (1.0 - params.alpha) / max(len(found), 1)
+        codes = [self.memory.items.codes[name] for name in self.memory.items.sorted()]
+        scores = [
+            (code, (params.alpha * float(query[code]) + share * float(total[code])) / ONE)
+            if query[code]
+            else (code, share * float(total[code]) / ONE)
+            for code in codes
+            if code not in banned
+        ]
+        return sorted((s for s in scores if s[1] > 0), key=lambda score: -score[1])[:n]
+
+    def recommend(self, query: Vector, leave_out: int, n: int, banned: list[int]) -> list[tuple[int, float]]:
+        memory = self.memory
+        return self.space.recommend(
+            memory.index,
+            query,
+            leave_out,
+            memory.params.neighbors,
+            memory.params.alpha,
+            np.array(banned, np.uint32),
+            (memory.users.labels, memory.items.labels),
+            n,
+        )
+
+    def neighbors(self, query: Vector, leave_out: int, k: int) -> list[tuple[int, int]]:
+        memory = self.memory
+        codes, squares = self.space.neighbors(memory.index, query, leave_out, k, memory.users.labels)
+        return sorted(
+            zip(squares.tolist(), codes.tolist(), strict=True), key=lambda p: (p[0], memory.users.labels[p[1]])
+        )
+
+    def uses_crowd(self, user: Any) -> bool:
+        memory, code = self.memory, self.code(user)
+        k, labels = memory.params.neighbors, memory.users.labels
+        return views.uses_crowd(self.space, memory.index, self.query(user), code, k, labels)
+
+    def check(self, user: Any, n: int = 10, banned: list[int] | None = None) -> None:
+        expected = self.best(self.vector(user), user, n, banned or [])
+        assert self.recommend(self.query(user), self.code(user), n, banned or []) == expected
+        assert self.space.leftovers() == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("k", [1, 2, 5, 1000])
+def test_neighbors_are_the_nearest_by_brute_force(seed: int, k: int) -> None:
+    shop = Shop(seed, users=60, k=5)
+    for name in shop.names():
+        query, code = shop.query(name), shop.code(name)
+        assert shop.neighbors(query, code, k) == shop.nearest(shop.vector(name), name, k)
+        assert shop.space.leftovers() == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("k", [1, 3, 20, 1000])
+@pytest.mark.parametrize("alpha", [0.7, 0.0, 1.0])
+def test_recommendations_are_those_of_brute_force(seed: int, k: int, alpha: float) -> None:
+    shop = Shop(seed, users=40, k=k, alpha=alpha)
+    for name in shop.names():
+        shop.check(name, n=shop.chance.randint(1, 12))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_crowd_changes_no_answer(seed: int) -> None:
+    shop = Shop(seed, users=40, k=30)
+    shop.memory.index.gather_crowd()
+    assert all(shop.uses_crowd(name) for name in shop.names())
+    for name in shop.names():
+        shop.check(name, n=40)
+        shop.check(name, n=3, banned=[0, 3, 4])
+    views.dissolve(shop.memory.index.crowd)
+    assert not any(shop.uses_crowd(name) for name in shop.names())
+    for name in shop.names():
+        shop.check(name, n=40)
+        shop.check(name, n=3, banned=[0, 3, 4])
+
+
+def test_a_crowd_that_has_changed_since_it_was_chosen() -> None:
+    shop = Shop(9, users=40, k=20)
+    shop.memory.index.gather_crowd()
+    for name in shop.names()[::3]:
+        shop.memory.forget(name, None, None)
+    for name in shop.names()[::4]:
+        shop.memory.learn(name, [2, "i3", "another"], "new", None)
+    for number in range(10):  # they get the codes of forgotten members
+        shop.memory.learn(f"new {number}", [number, "another", "i5"], 0, None)
+    assert any(shop.uses_crowd(name) for name in shop.names())
+    for name in shop.names():
+        shop.check(name, n=40)
+
+
+@pytest.mark.parametrize("n", [1, 5, 26, 200])
+@pytest.mark.parametrize("banned", [[], [1], [0, 2, 2, 7, 11], list(range(ITEMS))])
+def test_banned_items_are_left_out_before_the_cut(n: int, banned: list[int]) -> None:
+    shop = Shop(3, users=30, k=10)
+    for name in shop.names():
+        shop.check(name, n, banned)
+
+
+def test_a_query_that_is_nobodys() -> None:
+    shop = Shop(4, users=30, k=4)
+    query = vector_of([0, 3, 5], [ONE // 2, ONE // 3, 1])
+    assert shop.neighbors(query, -1, 7) == shop.nearest(shop.dense(query), None, 7)
+    assert shop.recommend(query, -1, 30, [3]) == shop.best(shop.dense(query), None, 30, [3])
+    nothing = vector_of([], [])
+    assert shop.neighbors(nothing, -1, 3) == shop.nearest(shop.dense(nothing), None, 3)
+    assert shop.space.leftovers() == 0
+
+
+def test_a_query_in_place_of_a_users_own_vector_leaves_him_out() -> None:
+    """Also when it has nothing in common with what is stored of him."""
+    shop = Shop(4, users=30, k=4)
+    for name in shop.names():
+        item = shop.chance.choice(np.flatnonzero(shop.vector(name) == 0).tolist())
+        query = vector_of([item], [ONE])
+        for k in (1, 10, 100):
+            assert shop.neighbors(query, shop.code(name), k) == shop.nearest(shop.dense(query), name, k)
+        assert shop.recommend(query, shop.code(name), 30, []) == shop.best(shop.dense(query), name, 30, [])
+
+
+def test_a_small_user_with_nothing_in_common_can_be_nearer_than_a_large_one_with_much() -> None:
+    shop = Shop(0, users=0, k=1)
+    learn = shop.memory.learn
+    learn("asks", ["a"], 0, None)
+    learn("large", ["a", "b", "c", "d"], 0, None)
+    learn("small", ["z"], 0, None)
+    query = shop.query("asks")
+    assert shop.neighbors(query, shop.code("asks"), 1) == [(2 * ONE**2, shop.code("small"))]
+    assert shop.neighbors(query, shop.code("asks"), 2) == shop.nearest(shop.vector("asks"), "asks", 2)
+
+
+def test_equally_near_users_are_taken_in_the_order_of_their_ids() -> None:
+    shop = Shop(0, users=0, k=1)
+    names: list[Any] = ["zoe", 7, "ann", -3, "bob", 40]
+    for name in ["asks", *names]:
+        shop.memory.learn(name, ["x", f"of {name}"], 0, None)
+    query, code = shop.query("asks"), shop.code("asks")
+    for k in range(1, 8):
+        found = [shop.memory.users.names[other] for _, other in shop.neighbors(query, code, k)]
+        assert found == [-3, 7, 40, "ann", "bob", "zoe"][:k]
+
+
+def test_alone() -> None:
+    shop = Shop(0, users=0, k=3)
+    shop.memory.learn("u", ["a", "b"], 0, None)
+    query = shop.query("u")
+    assert shop.neighbors(query, 0, 3) == []
+    shop.check("u")
+    assert [score for _, score in shop.recommend(query, 0, 5, [])] == [0.7, 0.7]
+
+
+def test_many_users_are_answered_as_one_by_one() -> None:
+    shop, n = Shop(6, users=40, k=8), 7
+    memory, owners = shop.memory, [shop.code(name) for name in reversed(shop.names())]
+    banned = np.array([2, 5], np.uint32)
+    labels = memory.users.labels, memory.items.labels
+    answers = shop.space.recommend_users(memory.index, owners, 8, 0.7, banned, *labels, n)
+    for owner, answer in zip(owners, answers, strict=True):
+        assert answer == shop.recommend(memory.index.vector_of(owner), owner, n, [2, 5])
+    assert shop.space.leftovers() == 0
+
+
+def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:
+    """The three steps apart, as they are taken where users are spread over machines; sums may come in parts."""
+    shop, n = Shop(9, users=40, k=8), 7
+    memory, space = shop.memory, SearchSpace()
+    for name in shop.names():
+        query, owner = shop.query(name), shop.code(name)
+        codes, _ = shop.space.neighbors(memory.index, query, owner, 8, memory.users.labels)
+        parts = [shop.space.sum_of(memory.index, part) for part in (codes[:3].copy(), codes[3:].copy())]
+        items = np.concatenate([part[0] for part in parts])
+        totals = np.concatenate([part[1] for part in parts])
+        best = space.best_of(query, items, totals, len(codes), 0.7, memory.items.labels, n)
+        assert best == shop.recommend(query, owner, n, [])
+        assert shop.space.leftovers() == space.leftovers() == 0
+
+
+def test_holders_are_the_parts_of_a_score() -> None:
+    shop = Shop(2, users=30, k=6)
+    for name in shop.names():
+        near = [shop.vector(shop.memory.users.names[code]) for _, code in shop.nearest(shop.vector(name), name, 6)]
+        for item in [*shop.memory.items.codes.values(), -1]:
+            weights = [int(vector[item]) if item >= 0 else 0 for vector in near]
+            own = int(shop.vector(name)[item]) if item >= 0 else 0
+            labels = shop.memory.users.labels
+            found = shop.space.holders(shop.memory.index, shop.code(name), item, 6, labels)
+            assert found == (own, sum(weights), sum(weight > 0 for weight in weights), len(near))
+    assert shop.space.leftovers() == 0
+
+
+def test_a_work_space_grows_with_the_index() -> None:
+    shop = Shop(1, users=20, k=5)
+    shop.check(shop.names()[0])
+    before = shop.space.user_room, shop.space.item_room
+    for user in range(100, 200):
+        shop.memory.learn(user, [f"item {user}", 3], 0, None)
+    for name in shop.names():
+        shop.check(name)
+    assert shop.space.user_room > before[0]
+    assert shop.space.item_room > before[1]
+
+
+def test_work_spaces_are_independent() -> None:
+    shop = Shop(1, users=20, k=5)
+    name = shop.names()[0]
+    first = shop.recommend(shop.query(name), shop.code(name), 5, [])
+    shop.space = SearchSpace()
+    assert shop.recommend(shop.query(name), shop.code(name), 5, []) == first
+
+
+def test_weights_that_are_zero_are_left_out_of_a_vector() -> None:
+    vector = vector_of([4, 1, 3], [7, 0, 9])
+    assert (len(vector), vector.items.tolist(), vector.weights.tolist()) == (2, [4, 3], [7, 9])

@@ -1,0 +1,53 @@
+"""An import costs what it uses: heavy packages are loaded when something needs them."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("cryptography", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "rich", "typer")
+
+
+def loaded(program: str) -> list[str]:
+    """The heavy packages that a program has loaded at its end."""
+    program += f"\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])"
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.splitlines()[-1:]
+
+
+def test_the_package_and_an_engine_without_frames_load_none() -> None:
+    program = """
+import unbasket as ub
+rec = ub.Recommender()
+rec.learn("ann", ["milk"], basket=1)
+rec.recommend("ann")
+rec.forget("ann")
+rec.verify()
+"""
+    assert loaded(program) == [""]
+
+
+def test_a_frame_loads_polars() -> None:
+    program = """
+import unbasket as ub
+try:
+    ub.Recommender().fit("no frame")
+except ub.InvalidFrameError:
+    pass
+"""
+    assert loaded(program) == ["polars"]
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["learn", "--help"], ["--version"]])
+def test_the_command_line_loads_what_a_terminal_needs(arguments: list[str]) -> None:
+    program = f"""
+from unbasket.cli import app
+try:
+    app({arguments})
+except SystemExit:
+    pass
+"""
+    assert "polars" not in loaded(program)[0]
+    assert "cryptography" not in loaded(program)[0]
+    assert "typer" in loaded(program)[0]
