@@ -460,6 +460,7 @@ def test_a_batch_that_is_no_csv_is_refused_in_plain_words(page: Page) -> None:
         ("user\nann,1", "Line 2 has 2 fields"),
         ("user\n\nann,1", "Line 3 has 2 fields"),
         ('user\nann\n"bob\ncleo', "Line 3 opens a quote that is never closed."),
+        ("user\n" + "ann\n" * 1001, "These are 1,001 requests. At most 1,000 can be carried out together"),
     ]:
         page.get_by_label("or paste its lines").fill(text)
         page.get_by_role("button", name="Check").click()

@@ -31,7 +31,7 @@ CODES = {
     "unknown_receipt": (404, "there is no receipt of this number"),
     "method_not_allowed": (405, "the address has other methods: see the header Allow"),
     "slow_request": (408, "the headers or the body did not arrive in time"),
-    "too_large": (413, "the body is larger than the service accepts"),
+    "too_large": (413, "the body is larger, or has more entries, than the service accepts"),
     "address_too_long": (414, "the address is longer than the service accepts"),
     "unsupported_media_type": (415, "the body must be application/json, or for events application/x-ndjson"),
     "too_many_requests": (429, "the key or the address asks too often: see the header Retry-After"),

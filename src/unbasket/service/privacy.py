@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
+    MAX_RECEIPTS,
     AuditAnswer,
     GivenReceipts,
     ReceiptsAnswer,
@@ -47,6 +48,12 @@ def receipt(request: Request) -> Receipt:
 def verify_receipts(request: Request) -> AuditAnswer:
     """Check the chain, or receipts that somebody has, which may be a part of it."""
     given: GivenReceipts | None = request.body
+    if given is not None and len(given.receipts) > MAX_RECEIPTS:
+        raise ApiError(
+            "too_large",
+            f"{len(given.receipts):,} receipts are too many for one request: send at most {MAX_RECEIPTS:,} at a time, "
+            "or check them all with `unbasket receipts verify`",
+        )
     if given is None:
         checked, foreign = audit(request.rec.receipts()), []
     else:

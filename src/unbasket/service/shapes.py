@@ -11,6 +11,7 @@ from unbasket.results import Forgotten
 from unbasket.service.access import Role
 from unbasket.service.metrics import Figures
 from unbasket.store import Receipt
+from unbasket.store.retention import MAX_RULES
 
 Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Id = Annotated[str, Meta(min_length=1)] | Number
@@ -110,7 +111,14 @@ class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
         return Forget(self.user, self.basket, self.item)
 
 
-Events = list[LearnEvent | ForgetEvent]
+MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
+"""What one request may have: others wait for it. Handlers check it, so that the error can say what to do."""
+
+_EVENTS = f"At most {MAX_EVENTS:,} events, of which at most {MAX_FORGETS:,} forget."
+
+Events = Annotated[
+    list[LearnEvent | ForgetEvent], Meta(description=_EVENTS, extra_json_schema={"maxItems": MAX_EVENTS})
+]
 
 
 class ForgetPart(Strict, frozen=True):
@@ -140,13 +148,13 @@ PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "ma
 class GivenReceipts(Strict, frozen=True):
     """Receipts that somebody has, to be checked and compared with those that are held."""
 
-    receipts: list[Receipt]
+    receipts: Annotated[list[Receipt], Meta(extra_json_schema={"maxItems": MAX_RECEIPTS})]
 
 
 class RetentionRequest(Strict, frozen=True):
     """Rules in TOML. Without `run`, only what they would forget is counted."""
 
-    rules: str
+    rules: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_RULES})]
     run: bool = False
 
 

@@ -13,6 +13,8 @@ from unbasket.results import Basket, Explanation, Forgotten, Learned
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
+    MAX_EVENTS,
+    MAX_FORGETS,
     BasketPart,
     EventResult,
     EventsAnswer,
@@ -64,10 +66,17 @@ def _learn(request: Request, basket: Id) -> LearnedAnswer:
 def events(request: Request) -> EventsAnswer:
     """Apply events, all or none."""
     body: list[LearnEvent | ForgetEvent] = request.body
-    if any(isinstance(event, LearnEvent) for event in body):
+    forgets = sum(isinstance(event, ForgetEvent) for event in body)
+    if forgets < len(body):
         request.caller.check({"write"}, None)
-    if any(isinstance(event, ForgetEvent) for event in body):
+    if forgets:
         request.caller.check({"privacy"}, None)
+    if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
+        raise ApiError(
+            "too_large",
+            f"{len(body):,} events, of which {forgets:,} forget, are too many for one request: send at most "
+            f"{MAX_EVENTS:,}, of which at most {MAX_FORGETS:,} forget, and the rest in further requests",
+        )
     results, seconds = _apply(request, [event.event() for event in body])
     return EventsAnswer([_event_result(result) for result in results], seconds)
 

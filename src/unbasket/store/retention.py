@@ -25,6 +25,9 @@ from unbasket.recommender import Progress
 from unbasket.results import Basket, Forgotten
 from unbasket.store.durable import DurableRecommender
 
+MAX_RULES = 128 * 1024
+"""Characters, or bytes, of rules: reading TOML takes its time. Long lists of users are in files of their own."""
+
 _CHUNK = 1000  # events to a transaction and an erasure: others who write wait for no more than these
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -88,6 +91,8 @@ def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
     Traceback (most recent call last):
     unbasket.store.retention.RetentionError: Unknown field `older` in rule 1. Did you mean `older_than_days`?
     """
+    if len(text) > MAX_RULES:
+        raise RetentionError(f"The rules have more than {MAX_RULES:,} characters. Split them, or name files of users")
     try:
         stated = decode_toml(text, dict[str, Any])
     except ValueError as error:

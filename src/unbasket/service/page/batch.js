@@ -12,6 +12,7 @@ import {table} from './tables.js';
 
 const EXAMPLE = 'user,basket,item\n17,,\n18,4711,\n18,4712,25\n19,,25\n';
 const AT_ONCE = 4;
+const MOST = 1000; // the service takes no more in one request
 
 /** The form. */
 export async function batch() {
@@ -57,6 +58,10 @@ async function check(text, place) {
   try {
     const {records: lines, blank} = records(text, ['user', 'basket', 'item'], 'user');
     if (!lines.length) throw new Error('There is no request below the headings.');
+    if (lines.length > MOST)
+      throw new Error(
+        `These are ${number(lines.length)} requests. At most ${number(MOST)} can be carried out together: split the file.`,
+      );
     const nobody = lines.find((line) => !line.user);
     if (nobody) throw new Error(`Line ${nobody.line} names no user.`);
     const {requests, repeated} = once(await lookUp(lines, report));

@@ -8,6 +8,7 @@ import {fault, sentence, waiting} from './notices.js';
 import {receiptsIn} from './receipts.js';
 
 const LARGEST = 8 * 2 ** 20 - 1024; // bytes; the service takes no more unless it is told to
+const MOST = 10000; // receipts
 const TOO_LARGE = 'This file is too large for the page. Verify it on your own machine: unbasket receipts verify FILE';
 
 /** A field for a file of receipts, with the verdict below. A file may also be dropped anywhere within `area`. */
@@ -32,6 +33,7 @@ async function verify(file, place) {
   try {
     if (file.size > LARGEST) throw new Error(TOO_LARGE);
     const receipts = receiptsIn(await file.text());
+    if (receipts.length > MOST) throw new Error(TOO_LARGE);
     if (!receipts.length) throw new Error('There are no receipts in this file.');
     show(place, told(file.name, await api.verifyReceipts(receipts)));
   } catch (error) {

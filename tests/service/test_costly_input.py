@@ -1,0 +1,99 @@
+"""Input that would cost more than its length: refused before the work begins, and everybody else is answered."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.service.serving import Service, serving, stock
+
+from unbasket.service.calls import CALLS
+from unbasket.service.openapi import document
+
+DEEP = "[" * 15_000
+LEARN = {"event": "learn", "user": "eve", "basket": 1, "items": ["tea"]}
+FORGET = {"event": "forget", "user": "nobody"}
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    with serving(stock(tmp_path_factory.mktemp("costly") / "shop.db")) as service:
+        yield service
+
+
+@pytest.mark.parametrize(
+    ("rules", "complaint"),
+    [
+        ("a" + ".a" * 50_000 + " = 1", "nested too deeply"),
+        ("[a" + ".a" * 50_000 + "]", "nested too deeply"),
+        ("x = {a" + ".a" * 50_000 + " = 1}", "nested too deeply"),
+        ("x = " + "[" * 50_000, "nested too deeply"),
+        ("[[rule]]\nolder_than_days = 1\n" * 10_000, "more than 131,072 characters"),
+    ],
+)
+def test_rules(service: Service, rules: str, complaint: str) -> None:
+    error = service("POST", "/v1/retention", 400, json={"rules": rules})["error"]
+    assert error["code"] == "invalid_rules"
+    assert complaint in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", f"/v1/users/{DEEP}", 404),
+        ("GET", f"/v1/users/{DEEP}/recommendations", 200),
+        ("GET", f"/v1/users/ann/explanations/{DEEP}", 200),
+        ("GET", f"/v1/users/ann/recommendations?exclude={DEEP}", 200),
+        ("GET", f"/v1/users?after={DEEP}", 200),
+        ("GET", f"/v1/items?after={DEEP}", 200),
+        ("GET", f"/v1/users/%22{DEEP}", 404),
+        ("DELETE", f"/v1/users/{DEEP}/baskets/1", 200),
+        ("DELETE", f"/v1/users/ann/baskets/{DEEP}", 200),
+        ("GET", "/v1" + "/users" * 2_000, 404),
+        ("GET", "/v1/users/" + "a/" * 8_000, 404),
+        ("GET", "/v1/users/ann/recommendations?" + "exclude=a&" * 999, 200),
+        ("GET", "/v1/users/ann/recommendations?" + "exclude=a&" * 1_500, 400),
+    ],
+    ids=lambda value: str(value)[:40],
+)
+def test_deep_and_long_addresses(service: Service, method: str, path: str, status: int) -> None:
+    answer = service.sent(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert int(answer.split(b" ", 2)[1]) == status
+
+
+@pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
+@pytest.mark.parametrize(
+    ("events", "status"),
+    [
+        ([LEARN] * 9_000 + [FORGET] * 1_000, 200),
+        ([LEARN] * 10_001, 413),
+        ([FORGET] * 1_001, 413),
+    ],
+    ids=["all", "events", "forgets"],
+)
+def test_events(service: Service, kind: str, events: list[Any], status: int) -> None:
+    before = service.shop.engine.digest()
+    body = json.dumps(events) if kind.endswith("/json") else "\n".join(map(json.dumps, events))
+    answer = service("POST", "/v1/events", status, content=body, headers={"Content-Type": kind})
+    if status == 200:
+        assert len(answer["results"]) == len(events)
+    else:
+        assert answer["error"]["code"] == "too_large"
+        assert "at most 10,000, of which at most 1,000 forget" in answer["error"]["message"]
+        assert service.shop.engine.digest() == before
+
+
+def test_receipts(service: Service) -> None:
+    receipt = service("DELETE", "/v1/users/nobody")["receipt"]
+    assert service("POST", "/v1/receipts/verify", json={"receipts": [receipt]})["ok"]
+    error = service("POST", "/v1/receipts/verify", 413, json={"receipts": [receipt] * 10_001})["error"]
+    assert error["code"] == "too_large"
+    assert "at most 10,000" in error["message"]
+
+
+def test_the_description_says_so() -> None:
+    shapes = document(CALLS)
+    text = json.dumps(shapes)
+    assert "At most 10,000 events, of which at most 1,000 forget." in text
+    assert '"maxItems": 10000' in text
+    assert '"maxLength": 131072' in text
