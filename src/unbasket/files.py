@@ -18,6 +18,11 @@ def synchronise(path: Path) -> None:
         os.close(file)
 
 
+def real_path(path: Path) -> Path:
+    """Where a file is: beside a link to it, there are none of the files that belong to it."""
+    return path.resolve() if path.is_symlink() else path
+
+
 def create(path: Path) -> None:
     """Make an empty file for its owner alone, whatever the umask; an error if there is a file already."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)

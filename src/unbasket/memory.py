@@ -279,9 +279,9 @@ class Memory:
             return self.histories.take_outdated(), [], 0
         return self.histories.take_changes(owner)
 
-    def discard_changes(self) -> None:
-        """A store has read everything anew: nothing is to do."""
-        self.histories.take_outdated()
+    def discard_changes(self) -> list[int]:
+        """What changed will be read anew: nothing is to do. Returns the rows that were to be erased."""
+        return self.histories.take_outdated()
 
     def save(self, user: Id, position: int, row: int) -> None:
         """Note the row of a store that the basket at a position is in."""

@@ -144,6 +144,9 @@ class LossyLog:
     def synchronise(self) -> None:
         self._disk.sync(self._path)
 
+    def is_removed(self) -> bool:
+        return False
+
     def close(self) -> None:
         pass
 

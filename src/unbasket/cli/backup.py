@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, keys_of, open_to_read
+from unbasket.cli.shop import Db, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json
+from unbasket.store.keys import keys_of
 
 
 def backup(

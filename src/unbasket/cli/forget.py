@@ -9,11 +9,12 @@ import typer
 
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.requests import Request, events_of, read_requests
-from unbasket.cli.shop import Db, keys_of, open_to_write
+from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
 from unbasket.errors import InvalidRequestError, UnbasketError
 from unbasket.spelling import IdReader
 from unbasket.store import Erased
+from unbasket.store.keys import keys_of
 
 
 class _Outcome(NamedTuple):

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from unbasket.cli.shop import Db, keys_of, open_to_write
+from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, command, complain, counted, say, say_json, say_table, write_file
 from unbasket.errors import InvalidReceiptError, StoreError
 from unbasket.store import Audit, Receipt, audit
 from unbasket.store.database import Database
-from unbasket.store.keys import Keys
+from unbasket.store.keys import Keys, keys_of
 from unbasket.store.receipts import read_receipts
 
 receipts = typer.Typer(

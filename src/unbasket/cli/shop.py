@@ -34,12 +34,12 @@ def open_to_read(db: Path) -> DurableRecommender:
 
 
 @contextmanager
-def open_to_write(db: Path, keys: Path | None = None) -> Iterator[DurableRecommender]:
+def open_to_write(db: Path, keys: Path | None = None, *, accept_loss: bool = False) -> Iterator[DurableRecommender]:
     """The engine of a database that exists: a mistyped name must not create a new one."""
     if not db.exists():
         raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
     with _opening() as report:
-        rec = store.open(db, keys=keys, progress=report)
+        rec = store.open(db, keys=keys, accept_loss=accept_loss, progress=report)
     with _closing(rec):
         yield rec
 
@@ -75,11 +75,6 @@ def _closing(rec: DurableRecommender) -> Iterator[None]:
     finally:
         with progress_bar("writing the database"):
             rec.close()
-
-
-def keys_of(db: Path) -> Path:
-    """The file with the keys of a database's receipts."""
-    return db.with_name(db.name + "-keys")
 
 
 def known_user(rec: DurableRecommender, text: str) -> Id:

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_to_read
+from unbasket.cli.shop import Db, open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
 from unbasket.spelling import IdReader
 
@@ -13,6 +13,13 @@ from unbasket.spelling import IdReader
 def verify(
     db: Db,
     user: Annotated[str | None, typer.Argument(metavar="USER", help="Only this user.")] = None,
+    accept_loss: Annotated[
+        bool,
+        typer.Option(
+            "--accept-loss",
+            help="If what was learned last is lost, since the log was removed or damaged after a crash: go on without.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a model from the baskets that remain, and compare the live one with it, bit by bit.
@@ -20,6 +27,9 @@ def verify(
     For a user who is not there, all records are searched for any that belongs to nobody. Opening checks the database
     for damage. The exit code is 1 if the models differ.
     """
+    if accept_loss:
+        with open_to_write(db, accept_loss=True):
+            pass  # closing it leaves a database without a log
     rec = open_to_read(db)
     wanted = None if user is None else IdReader(rec).user(user)
     with progress_bar("verifying"):

@@ -10,14 +10,16 @@ import sqlite3
 import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError, UncertainError
-from unbasket.files import create, replacing
+from unbasket.files import create, real_path, replacing
 from unbasket.store.faults import explained, explanation
+from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.log import Log, log_of
-from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
+from unbasket.store.rows import SEAL, TABLES, seal_of, sealed, unsealed
 
 Progress = Callable[[int, int], object]
 
@@ -27,10 +29,10 @@ _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
 _COUNTED = ("settings", "baskets", "products")  # receipts are a chain, which shows its own damage
 _INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 _LEDGER = struct.Struct(">QQQQ")
-PATIENCE = 30
+PATIENCE = 10
 """Seconds that a forget waits for readers of old pages."""
 
-_WORTH_COMPACTING = 10_000  # a file with fewer blank rows is left as it is
+_WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
 # With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
 # commit; `settle` does that instead.
 _PRAGMAS = (
@@ -42,21 +44,39 @@ _PRAGMAS = (
 )
 
 
+Ledger = tuple[int, int, int, int]
+"""As of its writing: the newest basket, the count of rows, the sum of their seals, the newest receipt."""
+
+
+class _Books(NamedTuple):
+    """What was in the tables before a transaction."""
+
+    last: dict[str, int]
+    counts: tuple[int, int, int, int]
+    ledger: Ledger | None
+
+
 class Database:
     """An open file. One thread at a time may call its methods."""
 
     def __init__(self, path: Path, *, read_only: bool, trusted: bool = False) -> None:
         """A `trusted` file is open already: its pages are not checked, which would take as long as reading them."""
-        self.path = path
+        self.path = path = real_path(path)
         self._log = Log(path)
         self._read_only = read_only
-        self._last = dict.fromkeys(TABLES, 0)
-        self._count = self._sum = self._blanks = 0
+        self._last = dict.fromkeys(TABLES, 0)  # the newest row of each table
+        self._count = self._sum = self._size = self._blank = 0  # rows that remain, their seals and bytes; blank bytes
         self._ledger_due = False
+        self._known_ledger: Ledger | None = None
+        self._books: _Books | None = None  # during a transaction
+        # The rows that the transaction has blanked, and those that it has added to tables other than the baskets.
+        self.touched: dict[str, list[int]] = {table: [] for table in TABLES}
         self._blanked = self._unsettled = not read_only  # a crash may have left something to erase, or to sync
         self.hindrance = ""
         with explained(path):
             self._connection = _connect(path, read_only)
+            self._identity = identity_of(path)
+            descriptors.connected(self._identity)
             try:
                 self._prepare()
                 if not trusted:
@@ -126,6 +146,11 @@ class Database:
         """Whether nothing was ever written."""
         return self._last["settings"] == 0
 
+    @property
+    def rows(self) -> int:
+        """How many rows were ever written: whoever has lost some has fewer."""
+        return sum(self._last.values())
+
     def payload(self, table: str, row: int) -> bytes:
         """What a row holds; an error if there is no such row."""
         return unsealed(table, row, self._body(table, row))
@@ -143,6 +168,11 @@ class Database:
                 if payload:
                     yield row, payload
 
+    def found_baskets(self, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Those of these rows of baskets that are there and were not erased."""
+        for row in rows:
+            yield from self.payloads("baskets", row, row)
+
     def load(self, progress: Progress | None) -> dict[str, dict[int, bytes]]:
         """The rows of all tables but the receipts, by their numbers: of one moment, and none of them lost."""
         with explained(self.path):
@@ -151,16 +181,27 @@ class Database:
                 self._find_last()
                 ledger = self._ledger()
                 bodies = {table: self._connection.execute(f"SELECT * FROM {table}").fetchall() for table in _COUNTED}
+                self._check_receipts()
             finally:
                 self._connection.execute("ROLLBACK")
         loaded = {table: _unsealed_all(table, rows, progress) for table, rows in bodies.items()}
         self._count = sum(len(rows) for rows in loaded.values())
         self._sum = sum(seal_of(body) for rows in bodies.values() for _, body in rows)  # an erased row has seal 0
-        self._blanks = sum(len(rows) for rows in bodies.values()) - self._count
+        self._size = sum(sum(map(len, payloads.values())) for payloads in loaded.values()) + SEAL * self._count
+        self._blank = sum(len(body) for rows in bodies.values() for _, body in rows) - self._size
+        self._known_ledger = ledger
         self._check(ledger, bodies["baskets"])
         return loaded
 
-    def _check(self, ledger: tuple[int, int, int, int], baskets: list[tuple[int, bytes]]) -> None:
+    def _check_receipts(self) -> None:
+        """Check the seal of each receipt, and that each is there. That takes about a microsecond a receipt."""
+        expected = 1
+        for row, body in self._connection.execute("SELECT * FROM receipts ORDER BY id"):
+            if row != expected or not unsealed("receipts", row, body):
+                raise StoreCorruptError(f"{self.path} is damaged: receipt {expected} is missing. Restore a backup")
+            expected += 1
+
+    def _check(self, ledger: Ledger, baskets: list[tuple[int, bytes]]) -> None:
         """Compare what was read with the ledger: which rows there were when it was written, and all since."""
         upto, count, total, receipts = ledger
         since = [body for row, body in baskets if row > upto]
@@ -176,8 +217,7 @@ class Database:
         for table in TABLES:
             self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
 
-    def _ledger(self) -> tuple[int, int, int, int]:
-        """As of its writing: the newest basket, the count of rows, the sum of their seals, the newest receipt."""
+    def _ledger(self) -> Ledger:
         row = self._connection.execute("SELECT body FROM ledger").fetchone()
         if row is None or not isinstance(row[0], bytes) or len(row[0]) != _LEDGER.size:
             raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
@@ -196,6 +236,9 @@ class Database:
     def _begin(self) -> None:
         """Start a transaction with its first write: of what is written until `commit`, all will be there or nothing."""
         if not self._connection.in_transaction:
+            counts = self._count, self._sum, self._size, self._blank
+            self._books = _Books(self._last.copy(), counts, self._known_ledger)
+            self.touched = {table: [] for table in TABLES}
             self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -204,13 +247,16 @@ class Database:
             return
         self._unsettled = True
         try:
+            ledger = self._last["baskets"], self._count, self._sum, self._last["receipts"]
             if self._ledger_due:
-                ledger = _LEDGER.pack(self._last["baskets"], self._count, self._sum, self._last["receipts"])
-                self._connection.execute("UPDATE ledger SET body = ?", (ledger,))
+                self._connection.execute("UPDATE ledger SET body = ?", (_LEDGER.pack(*ledger),))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise explanation(self.path, error) from error
+        if self._ledger_due:
+            self._known_ledger = ledger
         self._ledger_due = False
+        self._books = None
 
     def settle(self) -> None:
         """Return when all that was committed is on disk."""
@@ -225,17 +271,36 @@ class Database:
             ) from error
         self._unsettled = False
 
+    def check_names(self) -> None:
+        """Check that whoever opens the path finds the file that is being written to, and its log."""
+        try:
+            if identity_of(self.path) == self._identity and not self._log.is_removed():
+                return
+        except OSError:
+            pass  # there is no such file any more
+        raise UncertainError(
+            f"{self.path}, or its log, was moved, replaced or removed while it was open: whoever opens it now does not "
+            "find what was written last. Nothing more is written. Put the file back if it was moved, close this "
+            "program, which writes its log to the file, and open it again"
+        )
+
     def roll_back(self) -> None:
         """End a transaction that went wrong, if it is not over yet, and know again what is on disk."""
         with explained(self.path):
             if self._connection.in_transaction:
                 self._blanked = True  # a large transaction has written to the log already, where it would stay
                 self._connection.execute("ROLLBACK")
-            self._find_last()
-            upto, self._count, self._sum, _ = self._ledger()
-            for [body] in self._connection.execute("SELECT body FROM baskets WHERE id > ?", (upto,)):
-                self._count += 1
-                self._sum += seal_of(body)
+            if self._books is not None:
+                last, ledger = self._last.copy(), self._ledger()
+                self._find_last()
+                if (self._last, ledger) == (self._books.last, self._books.ledger):
+                    self._count, self._sum, self._size, self._blank = self._books.counts
+                else:  # it was committed, and then interrupted
+                    self._last, self._known_ledger = last, ledger
+                self._books = None
+            uncounted = "SELECT body FROM baskets WHERE id > ?"  # one may be committed that was interrupted
+            for [body] in self._connection.execute(uncounted, (self._last["baskets"],)).fetchall():
+                self._count_in("baskets", seal_of(body), len(body))
         self._ledger_due = False
 
     def next_row(self, table: str) -> int:
@@ -247,7 +312,9 @@ class Database:
         self._begin()
         row, body = self._numbered(table, payload)
         self._connection.execute(_INSERT[table], (row, body))
-        self._ledger_due |= table != "baskets"
+        if table != "baskets":
+            self._ledger_due = True
+            self.touched[table].append(row)
         return row
 
     def append_baskets(self, payloads: Iterable[bytes]) -> range:
@@ -261,27 +328,40 @@ class Database:
     def append_alone(self, payload: bytes) -> int:
         """Add a row of a basket in a transaction of its own, and let the disk begin with it."""
         self._unsettled = True
-        row, body = self._numbered("baskets", payload)
+        row = self._last["baskets"] + 1
+        body, seal = sealed("baskets", row, payload)
         self._connection.execute(_INSERT["baskets"], (row, body))
+        self._count_in("baskets", seal, len(body))
         self._log.start_writing()
         return row
 
     def _numbered(self, table: str, payload: bytes) -> tuple[int, bytes]:
-        self._last[table] = row = self._last[table] + 1
+        row = self._last[table] + 1
         body, seal = sealed(table, row, payload)
+        self._count_in(table, seal, len(body))
+        return row, body
+
+    def _count_in(self, table: str, seal: int, size: int) -> None:
+        self._last[table] += 1
         if table in _COUNTED:
             self._count += 1
             self._sum += seal
-        return row, body
+            self._size += size
 
-    def blank(self, table: str, row: int) -> None:
-        """Overwrite a row by zeros, where it is."""
+    def blank(self, table: str, *rows: int) -> None:
+        """Overwrite rows by zeros, where they are."""
+        if not rows:
+            return
         self._begin()
-        self._sum -= seal_of(self._body(table, row))
-        self._count -= 1
-        self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
-        self._blanks += 1
-        self._blanked = self._ledger_due = True
+        self.touched[table] += rows
+        for row in rows:
+            body = self._body(table, row)
+            self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
+            self._sum -= seal_of(body)
+            self._count -= 1
+            self._size -= len(body)
+            self._blank += len(body)
+            self._blanked = self._ledger_due = True
 
     def erase(self, patience: float) -> bool:
         """Remove the former bytes of blanked rows from the file and from the write-ahead log.
@@ -305,10 +385,10 @@ class Database:
         return True
 
     def _compact(self) -> None:
-        """Give the room of blank rows back, if most rows are blank. If that fails, try again when there are more."""
-        if self._blanks <= max(self._count, _WORTH_COMPACTING):
+        """Give the room of blank rows back, if most of it is blank. If that fails, try again when there is more."""
+        if self._blank <= max(self._size, _WORTH_COMPACTING):
             return
-        self._blanks = 0
+        self._blank = 0
         with suppress(StoreError), explained(self.path):
             self._copy_what_remains()
             self._connection.execute("VACUUM")
@@ -357,7 +437,8 @@ class Database:
 
     def close(self, emptied: Callable[[], object] = lambda: None) -> None:
         """Leave one file, without a log; `emptied` is called when nothing is in the log, just before it vanishes."""
-        with explained(self.path), closing(self._log), closing(self._connection):
+        with explained(self.path), closing(self._log), ExitStack() as stack:
+            stack.callback(self._disconnect)
             if not self._read_only:
                 self._write_ledger()
                 patience, self._blanked = PATIENCE if self._blanked else 0, True
@@ -366,8 +447,12 @@ class Database:
 
     def abandon(self) -> None:
         """Close a file without writing to it."""
+        with closing(self._log):
+            self._disconnect()
+
+    def _disconnect(self) -> None:
         self._connection.close()
-        self._log.close()
+        descriptors.disconnected(self._identity)
 
 
 _MIGRATIONS = (

@@ -77,7 +77,7 @@ class DurableRecommender(Recommender):
         self.catalog = catalog
         self._memory.vanished = set()
         self._database = database
-        self._writer: Notary | None = None
+        self._writer: tuple[WriterLock, Notary] | None = None
         self._batches: Batches[_Request] = Batches()
         self._turn = Lock()
         self._intact = True
@@ -88,7 +88,7 @@ class DurableRecommender(Recommender):
 
     def allow_writing(self, lock: WriterLock, notary: Notary) -> None:
         """Take over the right to write; without it, the engine only answers questions."""
-        self._writer = notary
+        self._writer = lock, notary
         self._finalize = weakref.finalize(self, _close, self._database, lock)  # also when nobody calls close()
 
     @property
@@ -99,7 +99,7 @@ class DurableRecommender(Recommender):
             raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
         if not self._intact:
             raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
-        return self._writer
+        return self._writer[1]
 
     def _title(self) -> str:
         return f"{super()._title()} {self._database.path}"
@@ -266,7 +266,7 @@ class DurableRecommender(Recommender):
             self._database.commit()
         except BaseException as error:
             self._intact = False
-            self._recover(users, notary)
+            self._recover(users, notary, refused=isinstance(error, sqlite3.Error | StoreError))
             self._intact = True
             if isinstance(error, sqlite3.Error):
                 raise explanation(self._database.path, error) from error
@@ -275,37 +275,43 @@ class DurableRecommender(Recommender):
         return result
 
     def _settle(self) -> None:
+        assert self._writer is not None
         try:
+            self._database.check_names()  # while the disk writes
             self._database.settle()
         except UncertainError:
             self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
             raise
+        self._writer[0].note(self._database.rows)
 
-    def _recover(self, users: set[Id], notary: Notary) -> None:
+    def _recover(self, users: set[Id], notary: Notary, refused: bool) -> None:
         """After an error, go back to what is on disk."""
         try:
-            self._restore(users)
+            self._restore(users, refused)
             notary.resume(self._database.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(
                 f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"
             ) from error
 
-    def _restore(self, users: set[Id]) -> None:
-        """Make memory say of these users what the disk says."""
+    def _restore(self, users: set[Id], refused: bool) -> None:
+        """Make memory say of these users what the disk says.
+
+        If the disk refused, it has what it had before: rows that memory knows, or that were to be erased. After an
+        interrupt, anything may be there, and all rows are read.
+        """
         self._database.roll_back()
-        payloads = {
-            row: payload for row, payload in self._database.payloads("baskets") if decode_basket(payload).user in users
-        }
         with self._lock.writing:
             for user in users:
                 if user in self._memory.users:
                     self._digest.wipe(self._memory.users.codes[user])
                     self._memory.forget(user, None, None)
-        super()._load(orders_of(payloads))
-        self._memory.discard_changes()
+        known = {*self._memory.discard_changes(), *self._database.touched["baskets"]}
+        rows = self._database.found_baskets(sorted(known)) if refused else self._database.payloads("baskets")
+        super()._load(orders_of({row: body for row, body in rows if decode_basket(body).user in users}))
         self._memory.vanished = set()
-        self.catalog.reload(self._database.payloads("products"))
+        if not refused or self._database.touched["products"]:
+            self.catalog.reload(self._database.payloads("products"))
 
     # The end ----------------------------------------------------------------------------------------------------
 

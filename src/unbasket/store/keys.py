@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Self
 
 from unbasket.errors import StoreError
-from unbasket.files import write
+from unbasket.files import real_path, write
 from unbasket.ids import Id
 
 _SIZE = 32  # bytes of a key
+
+
+def keys_of(database: Path) -> Path:
+    """The file with the keys of a database, unless its owner has put them elsewhere."""
+    database = real_path(database)
+    return database.with_name(database.name + "-keys")
 
 
 class Keys:
@@ -20,9 +26,11 @@ class Keys:
     Receipts name their subject by a hash under the second key. Destroying that key makes all of them anonymous.
     """
 
-    def __init__(self, signing: bytes, subjects: bytes) -> None:
+    def __init__(self, signing: bytes, subjects: bytes, checksum: str | None = None) -> None:
         if len(subjects) != _SIZE:
             raise ValueError(f"the key for subjects has {len(subjects)} bytes, not {_SIZE}")
+        if checksum not in (None, _checksum(signing, subjects)):
+            raise ValueError("their checksum is wrong")
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         self._signing = Ed25519PrivateKey.from_private_bytes(signing)
@@ -34,7 +42,7 @@ class Keys:
         """The keys in a file, which is made if it does not exist."""
         try:
             fields = json.loads(path.read_text())
-            return cls(bytes.fromhex(fields["signing"]), bytes.fromhex(fields["subjects"]))
+            return cls(bytes.fromhex(fields["signing"]), bytes.fromhex(fields["subjects"]), fields.get("checksum"))
         except FileNotFoundError:
             _create(path)
             return cls.of(path)
@@ -42,8 +50,8 @@ class Keys:
             raise StoreError(f"cannot read the keys in {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(
-                f"{path} holds no keys. Restore it, or remove it to have new ones made: receipts that were signed "
-                "before stay valid under the old public key"
+                f"{path} holds no keys ({error}). Restore it, or remove it to have new ones made: receipts that were "
+                "signed before stay valid under the old public key"
             ) from error
 
     @classmethod
@@ -71,7 +79,13 @@ def _create(path: Path) -> None:
 
 
 def _text(signing: bytes, subjects: bytes) -> bytes:
-    return json.dumps({"signing": signing.hex(), "subjects": subjects.hex()}).encode() + b"\n"
+    fields = {"signing": signing.hex(), "subjects": subjects.hex(), "checksum": _checksum(signing, subjects)}
+    return json.dumps(fields).encode() + b"\n"
+
+
+def _checksum(signing: bytes, subjects: bytes) -> str:
+    """Shows a changed digit, which would be another key."""
+    return blake2b(signing + subjects, digest_size=8, person=b"unbasket keys").hexdigest()
 
 
 def _overwrite(path: Path, text: bytes) -> None:

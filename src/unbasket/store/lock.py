@@ -1,16 +1,40 @@
-"""One process at a time writes to a database, and a crash leaves a sign."""
+"""One process at a time writes to a database; a crash leaves a sign, and a note of how much was acknowledged."""
 
 import fcntl
 import os
+from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from threading import Lock
+from zlib import crc32
 
 from unbasket.errors import StoreError, StoreLockedError
+from unbasket.files import create
+
+Identity = tuple[int, int]
+"""Which file it is, under whatever name: its device and its inode."""
+
+_HOLDER = 16  # bytes of the line with the process id, which the note follows
 
 
-def is_signed(database: Path) -> bool:
-    """Whether somebody writes to the database, or did not close it."""
-    path = _beside(database)
-    return path.exists() and path.stat().st_size > 0
+def identity_of(path: Path | str | int) -> Identity:
+    """Which file has this path, or this descriptor."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def noted(database: Path) -> int:
+    """How many rows the last writer noted as acknowledged; 0 after a proper close, or if the note is damaged."""
+    try:
+        number, check = _beside(database).read_bytes()[_HOLDER:].split()
+        return int(number) if _noted(int(number)).split()[1] == check else 0
+    except (OSError, ValueError):
+        return 0
+
+
+def _noted(rows: int) -> bytes:
+    number = b"%020d" % rows
+    return b"%b %08x\n" % (number, crc32(number))
 
 
 def _beside(database: Path) -> Path:
@@ -18,34 +42,68 @@ def _beside(database: Path) -> Path:
 
 
 class WriterLock:
-    """A locked file beside the database, which holds the writer's process id from opening to closing.
+    """A locked file beside the database, and a lock of the database itself, should the other file be removed.
 
-    A file that is not locked but holds an id is what a crash leaves: then the write-ahead log must be there too.
+    From opening to closing, the file beside holds the writer's process id, and how many rows are acknowledged. If
+    it is not locked but holds them, a crash left it: then so many rows must be there. The note is not synced, as a
+    kill leaves it; after a power loss it may be an older one, which proves less.
     """
 
     def __init__(self, database: Path) -> None:
-        self.path = _beside(database)
+        self._database, self.path = database, _beside(database)
+        self._own: int | None = None
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreError(f"cannot write beside {database}: {error.strerror}") from error
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            holder = os.read(self._file, 32).decode(errors="replace").strip() or "unknown"
+            self._lock(self._file)
+        except StoreError:
             os.close(self._file)
-            raise StoreLockedError(
-                f"{database} is open for writing in another place (process {holder}). Close it there, "
-                "or open it here with read_only=True"
+            raise
+
+    def hold_database(self) -> None:
+        """Lock the database itself, which is created if it does not exist."""
+        try:
+            if not self._database.exists():
+                create(self._database)
+            if descriptors.holds(identity_of(self._database)):
+                raise self._locked()
+            self._own = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            raise StoreError(f"cannot open {self._database}: {error.strerror}") from error
+        descriptors.keep(self._own)
+        self._lock(self._own)
+
+    def _lock(self, file: int) -> None:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise self._locked() from error
+        except OSError as error:
+            raise StoreError(
+                f"{self._database}: its file system can't lock files ({error.strerror}); use a local disk"
             ) from error
 
-    def sign(self) -> None:
-        """Note that this process writes from now on."""
+    def _locked(self) -> StoreLockedError:
+        holder = os.pread(self._file, _HOLDER, 0).decode(errors="replace").strip() or "unknown"
+        return StoreLockedError(
+            f"{self._database} is open for writing in another place (process {holder}). Close it there, "
+            "or open it here with read_only=True"
+        )
+
+    def sign(self, rows: int) -> None:
+        """Note that this process writes from now on, and how many rows there are."""
         try:
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, b"%d\n" % os.getpid(), 0)
+            os.pwrite(self._file, b"%-*d\n" % (_HOLDER - 1, os.getpid()) + _noted(rows), 0)
         except OSError as error:
             raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
+
+    def note(self, rows: int) -> None:
+        """Note that so many rows are on disk. If that fails, the former note says less, and nothing wrong."""
+        with suppress(OSError):
+            os.pwrite(self._file, _noted(rows), _HOLDER)
 
     def unsign(self) -> None:
         """Note that the write-ahead log is empty and may vanish."""
@@ -53,4 +111,59 @@ class WriterLock:
 
     def release(self) -> None:
         """Allow others to write."""
+        if self._own is not None:
+            with suppress(OSError):
+                fcntl.flock(self._own, fcntl.LOCK_UN)
+            descriptors.close(self._own)
         os.close(self._file)
+
+
+class _Descriptors:
+    """Our own descriptors of database files.
+
+    If a process closes any descriptor of a file, it loses the locks that SQLite has on that file: so POSIX wants it.
+    One that is not needed any more is kept until SQLite has closed all of its own.
+    """
+
+    def __init__(self) -> None:
+        self._guard = Lock()
+        self._connections: Counter[Identity] = Counter()
+        self._held: dict[int, Identity] = {}
+        self._idle: dict[int, Identity] = {}
+
+    def keep(self, file: int) -> None:
+        """A descriptor is in use."""
+        with self._guard:
+            self._held[file] = identity_of(file)
+
+    def holds(self, identity: Identity) -> bool:
+        """Whether a writer in this process has this file."""
+        with self._guard:
+            return identity in self._held.values()
+
+    def close(self, file: int) -> None:
+        """A descriptor is not needed any more."""
+        with self._guard:
+            self._idle[file] = self._held.pop(file)
+            self._close_idle()
+
+    def connected(self, identity: Identity) -> None:
+        """SQLite has opened a file."""
+        with self._guard:
+            self._connections[identity] += 1
+
+    def disconnected(self, identity: Identity) -> None:
+        """SQLite has closed a file."""
+        with self._guard:
+            self._connections[identity] -= 1
+            self._close_idle()
+
+    def _close_idle(self) -> None:
+        self._connections = +self._connections
+        for file, identity in list(self._idle.items()):
+            if identity not in self._connections:
+                del self._idle[file]
+                os.close(file)
+
+
+descriptors = _Descriptors()

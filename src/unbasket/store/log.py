@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import cast
 
 from unbasket.errors import StoreCorruptError
-from unbasket.store.lock import is_signed
 
 _MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
 
@@ -46,6 +45,10 @@ class Log:
         """Return when what was written, or the log's length, is on disk."""
         _synchronise(self._opened())
 
+    def is_removed(self) -> bool:
+        """Whether the file was removed, though it is open: nobody will find what is written to it."""
+        return os.fstat(self._opened()).st_nlink == 0
+
     def _opened(self) -> int:
         if self._file is None:
             self._file = os.open(self._path, os.O_RDONLY)
@@ -58,28 +61,17 @@ class Log:
             self._file = None
 
 
-def check_log(path: Path) -> None:
-    """What a crash left in the log must be there: without it, SQLite would open an older state."""
-    if log_of(path).exists():
-        _check_header(path)
-    elif is_signed(path) and not log_of(path).exists() and is_signed(path):  # or else it was closed just now
-        raise StoreCorruptError(
-            f"{log_of(path)} is missing, though the last writer of {path.name} did not close it: what it learned last "
-            f"may be lost. Put {log_of(path).name} back; or, to go on without, remove {path.name}-lock"
-        )
-
-
 def is_empty(path: Path) -> bool:
     """Whether a database has no log, or nothing in it."""
     return not log_of(path).exists() or log_of(path).stat().st_size == 0
 
 
-def _check_header(path: Path) -> None:
-    """Check that a log, which may be empty, begins as SQLite's do: SQLite would overwrite any other."""
+def check_log(path: Path) -> None:
+    """Check that a log, if there is one, is empty or begins as SQLite's do: SQLite would overwrite any other."""
     try:
         with log_of(path).open("rb") as file:
             head = file.read(_HEADER.size)
-    except FileNotFoundError:  # its writer has closed the database just now
+    except FileNotFoundError:
         return
     if any(head) and (len(head) < _HEADER.size or not _is_header(head)):
         raise StoreCorruptError(

@@ -8,15 +8,18 @@ from pathlib import Path
 import msgspec
 
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
+from unbasket.files import real_path
 from unbasket.params import Params
 from unbasket.store.catalog import Catalog
 from unbasket.store.database import PATIENCE, Database, Progress
 from unbasket.store.durable import DurableRecommender
-from unbasket.store.keys import Keys
+from unbasket.store.keys import Keys, keys_of
 from unbasket.store.loading import orders_of
-from unbasket.store.lock import WriterLock
+from unbasket.store.lock import WriterLock, noted
 from unbasket.store.log import check_log, is_empty, log_of
 from unbasket.store.receipts import Notary
+
+_PAGE = 512  # bytes of the smallest; SQLite takes a smaller file for a new one, and would overwrite it
 
 
 def open(  # noqa: A001 - the name that the package offers
@@ -25,27 +28,32 @@ def open(  # noqa: A001 - the name that the package offers
     *,
     read_only: bool = False,
     keys: str | PathLike[str] | None = None,
+    accept_loss: bool = False,
     progress: Progress | None = None,
 ) -> DurableRecommender:
     """The engine whose baskets are in a file, which is created if it does not exist.
 
     A new file takes over `params` (by default `Params()`); later, they may be left out. One process may write; with
     `read_only`, any number may read the state of the moment of opening. `keys` is the file with the keys for
-    receipts, by default one beside the database. `progress` is called with (rows read, rows in all).
+    receipts, by default one beside the database. A database that has lost what was learned last, since its log was
+    removed or damaged after a crash, is refused; `accept_loss` goes on with what is left. `progress` is called with
+    (rows read, rows in all).
     """
-    path = Path(path)
+    path = real_path(Path(path))
     if read_only:
-        check_log(path)
-        return _reader(path, params, progress)
-    keys, lock = Path(keys or path.with_name(path.name + "-keys")), WriterLock(path)
+        return _reader(path, params, accept_loss, progress)
+    lock = WriterLock(path)
     try:
-        check_log(path)
-        _check_size(path, keys)
+        _check_files(path)
+        lock.hold_database()
+        if not accept_loss:
+            check_log(path)
+            _check_note(path)
     except BaseException:
         lock.release()
         raise
     try:
-        return _writer(path, params, lock, keys, progress)
+        return _writer(path, params, lock, Path(keys or keys_of(path)), progress)
     except BaseException:
         if not log_of(path).exists():  # SQLite removes a log when all of it is in the database
             lock.unsign()
@@ -53,22 +61,59 @@ def open(  # noqa: A001 - the name that the package offers
         raise
 
 
-def _check_size(path: Path, keys: Path) -> None:
-    """SQLite takes a file of less than a page for a new one, and would overwrite it."""
-    if not path.is_file():
-        return
-    size = path.stat().st_size
-    if 0 < size < 512:
+def _check_files(path: Path) -> None:
+    """Check that the database is there if it was, and under one name only."""
+    size, names = (path.stat().st_size, path.stat().st_nlink) if path.is_file() else (0, 1)
+    if names > 1:
+        raise StoreError(
+            f"{path} has {names} names (hard links), and its log is beside one of them only. Remove the other names, "
+            "or make a copy"
+        )
+    if 0 < size < _PAGE:
         raise StoreVersionError(f"{path} has {size} bytes: it is not a database. Choose another file")
-    if size == 0 and keys.exists() and not log_of(path).exists():
+    left = [] if size or path.is_dir() else _left_alone(path)
+    if left:
         raise StoreCorruptError(
-            f"{path} is empty, but {keys.name} is there: its content was lost. Restore a backup, or remove it"
+            f"{path} is {'empty' if path.exists() else 'missing'}, but {' and '.join(left)} of it "
+            f"{'is' if len(left) == 1 else 'are'} there. Put {path.name} back as it was, or restore a backup. To begin "
+            f"anew, remove {' and '.join(left)}: what is only there is lost then"
         )
 
 
-def _reader(path: Path, params: Params | None, progress: Progress | None) -> DurableRecommender:
+def _left_alone(path: Path) -> list[str]:
+    """The files that are made after a database, and say that there was one."""
+    signs = {log_of(path): not is_empty(path), path.with_name(path.name + "-lock"): noted(path) > 0}
+    return [file.name for file, is_sign in (signs | {keys_of(path): keys_of(path).exists()}).items() if is_sign]
+
+
+def _check_note(path: Path) -> None:
+    """Check, before anything is written, that all is there that the last writer noted as acknowledged."""
+    rows = noted(path)
+    if rows:
+        with closing(Database(path, read_only=True, trusted=True)) as database:
+            _check_rows(database, rows)
+
+
+def _check_rows(database: Database, rows: int) -> None:
+    lost, log = rows - database.rows, log_of(database.path)
+    if lost > 0:
+        state = "missing or empty" if is_empty(database.path) else "damaged or cut off"
+        raise StoreCorruptError(
+            f"{log} is {state} after a crash: of {rows} rows that were acknowledged, the newest {lost} are lost. Put "
+            f"{log.name} back as it was, or restore a backup. To go on without these rows, accept their loss: "
+            "unbasket.open(..., accept_loss=True), or `unbasket verify --accept-loss`"
+        )
+
+
+def _reader(path: Path, params: Params | None, accept_loss: bool, progress: Progress | None) -> DurableRecommender:
+    _check_files(path)
+    rows = 0 if accept_loss else noted(path)  # first, as somebody may be writing
+    if not accept_loss:
+        check_log(path)
     with closing(Database(path, read_only=True)) as database:
-        return _rebuilt(database, params, progress)
+        engine = _rebuilt(database, params, progress)
+        _check_rows(database, rows)
+        return engine
 
 
 def _writer(
@@ -85,7 +130,7 @@ def _writer(
             database.settle()
         engine = _rebuilt(database, params, progress)
         notary = Notary(Keys.of(keys), database.last_payload("receipts"))
-        lock.sign()
+        lock.sign(database.rows)
     except BaseException:
         database.abandon()
         raise

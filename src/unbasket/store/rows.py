@@ -16,7 +16,9 @@ STEP = 2**20
 
 TABLES = ("settings", "baskets", "products", "receipts")
 
-_SEAL = 4
+SEAL = 4
+"""Bytes of a row's checksum."""
+
 _SALTS = {table: crc32(table.encode()) for table in TABLES}
 
 
@@ -66,18 +68,18 @@ def place_of(row: int, basket: BasketRow) -> int:
 def sealed(table: str, row: int, payload: bytes) -> tuple[bytes, int]:
     """The payload with its checksum in front, and the checksum."""
     seal = _checksum(table, row, payload)
-    return seal.to_bytes(_SEAL, "big") + payload, seal
+    return seal.to_bytes(SEAL, "big") + payload, seal
 
 
 def seal_of(body: bytes) -> int:
     """The checksum that a body claims; for an erased row, that is 0."""
-    return int.from_bytes(body[:_SEAL], "big")
+    return int.from_bytes(body[:SEAL], "big")
 
 
 def unsealed(table: str, row: int, body: bytes) -> bytes:
     """The payload of a body, which is empty if the row was erased; an error if it is not what was written."""
     try:
-        payload = body[_SEAL:]
+        payload = body[SEAL:]
         if payload[:1] == b"\0":  # no payload starts like this
             payload = b""
             damaged = any(body)

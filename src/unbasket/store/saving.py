@@ -16,14 +16,13 @@ from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, p
 def save(memory: Memory, database: Database, user: Id) -> None:
     """Write what an event has changed of a user, and blank the rows that it has outdated."""
     outdated, positions, count = memory.take_changes(user)
+    database.blank("baskets", *outdated)
     for run in _runs(positions):
         if run.stop == count:  # a row that is appended has the highest place of all
             _write(memory, database, user, run, None)
         elif not _squeeze_in(memory, database, user, run):
             _write_from(memory, database, user, run.start)
             break
-    for row in outdated:
-        database.blank("baskets", row)
 
 
 def append_basket(event: Learn, database: Database, *, alone: bool) -> int:
@@ -86,9 +85,7 @@ def _squeeze_in(memory: Memory, database: Database, user: Id, run: range) -> boo
 def _write_from(memory: Memory, database: Database, user: Id, first: int) -> None:
     """Write all baskets from a position on anew, behind everything else."""
     records = memory.records(user, first)
-    for record in records:
-        if record.row:
-            database.blank("baskets", record.row)
+    database.blank("baskets", *(record.row for record in records if record.row))
     _write(memory, database, user, range(first, first + len(records)), None)
 
 
