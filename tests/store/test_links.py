@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import unbasket as ub
 from unbasket.cli.app import app
 from unbasket.errors import StoreError, StoreLockedError, UncertainError
+from unbasket.store import database
 from unbasket.store.log import log_of
 
 _WRITE = """
@@ -127,6 +129,7 @@ def test_a_file_that_is_taken_away(path: Path, tmp_path: Path, happens: Callable
     with ub.open(path) as engine:
         engine.learn("ann", ["milk"], basket=1)
         happens(path, tmp_path)
+        time.sleep(2 * database._NAMES_CHECKED_EVERY)
         with pytest.raises(UncertainError, match="moved, replaced or removed while it was open"):
             engine.learn("bob", ["milk"], basket=1)
         for change in (lambda: engine.learn("bob", ["milk"], basket=2), lambda: engine.forget("ann")):

@@ -33,6 +33,7 @@ PATIENCE = 10
 """Seconds that a forget waits for readers of old pages."""
 
 _WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
+_NAMES_CHECKED_EVERY = 0.01  # seconds; it would take a tenth of a learn
 # With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
 # commit; `settle` does that instead.
 _PRAGMAS = (
@@ -73,6 +74,7 @@ class Database:
         self.touched: dict[str, list[int]] = {table: [] for table in TABLES}
         self._blanked = self._unsettled = not read_only  # a crash may have left something to erase, or to sync
         self.hindrance = ""
+        self._names_due = 0.0
         with explained(path):
             self._connection = _connect(path, read_only)
             self._identity = identity_of(path)
@@ -272,7 +274,11 @@ class Database:
         self._unsettled = False
 
     def check_names(self) -> None:
-        """Check that whoever opens the path finds the file that is being written to, and its log."""
+        """Check now and then that whoever opens the path finds the file that is being written to, and its log."""
+        now = time.monotonic()
+        if now < self._names_due:
+            return
+        self._names_due = now + _NAMES_CHECKED_EVERY
         try:
             if identity_of(self.path) == self._identity and not self._log.is_removed():
                 return
