@@ -92,8 +92,7 @@ def test_receipts(service: Service) -> None:
 
 
 def test_the_description_says_so() -> None:
-    shapes = document(CALLS)
-    text = json.dumps(shapes)
+    text = json.dumps(document(CALLS))
     assert "At most 10,000 events, of which at most 1,000 forget." in text
-    assert '"maxItems": 10000' in text
-    assert '"maxLength": 131072' in text
+    assert "At most 10,000 of them." in text
+    assert "At most 131,072 characters." in text

@@ -114,10 +114,9 @@ class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
 MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
 """What one request may have: others wait for it. Handlers check it, so that the error can say what to do."""
 
-_EVENTS = f"At most {MAX_EVENTS:,} events, of which at most {MAX_FORGETS:,} forget."
-
 Events = Annotated[
-    list[LearnEvent | ForgetEvent], Meta(description=_EVENTS, extra_json_schema={"maxItems": MAX_EVENTS})
+    list[LearnEvent | ForgetEvent],
+    Meta(description=f"At most {MAX_EVENTS:,} events, of which at most {MAX_FORGETS:,} forget."),
 ]
 
 
@@ -148,13 +147,13 @@ PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "ma
 class GivenReceipts(Strict, frozen=True):
     """Receipts that somebody has, to be checked and compared with those that are held."""
 
-    receipts: Annotated[list[Receipt], Meta(extra_json_schema={"maxItems": MAX_RECEIPTS})]
+    receipts: Annotated[list[Receipt], Meta(description=f"At most {MAX_RECEIPTS:,} of them.")]
 
 
 class RetentionRequest(Strict, frozen=True):
     """Rules in TOML. Without `run`, only what they would forget is counted."""
 
-    rules: Annotated[str, Meta(extra_json_schema={"maxLength": MAX_RULES})]
+    rules: Annotated[str, Meta(description=f"At most {MAX_RULES:,} characters.")]
     run: bool = False
 
 
