@@ -1,4 +1,4 @@
-"""All TaFeng users evaluated, end to end, by the engine and by what people write instead.
+"""All Ta-Feng users evaluated, end to end, by the engine and by what people write instead.
 
     python benchmarks/evaluation.py
 
@@ -57,7 +57,7 @@ def main() -> None:
     assert dataset.params is not None
     assert dataset.future is not None
     data, params = Holdout(dataset.history, dataset.future), dataset.params
-    console.print(f"TaFeng, {data.future['user'].n_unique():,} users, {os.cpu_count()} cores, {params}")
+    console.print(f"Ta-Feng, {data.future['user'].n_unique():,} users, {os.cpu_count()} cores, {params}")
 
     engine(data, params)  # once, before the clock starts
     ours: list[Run] = []

@@ -123,13 +123,13 @@ def test_a_damaged_file_is_bad_input(exported: Path, tmp_path: Path) -> None:
     assert "cannot read" in error("receipts", "verify", tmp_path)
 
 
-def test_anonymise_asks_and_keeps_receipts_valid(db: Path) -> None:
+def test_anonymize_asks_and_keeps_receipts_valid(db: Path) -> None:
     keys = Path(f"{db}-keys")
     before = json.loads(keys.read_text())
-    declined = CliRunner().invoke(app, ["receipts", "anonymise", "--db", str(db)], input="n\n")
+    declined = CliRunner().invoke(app, ["receipts", "anonymize", "--db", str(db)], input="n\n")
     assert declined.exit_code == 1
     assert json.loads(keys.read_text()) == before
-    assert CliRunner().invoke(app, ["receipts", "anonymise", "--db", str(db)], input="y\n").exit_code == 0
+    assert CliRunner().invoke(app, ["receipts", "anonymize", "--db", str(db)], input="y\n").exit_code == 0
     after = json.loads(keys.read_text())
     assert after["signing"] == before["signing"]
     assert after["subjects"] != before["subjects"]
@@ -142,5 +142,5 @@ def test_anonymise_asks_and_keeps_receipts_valid(db: Path) -> None:
 def test_missing_keys_are_not_made(db: Path) -> None:
     Path(f"{db}-keys").unlink()
     assert "shop.db-keys does not exist" in error("receipts", "key", "--db", db)
-    assert "shop.db-keys does not exist" in error("receipts", "anonymise", "--yes", "--db", db)
+    assert "shop.db-keys does not exist" in error("receipts", "anonymize", "--yes", "--db", db)
     assert not Path(f"{db}-keys").exists()

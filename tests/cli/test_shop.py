@@ -207,7 +207,7 @@ READING = [
 WRITING = [
     ["learn", "ann", "10", "--basket", "9"],
     ["forget", "ann"],
-    ["receipts", "anonymise", "--yes"],
+    ["receipts", "anonymize", "--yes"],
 ]
 
 

@@ -21,7 +21,7 @@ def write(folder: Path, name: str, **splits: pl.DataFrame) -> None:
 
 @pytest.fixture(scope="session")
 def small_shops(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """TaFeng and ValuedShopper with a future, Instacart and Coop-100 without; the purchases are generated."""
+    """Ta-Feng and ValuedShopper with a future, Instacart and Coop-100 without; the purchases are generated."""
     folder = tmp_path_factory.mktemp("data")
     shop = generate(USERS, seed=1, items=60, baskets_per_user=12, basket_size=4)
     held = hold_out_last(shop)

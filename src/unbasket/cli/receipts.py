@@ -110,7 +110,7 @@ def key(db: Db, as_json: AsJson = False) -> None:
         say(public)
 
 
-def anonymise(
+def anonymize(
     db: Db,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
@@ -155,5 +155,5 @@ def _existing_keys(db: Path) -> Path:
 
 
 receipts.command("list")(command(list_receipts))
-for function in (export, verify, key, anonymise):
+for function in (export, verify, key, anonymize):
     receipts.command()(command(function))

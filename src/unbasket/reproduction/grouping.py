@@ -80,7 +80,7 @@ def present(frame: pl.DataFrame) -> Section:
         "Protocol: every user with a history and a next basket (Instacart: last history basket; ValuedShopper: next "
         "basket), k true neighbors; users who lost all their baskets are left out. Intervals are over users, for one "
         "draw of baskets.",
-        "Where most users have fewer than m baskets, as in TaFeng (m = 7, median 4), there is one group and hardly "
+        "Where most users have fewer than m baskets, as in Ta-Feng (m = 7, median 4), there is one group and hardly "
         "anything to decide.",
     )
     tables = (Table("Fixed against varying (p: paired permutation test)", header, rows), _users_table(frame))

@@ -96,14 +96,14 @@ def present(frame: pl.DataFrame) -> Section:
     ]
     header = ("data", "users", "k", "event", "update", "update and recommendation", "digest as before")
     micro_batch = (
-        f"{claims.MICRO_BATCH_MS:g} ms on its single-user stream, {claims.TAFENG_MICRO_BATCH_MS:g} ms on TaFeng"
+        f"{claims.MICRO_BATCH_MS:g} ms on its single-user stream, {claims.TAFENG_MICRO_BATCH_MS:g} ms on Ta-Feng"
     )
     notes = (
         "Each event is that of a user drawn at random: the newest basket is learned, and a random basket is forgotten "
         "(and put back, so that the model stays as it was: the digest at the end shows it). End to end means the "
         "update and the recommendation of 10 items from all users' live vectors.",
         f"The paper: {claims.ADDITION_MS:g} ms per addition and less than {claims.DELETION_MS:g} ms per deletion for "
-        f"the state update of one customer with ten items, {claims.TAFENG_UPDATE_MS:g} ms on TaFeng; the micro-batch "
+        f"the state update of one customer with ten items, {claims.TAFENG_UPDATE_MS:g} ms on Ta-Feng; the micro-batch "
         f"around it takes {micro_batch} (medians, its authors' result files), and neighbors are computed later, "
         "in batch.",
         "In memory and in one process: no network and no disk, on either side of the comparison.",

@@ -139,7 +139,7 @@ def present(frame: pl.DataFrame) -> Section:
         "paper; then the shares that are named), and a tenth of each one's baskets, rounded up, is forgotten. The "
         "paper does not say how it rounds. Users are drawn several times, each time with another seed: a cell has the "
         "mean over the draws and, in brackets, the lowest and the highest.",
-        "TaFeng is the paper's data to the byte, so its figures must come out, up to rounding.",
+        "Ta-Feng is the paper's data to the byte, so its figures must come out, up to rounding.",
         "Instacart: the paper's held-out baskets are not available. Each user's last history basket is hidden and "
         "predicted instead, by a model that is one basket shorter. These figures do not compare with the paper's; "
         "equality with a retrain does.",
@@ -162,7 +162,7 @@ def _findings(frame: pl.DataFrame) -> tuple[Finding, ...]:
     tafeng = frame.filter(pl.col("dataset") == "tafeng", pl.col("model") == "baseline")
     if tafeng.height:
         gap = tafeng.select(pl.col("difference").abs().max()).item()
-        text = f"On TaFeng, the paper's own data, all four metrics lie within {gap:.4f} of the paper's."
+        text = f"On Ta-Feng, the paper's own data, all four metrics lie within {gap:.4f} of the paper's."
         findings.append(Finding(text, gap < _CLOSE))
     return tuple(findings)
 
