@@ -23,7 +23,7 @@ from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, Unkn
 from unbasket.events import Event, Forget, Learn, rechecked
 from unbasket.ids import Id, checked, sort_key
 from unbasket.locks import ReadWriteLock
-from unbasket.memory import Memory
+from unbasket.memory import Memory, Record
 from unbasket.notebook import html_table
 from unbasket.orders import Orders
 from unbasket.params import Params
@@ -330,14 +330,28 @@ class Recommender:
 
     def explain(self, user: Id, item: Id) -> Explanation:
         """Why the item scores what it does for the user: the share of each of their baskets, and the neighbors'."""
-        item = checked(item, "item")
+        return self.explain_many(user, [item])[0]
+
+    def explain_many(self, user: Id, items: Iterable[Id]) -> list[Explanation]:
+        """`explain` for many items of one user, whose neighbors are looked for once."""
+        names = [checked(item, "item") for item in items]
         with self._lock.reading, self._borrowed_spaces() as (space, _):
             memory, owner = self._memory, self._owner(user)
-            code = memory.items.codes.get(item, -1)
-            own, total, having, found = space.holders(
-                memory.index, owner, code, self.params.neighbors, memory.users.labels
+            codes = [memory.items.codes.get(item, -1) for item in names]
+            own, totals, having, found = space.holders(
+                memory.index, owner, np.array(codes, np.int64), self.params.neighbors, memory.users.labels
             )
             records = memory.records(user)
+        weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
+        return [
+            self._explanation(item, code, weight, total, count, found, records)
+            for item, code, (weight, total, count) in zip(names, codes, weights, strict=True)
+        ]
+
+    def _explanation(
+        self, item: Id, code: int, own: int, total: int, having: int, found: int, records: list[Record]
+    ) -> Explanation:
+        """The parts of a score: `own` is the item's weight of the user, `total` that of all `found` neighbors."""
         neighbors_share = (1.0 - self.params.alpha) / max(found, 1) * total / ONE
         own_share = self.params.alpha * own / ONE
         parts = basket_parts(self.params, [code in record.items for record in records], [r.opens for r in records])

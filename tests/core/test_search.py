@@ -249,12 +249,14 @@ def test_holders_are_the_parts_of_a_score() -> None:
     shop = Shop(2, users=30, k=6)
     for name in shop.names():
         near = [shop.vector(shop.memory.users.names[code]) for _, code in shop.nearest(shop.vector(name), name, 6)]
-        for item in [*shop.memory.items.codes.values(), -1]:
+        items = np.array([*shop.memory.items.codes.values(), -1], np.int64)
+        labels = shop.memory.users.labels
+        *parts, found = shop.space.holders(shop.memory.index, shop.code(name), items, 6, labels)
+        assert found == len(near)
+        for item, *figures in zip(items.tolist(), *(part.tolist() for part in parts), strict=True):
             weights = [int(vector[item]) if item >= 0 else 0 for vector in near]
             own = int(shop.vector(name)[item]) if item >= 0 else 0
-            labels = shop.memory.users.labels
-            found = shop.space.holders(shop.memory.index, shop.code(name), item, 6, labels)
-            assert found == (own, sum(weights), sum(weight > 0 for weight in weights), len(near))
+            assert figures == [own, sum(weights), sum(weight > 0 for weight in weights)]
     assert shop.space.leftovers() == 0
 
 

@@ -91,8 +91,31 @@ def test_receipts(service: Service) -> None:
     assert "at most 10,000" in error["message"]
 
 
+def test_explanations_take_one_search(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine, path = service.shop.engine, "/v1/users/ann/recommendations"
+    found = service("GET", f"{path}?n=100")["recommendations"]
+    assert len(found) > 1
+    expected = [engine.explain("ann", item["item"]) for item in found]
+    searched: list[int] = []
+    explain_many = type(engine).explain_many
+
+    def counted(*given: Any) -> Any:
+        searched.append(1)
+        return explain_many(*given)
+
+    monkeypatch.setattr(type(engine), "explain_many", counted)
+    explained = service("GET", f"{path}?n=100&explain=true")["recommendations"]
+    assert len(searched) == 1
+    assert [each["explanation"]["score"] for each in explained] == [why.score for why in expected]
+    assert [each["explanation"]["item"] for each in explained] == [each["item"] for each in explained]
+    error = service("GET", f"{path}?n=101&explain=true", 400)["error"]
+    assert error["code"] == "invalid_query"
+    assert error["message"] == "with `explain`, `n` is at most 100, not 101"
+
+
 def test_the_description_says_so() -> None:
     text = json.dumps(document(CALLS))
     assert "At most 10,000 events, of which at most 1,000 forget." in text
     assert "At most 10,000 of them." in text
     assert "At most 131,072 characters." in text
+    assert "At most 100 with `explain`." in text

@@ -42,7 +42,7 @@ def recommend(
         return
     with progress_bar("recommending"):
         found = rec.recommend(name, n, exclude=excluded, only_new=new)
-        reasons = [rec.explain(name, item) for item, _ in found] if explain else []
+        reasons = rec.explain_many(name, [item for item, _ in found]) if explain else []
     if as_json:
         scored = [{**item_facts(rec, item), "score": score} for item, score in found]
         shares = [_share_facts(reason) for reason in reasons] or [{} for _ in scored]

@@ -329,21 +329,27 @@ cdef class SearchSpace:
         self.forget_candidates()
         return codes, squares
 
-    def holders(self, Index index, Py_ssize_t user, int64_t item, Py_ssize_t k, const int64_t[::1] order):
-        """For an explanation: own weight of an item, the neighbors' sum, how many of them have it, how many they are."""
+    def holders(
+        self, Index index, Py_ssize_t user, const int64_t[::1] items, Py_ssize_t k, const int64_t[::1] order
+    ):
+        """For explanations: own weights of items, the neighbors' sums, how many of them have each, how many they are."""
         cdef Query query = Query(index.vector(user), index.vectors.length(user), user, k, first_of(order))
-        cdef int64_t own, total = 0, weight
-        cdef Py_ssize_t having = 0, i, found
+        own = np.zeros(items.shape[0], np.int64)
+        totals, having = own.copy(), own.copy()
+        cdef int64_t[::1] mine = own, total = totals, count = having
+        cdef int64_t weight
+        cdef Py_ssize_t i, j, found
         with nogil:
             self.find_nearest(index, &query)
-            own = weight_in(index, user, item)
-            for i in range(self.found):
-                weight = weight_in(index, self.candidates[i].code, item)
-                total += weight
-                having += weight > 0
+            for j in range(items.shape[0]):
+                mine[j] = weight_in(index, user, items[j])
+                for i in range(self.found):
+                    weight = weight_in(index, self.candidates[i].code, items[j])
+                    total[j] += weight
+                    count[j] += weight > 0
             found = self.found
             self.forget_candidates()
-        return own, total, having, found
+        return own, totals, having, found
 
     def sum_of(self, Index index, const uint32_t[::1] users):
         """The items that these users have, and the sums of their weights over the users."""

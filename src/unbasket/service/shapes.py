@@ -43,10 +43,14 @@ class HowManyQuery(Strict, frozen=True):
     n: HowMany = 10
 
 
+MAX_EXPLAINED = 100
+"""Items that are recommended with explanations at a time."""
+
+
 class RecommendationsQuery(Strict, frozen=True):
     """How many items, which to leave out, and whether to say why."""
 
-    n: HowMany = 10
+    n: Annotated[HowMany, Meta(description=f"At most {MAX_EXPLAINED} with `explain`.")] = 10
     only_new: bool = False
     exclude: list[Annotated[str, Meta(min_length=1)]] = []
     explain: bool = False

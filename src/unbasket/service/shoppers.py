@@ -14,6 +14,7 @@ from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
     MAX_EVENTS,
+    MAX_EXPLAINED,
     MAX_FORGETS,
     BasketPart,
     EventResult,
@@ -153,13 +154,19 @@ def recommend(request: Request) -> RecommendationsAnswer:
     """Recommend; popular items to somebody unknown."""
     query: RecommendationsQuery = request.query
     rec, user, ids = request.rec, request.user, IdReader(request.rec)
+    if query.explain and query.n > MAX_EXPLAINED:
+        raise ApiError("invalid_query", f"with `explain`, `n` is at most {MAX_EXPLAINED}, not {query.n}")
     excluded = [ids.item(text) for text in query.exclude]
     try:
         found = rec.recommend(user, query.n, exclude=excluded, only_new=query.only_new)
-        reasons = [_explained(rec, rec.explain(user, item)) for item, _ in found] if query.explain else None
+        reasons = _reasons(rec, user, found) if query.explain else None
     except UnknownUserError:
         return RecommendationsAnswer(user, True, _popular(rec, query.n, excluded))
     return RecommendationsAnswer(user, False, _recommended(rec, found, reasons))
+
+
+def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
+    return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
 
 
 def is_quick(request: Request) -> bool:
