@@ -95,7 +95,7 @@ def short_histories_count_as_long() -> Iterator[None]:
 
 
 def apply(engine: Recommender | Oracle, events: list[Event]) -> None:
-    """Let the events happen."""
+    """Apply the events."""
     for event in events:
         if isinstance(event, Learn):
             engine.learn(event.user, list(event.items), basket=event.basket, time=event.time)

@@ -304,8 +304,8 @@ def litter(live: Live) -> None:
 def test_what_is_not_wiped_shows(shop: ub.DurableRecommender) -> None:
     shop.forget("cat")
     litter(shop._memory._live)
-    assert shop.verify().mismatches == ("something of nobody's in the places that were left",)
-    assert shop.verify("cat").mismatches == ("something of nobody's in the places that were left",)
+    assert shop.verify().mismatches == ("something that belongs to nobody in the places that were left",)
+    assert shop.verify("cat").mismatches == ("something that belongs to nobody in the places that were left",)
 
 
 def test_an_entry_of_nobody_shows_whoever_is_asked_for(shop: ub.DurableRecommender) -> None:
@@ -313,6 +313,6 @@ def test_an_entry_of_nobody_shows_whoever_is_asked_for(shop: ub.DurableRecommend
     shop.forget("cat")
     assert shop._memory.users.names[code] == FREE
     an_entry_under_an_item(shop._memory._live, code, shop._memory.items.codes["tea"], 0)
-    wrong = ("the entries under items", "something of nobody's in the entries under items")
+    wrong = ("the entries under items", "something that belongs to nobody in the entries under items")
     assert shop.verify("cat") == shop.verify("zoe") == ub.Verification(False, 0, wrong)
     assert shop.verify("ann") == ub.Verification(False, 1, wrong)

@@ -5,8 +5,8 @@
 
 An event changes one user's history (`core.history`), the fold replays it from the change on into a vector
 (`core.fold`), the live index takes the vector over in place (`core.index`), and a recommendation asks the index when it
-is wanted (`core.search`). `core.live` has the steps of that path, compiled as all of `core`; `memory` takes events down
-it by external ids; `recommender` is the engine that users hold; `store` makes it durable.
+is wanted (`core.search`). `core.live` has the steps of that path, compiled like all of `core`; `memory` takes events
+down it by external ids; `recommender` is the engine that users hold; `store` makes it durable.
 """
 
 from importlib import import_module

@@ -54,7 +54,7 @@ def replacing(path: Path, suffix: str = "-partial") -> Iterator[Path]:
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file. What is no file, such as a pipe or /dev/null, is written to as it is."""
+    """Write a file. What is not a file, such as a pipe or /dev/null, is written to directly."""
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
@@ -74,7 +74,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 
 def _take_over(path: Path, partial: Path) -> None:
-    """Give a file the owner and the mode of another, or root would lock out whoever the file belongs to."""
+    """Give a file the owner and the mode of another, or root would lock its owner out."""
     former = path.stat()
     if (former.st_uid, former.st_gid) != (os.geteuid(), os.getegid()):
         os.chown(partial, former.st_uid, former.st_gid)

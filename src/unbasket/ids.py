@@ -1,8 +1,8 @@
 """External ids (the caller's str or int) and the dense internal codes that stand for them.
 
-The order of ids, which breaks all ties, is: ints by value, then strs by code point. Kernels know codes only, so each
+The order of ids, which breaks all ties, is: ints by value, then strs by code point. The core knows codes only, so each
 code carries a *label*, an int64 that sorts as its id does. A new id gets a label between its neighbors'; when there
-is no room left, all are labelled anew.
+is no room left, all are labeled anew.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ def checked(value: object, what: str) -> Id:
 def checked_all(values: Iterable[object], what: str) -> list[Id]:
     """The values as ids, or an error that names the first value that is not one."""
     ids: list[Any] = list(values)
-    if set(map(type, ids)) == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:  # one by one takes thrice the time
+    if set(map(type, ids)) == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:  # one by one is slow
         return ids
     return [checked(value, what) for value in ids]
 

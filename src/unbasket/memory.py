@@ -244,7 +244,7 @@ class Memory:
         return places if self._ids_are_right(trace.user, trace.owner) else [*places, "the ids"]
 
     def private_faults(self, user: Id, space: FoldSpace) -> list[str]:
-        """Of these places, those that no other user's records have to do with."""
+        """Those of these places that no other user's records have a part in."""
         owner = self.users.codes[user]
         marks = inspection.mark_faults(self._live, space, owner)
         return ["the marks"] * bool(marks) + ["the ids"] * (not self._ids_are_right(user, owner))
@@ -259,13 +259,13 @@ class Memory:
         return known and (ids is None or ids == {record.basket for record in self._records(owner, 0, count)})
 
     def strays(self) -> list[str]:
-        """The places where something is of a user or an item that is not there, or was left without being wiped."""
+        """The places that hold something of a user or an item that is not there, or that was not wiped."""
         return _wrong_places(
             inspection.strays(self._live, set(self.users.codes.values()), set(self.items.codes.values()))
         )
 
     def shared_faults(self) -> list[str]:
-        """The places that many users have a part in where something is wrong."""
+        """The places shared by many users where something is wrong."""
         return _wrong_places(inspection.shared_faults(self._live))
 
     def sizes(self) -> Sizes:
@@ -280,7 +280,7 @@ class Memory:
         return self.histories.take_changes(owner)
 
     def discard_changes(self) -> list[int]:
-        """What changed will be read anew: nothing is to do. Returns the rows that were to be erased."""
+        """What changed will be read anew, so there is nothing to save. Returns the rows that were to be erased."""
         return self.histories.take_outdated()
 
     def save(self, user: Id, position: int, row: int) -> None:

@@ -16,7 +16,7 @@ class Orders(NamedTuple):
 
     Ids are listed in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
     in these lists. `opens` says which baskets open a group; only varying groups need it. `rows` are the numbers of
-    their rows in a store, 0 for none. A time of `core.history.UNTIMED` is none.
+    their rows in a store, 0 for none. A time of `core.history.UNTIMED` stands for no time.
     """
 
     users: list[Id]

@@ -146,7 +146,7 @@ class _Held:
 
 def _quoted(text: str) -> str | None:
     """The text in a JSON string; None if this is not one."""
-    if not text.lstrip(" \t\n\r").startswith('"'):  # the parser's error would take longer, and other JSON be deep
+    if not text.lstrip(" \t\n\r").startswith('"'):  # the parser's error would be slow, and other JSON may be deep
         return None
     try:
         value = json.loads(text)

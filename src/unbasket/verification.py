@@ -13,13 +13,13 @@ _MOST = 20  # mismatches that a report lists
 class Witness:
     """Notes what is held about a user before a forget, and says after it whether that is gone, and only that.
 
-    Looked at, place by place: the history, the vector, the users of every item that the user had, the norm, how many
-    users there are of its magnitudes before and now, the crowd's members and what their vectors add up to, the marks,
-    how often the user's items are counted, the ids, and the user's part of the digest. In all of them must be what a
-    fold of the remaining history gives; of a user who is gone, nothing. What was asked to be forgotten must not be in
-    the history, and everybody else's part of the counts and of the digest must be what it was.
+    It looks, place by place, at the history, the vector, the users of every item that the user had, the norm, the
+    counts of users of its magnitude before and now, the crowd's members and the sum of their vectors, the marks, the
+    counts of the user's items, the ids, and the user's part of the digest. Each must hold what a fold of the remaining
+    history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the history, and
+    everybody else's part of the counts and of the digest must be what it was.
 
-    It costs about what a recommendation for that user does. Other users' records are not looked at: `compare` does it.
+    It costs about as much as a recommendation for that user. Other users' records are left to `compare`.
     """
 
     def __init__(self, memory: Memory, digest: Digest, event: Forget) -> None:
@@ -32,7 +32,7 @@ class Witness:
         return None if self._trace is None else self._trace.owner
 
     def confirms(self, space: FoldSpace) -> bool:
-        """Whether it was forgotten; before the code of a user who is gone is given to another."""
+        """Whether it was forgotten. Ask before the code of a user who is gone is given to another."""
         memory, digest = self._memory, self._digest
         if memory.holds(*self._event) or digest.rest(self._owner) != self._rest:
             return False
@@ -44,8 +44,8 @@ class Witness:
 def compare(live: Memory, digest: Digest, user: Id | None) -> Verification:
     """Train a fresh memory on the remaining baskets, of one user or of all, and compare all that is derived.
 
-    Whoever is asked for, the records that users share are compared with everybody's vectors and histories, and none may
-    be of somebody who is not there.
+    In both cases, the records that users share are compared with everybody's vectors and histories, and none may belong
+    to somebody who is not there.
     """
     digest.value()  # users that changed since the last look are hashed
     if user is None:
@@ -88,7 +88,7 @@ def _retrained(live: Memory, users: list[Id]) -> Memory:
 
 def _shared(live: Memory, digest: Digest) -> list[str]:
     """What is wrong with the records of all users together, whoever they are."""
-    strays = [f"something of nobody's in {place}" for place in live.strays()]
+    strays = [f"something that belongs to nobody in {place}" for place in live.strays()]
     return live.shared_faults() + strays + ([] if digest.is_whole() else ["the digest"])
 
 

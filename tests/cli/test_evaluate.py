@@ -99,7 +99,7 @@ def test_says_that_it_hid_the_last_baskets(sales: Path, tmp_path: Path) -> None:
 
 
 def test_a_future_in_the_data_is_what_is_predicted(tmp_path: Path) -> None:
-    """Nobody buys again what he bought, so there is nothing to repeat."""
+    """Nobody buys anything again, so there is nothing to repeat."""
     models = json.loads(run(str(published(tmp_path)), "--json"))["models"]
     assert models[TIFUKNN]["repeat_recall@10"] is None
     assert models[TIFUKNN]["recall@10"]["mean"] == 0

@@ -95,7 +95,7 @@ def test_many_at_once(db: Path, folder: Path) -> None:
     requests = folder / "requests.csv"
     requests.write_text("user,basket,item\nann,2,\nbob,,MARKED-GIN\nMARKED-DAN,,\nann,1,milk\nzoe,,\n\n")
     printed = run("forget", "--file", requests, "--db", db)
-    assert "forgot 4 purchases, and with that 3 baskets and 1 user; of 1 request, nothing was held" in printed
+    assert "forgot 4 purchases, and with that 3 baskets and 1 user; 1 request found nothing" in printed
     assert "Receipts 1 to 5" in printed
     requests.unlink()
     assert files_with("MARKED-DAN", folder) == []

@@ -55,7 +55,7 @@ def stray_table(live: Live, user: int) -> int:
 
 
 class Shopper:
-    """One user of a memory, his baskets named 0, 1, 2, ... in the order they were learned."""
+    """One user of a memory, with baskets named 0, 1, 2, ... in the order they were learned."""
 
     def __init__(self, grouping: Grouping, seed: int = 0) -> None:
         self.memory = Memory(Params(group_size=SIZE, grouping=grouping))

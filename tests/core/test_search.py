@@ -177,8 +177,8 @@ def test_a_query_that_is_nobodys() -> None:
     assert shop.space.leftovers() == 0
 
 
-def test_a_query_in_place_of_a_users_own_vector_leaves_him_out() -> None:
-    """Also when it has nothing in common with what is stored of him."""
+def test_a_query_in_place_of_a_users_own_vector_leaves_them_out() -> None:
+    """Also when it has nothing in common with what is stored of them."""
     shop = Shop(4, users=30, k=4)
     for name in shop.names():
         item = shop.chance.choice(np.flatnonzero(shop.vector(name) == 0).tolist())

@@ -480,7 +480,7 @@ def test_the_end_does_not_wait_for_ever(db: Path) -> None:
 
 
 def test_writers_under_way_are_answered_or_refused(db: Path) -> None:
-    """Whoever was told that his basket is learned finds it afterwards."""
+    """A caller who was told that a basket is learned finds it afterwards."""
     learned: list[int] = []
 
     def write(first: int) -> None:

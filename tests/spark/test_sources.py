@@ -7,6 +7,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from unbasket import InvalidFrameError
+from unbasket.errors import SparkError
 from unbasket.spark import event_schema, parse_messages, read_files
 from unbasket.spark.processor import parsed
 from unbasket.spark.sources import Format, ordered
@@ -52,6 +53,12 @@ def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea")]
     assert [row.change for row in rejected] == ["rejected"]
     assert "must be 'learn' or 'forget'" in rejected[0].reason
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_folder_that_is_not_there(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
+    with pytest.raises(SparkError, match="nowhere does not exist"):
+        read_files(spark, str(tmp_path / "nowhere"), event_schema(), kind=kind)
 
 
 def test_messages(spark: SparkSession) -> None:

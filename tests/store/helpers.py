@@ -79,7 +79,7 @@ class Traffic:
 
 
 def submit(engine: ub.Recommender, request: Request) -> None:
-    """Let a request happen by the method that fits."""
+    """Carry out a request by the method that fits."""
     match request:
         case [Learn(user, items, basket, time)]:
             engine.learn(user, items, basket=basket, time=time)

@@ -213,7 +213,7 @@ def events_of(caller: int) -> list[ub.Event]:
 
 
 def test_callers_in_many_threads(path: Path) -> None:
-    """Each has users of his own; what is acknowledged is in the file, and the whole equals a fresh engine."""
+    """Each has users of its own; what is acknowledged is in the file, and the whole equals a fresh engine."""
     fresh = ub.Recommender(ub.Params(neighbors=5))
     for caller in range(8):
         fresh.apply(events_of(caller))

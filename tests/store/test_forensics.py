@@ -80,7 +80,7 @@ class Shop:
     # Events -----------------------------------------------------------------------------------------------------
 
     def happen(self, *events: Event) -> None:
-        """Let events happen, a single one by the method of its name."""
+        """Apply events, a single one by the method of its name."""
         self.note(*events)
         match events:
             case [Learn(user, items, basket, time)]:
@@ -142,7 +142,7 @@ class Shop:
         ]
 
     def any_basket(self) -> tuple[Id, Id, Id]:
-        """A user, one of his baskets, one of its items."""
+        """A user, one of their baskets, one of its items."""
         user = self.marks.random.choice(list(self.baskets))
         basket = self.marks.random.choice(list(self.baskets[user]))
         return user, basket, self.marks.random.choice(sorted(self.baskets[user][basket][1], key=str))

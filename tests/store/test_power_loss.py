@@ -45,7 +45,7 @@ class Session:
         self.disk = Disk(self._step)
 
     def work(self, requests: int, after: Callable[[], None] = lambda: None) -> None:
-        """Let so many requests happen, with `after` after each; close and reopen the database now and then."""
+        """Carry out so many requests, with `after` after each; close and reopen the database now and then."""
         traffic = Traffic(self.random.getrandbits(32))
         while self.done < requests:
             with self.open() as engine:
@@ -132,7 +132,7 @@ def test_forgotten_bytes_are_off_the_disk(tmp_path: Path) -> None:
 def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A basket is written, not synced yet, and the caller interrupts; he asks again and hears that nothing is new."""
+    """A basket is written, not synced yet, and the caller interrupts, asks again, and hears that nothing is new."""
     session = Session(tmp_path / "running", "fixed", seed=3, often=10**9)
     learn = Memory.learn
 

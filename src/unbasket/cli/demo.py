@@ -68,7 +68,7 @@ def _fill(db: Path, *, offline: bool) -> None:
     with store.open(db) as rec, progress_bar("learning") as report:
         if len(rec):
             return
-        shop = shop or _shop(offline)  # whoever made it was interrupted
+        shop = shop or _shop(offline)  # an earlier demo was interrupted while it made one
         purchases = shop.history if shop.future is None else pl.concat([shop.history, shop.future])
         rec.describe(shop.items).fit(purchases, progress=report)
 

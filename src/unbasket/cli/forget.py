@@ -109,5 +109,5 @@ def _summary(outcome: _Outcome) -> str:
     if first is last:
         removed = "nothing of this was held" if vain else removed
         return f"{outcome.database}: {removed}. Receipt {first.number}, request {first.request}"
-    found = f"; of {counted(vain, 'request')}, nothing was held" if vain else ""
+    found = f"; {counted(vain, 'request')} found nothing" if vain else ""
     return f"{outcome.database}: {removed}{found}. Receipts {first.number} to {last.number}"

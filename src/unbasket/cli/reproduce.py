@@ -16,18 +16,18 @@ def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="Part, may be repeated: table1, table2, counts, figure-a, figure-b, figure-c, latency, grouping."
+            help="A part; may be repeated: table1, table2, counts, figure-a, figure-b, figure-c, latency, grouping."
         ),
     ] = None,
     dataset: Annotated[
         list[str] | None,
-        typer.Option(help="Dataset, may be repeated: tafeng, instacart, valuedshopper, coop100, single-item."),
+        typer.Option(help="A dataset; may be repeated: tafeng, instacart, valuedshopper, coop100, single-item."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A small run of under two minutes.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report; a run continues what is in it.")] = Path(
         "reproduction"
     ),
-    seed: Annotated[int, typer.Option(help="Of the users and baskets that are drawn at random.")] = 0,
+    seed: Annotated[int, typer.Option(help="Decides which users and baskets are drawn at random.")] = 0,
 ) -> None:
     """Reproduce the paper's evaluation: report.html, and every table and figure as CSV, LaTeX, SVG and PNG."""
     with needing("reproduce"):

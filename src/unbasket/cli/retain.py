@@ -39,7 +39,7 @@ def retain(
 ) -> None:
     """Forget what the shop's rules say: baskets that are too old, items of sensitive categories.
 
-    Without --yes nothing is changed, and a service may have the database open. If --yes would forget more than
+    Without --yes, nothing is changed, and a service may have the database open. If --yes would forget more than
     --at-most says, the share has to be typed; where nobody can type, it is an error.
     """
     stated, moment = read_rules(rules), _moment(now)
@@ -56,7 +56,7 @@ def retain(
         say(f"Forgotten: {_amount(outcome.forgotten)}. Receipts written: {outcome.receipts:,}.")
     elif planned.forgotten:
         say(f"To be forgotten: {_amount(planned.forgotten)}. This is {_percent(planned)} of all purchases.")
-        say("Nothing was changed yet; this forgets them:")
+        say("Nothing has been changed yet. To forget them:")
         share = ["--at-most", str(_needed(planned))] if 100 * planned.share > at_most else []
         moment_given = ["--now", now] if now else []
         say(shlex.join(["unbasket", "retain", str(rules), "--db", str(db), *moment_given, "--yes", *share]))
@@ -75,7 +75,7 @@ def _moment(text: str | None) -> datetime:
 
 
 def _planned(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
-    with errors.status("looking for what is to be forgotten"):
+    with errors.status("looking for what the rules forget"):
         planned = plan(rec, rules, now)
     for rule in planned.rules:
         for warning in rule.warnings:
@@ -90,7 +90,7 @@ def _confirm(planned: Plan, at_most: float) -> None:
     share, needed = _percent(planned), _needed(planned)
     if not sys.stdin.isatty():
         raise InvalidRequestError(
-            f"this would forget {share} of all purchases, and nobody is here to confirm it. If it is meant, say "
+            f"this would forget {share} of all purchases, and nobody is here to confirm it. If you mean it, add "
             f"--at-most {needed}"
         )
     if typer.prompt(f"This forgets {share} of all purchases. To go on, type {needed}", err=True) != str(needed):
@@ -120,8 +120,7 @@ def _show(planned: Plan) -> None:
 
 def _amount(forgotten: Forgotten) -> str:
     purchases, baskets, users = forgotten
-    vanished = f"{counted(baskets, 'basket')} and {counted(users, 'user')}"
-    return f"{counted(purchases, 'purchase')}, and {vanished} of which nothing is left"
+    return f"{counted(purchases, 'purchase')}, and with them {counted(baskets, 'basket')} and {counted(users, 'user')}"
 
 
 def _facts(now: datetime, planned: Plan, outcome: Outcome | None) -> dict[str, Any]:

@@ -17,9 +17,9 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="The shop's database, which is created if it does not exist.")
     ] = None,
     host: Annotated[
-        str | None, typer.Option(help="The address to listen on: 127.0.0.1 unless told. Others need keys.")
+        str | None, typer.Option(help="The address to listen on: 127.0.0.1 by default. Others need keys.")
     ] = None,
-    port: Annotated[int | None, typer.Option(help="The port: 8000 unless told; 0 for a free one.")] = None,
+    port: Annotated[int | None, typer.Option(help="The port: 8000 by default; 0 for a free one.")] = None,
     access: Annotated[
         Path | None,
         typer.Option(
@@ -48,7 +48,7 @@ def serve(
 ) -> None:
     """Serve the HTTP API and the page from a database, until SIGTERM or Ctrl-C.
 
-    A flag counts before an environment variable (UNBASKET_PORT), that before the file of --config. On SIGHUP, the file
+    A flag overrides an environment variable (UNBASKET_PORT), and that the file of --config. On SIGHUP, the file
     and the keys are read again.
     """
     with needing("service"):  # slow to import, and no other command needs it

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FIRST, _LAST = (int((datetime(year, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds()) for year in (1990, 2100))
-_UNITS = (1, 1_000, 1_000_000)  # of a second: a number that is a date of these years in one is none in another
+_UNITS = (1, 1_000, 1_000_000)  # of a second: a number that is such a date in one unit is not one in another
 
 
 def as_dates(times: Sequence[int | None]) -> list[int | str]:

@@ -26,7 +26,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """Rows of a table that are no purchases, since nothing was bought or something was brought back."""
+    """Rows of a table that are not purchases: nothing was bought, or something was brought back."""
 
     zero: int
     taken_out: int
@@ -41,7 +41,7 @@ class Dataset:
     user, time and basket. `time` is an integer, the same for all rows of a basket. A further column,
     `quantity`, is there only where the source lists an item more than once in a basket. `future` holds at
     most one basket per user, the one to be predicted. `items` has the columns item, name, category. `skipped`
-    counts the rows that were left out because the caller asked for it, `returns` those that were no purchases by
+    counts the rows that were left out because the caller asked for it, `returns` those that were not purchases by
     their quantity, where the caller named such a column.
     """
 

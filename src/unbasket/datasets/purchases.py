@@ -92,7 +92,7 @@ def text_id(column: str) -> pl.Expr:
 
 
 def whole_number(column: str) -> pl.Expr:
-    """A column of integers; null where the value is none."""
+    """A column of integers; null where the value is not one."""
     return pl.col(column).cast(pl.Int64, strict=False)
 
 

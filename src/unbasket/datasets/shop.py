@@ -15,7 +15,7 @@ from unbasket.datasets.source import Progress
 
 _OPENED = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())  # a Monday
 _WEEK, _DAY, _HOUR = 7 * 86_400, 86_400, 3_600
-_FAVOURITES = 25
+_FAVORITES = 25
 _ZIPF = 0.9
 _BLOCK = 10_000  # users made at a time: bounds the memory, and gives progress something to say
 _WEEKDAYS = np.cumsum([0.12, 0.11, 0.12, 0.13, 0.18, 0.24, 0.10])  # Monday to Sunday
@@ -48,7 +48,7 @@ def generate(
 ) -> Dataset:
     """Make up a shop: the same arguments give the same purchases.
 
-    Items follow a Zipf law of popularity. A user has favourites, which make `repeat_share` of what they buy,
+    Items follow a Zipf law of popularity. A user has favorites, which make `repeat_share` of what they buy,
     and shops in occasional categories (alcohol, baby, health and the like) only if their household does.
     Baskets are spread over `weeks` from 1 January 2024, at the hours and on the weekdays when people shop;
     their ids count up in time. `basket_size` is the average number of picks; an item picked twice is in the
@@ -97,7 +97,7 @@ def _check(**arguments: Any) -> None:
 
 
 def _shelf(products: pl.DataFrame, rng: np.random.Generator) -> _Shelf:
-    # ids are in the order of the catalogue, so popularity must not be
+    # ids are in the order of the catalog, so popularity must not be
     weights = np.asarray((1.0 + rng.permutation(products.height)) ** -_ZIPF, dtype=np.float64)
     occasions = {category: number for number, category in enumerate(OCCASIONAL_CATEGORIES)}
     occasion = np.array([occasions.get(category, len(occasions)) for category in products["category"]])
@@ -130,21 +130,21 @@ def _visits(rng: np.random.Generator, users: int, baskets_per_user: float, weeks
 def _fill(
     rng: np.random.Generator, shelf: _Shelf, user: _Ints, basket_size: float, repeat_share: float
 ) -> tuple[_Ints, _Ints]:
-    """Fill the basket of each visit: favourites again and again, and now and then something else.
+    """Fill the basket of each visit: favorites again and again, and now and then something else.
 
     Per purchase its visit and its item, both from 0, in the order of both.
     """
     users = int(user[-1]) + 1
     shops_for = rng.random((users, len(OCCASIONAL_CATEGORIES))) < list(OCCASIONAL_CATEGORIES.values())
     shops_for = np.column_stack([shops_for, np.ones(users, dtype=bool)])
-    favourites = _buy(rng, shelf, shops_for, np.repeat(np.arange(users), _FAVOURITES))
+    favorites = _buy(rng, shelf, shops_for, np.repeat(np.arange(users), _FAVORITES))
     visit = np.repeat(np.arange(user.size), 1 + rng.poisson(basket_size - 1, user.size))
     buyer = user[visit]
     item = _buy(rng, shelf, shops_for, buyer)
     again = rng.random(visit.size) < repeat_share
-    # squared: the first favourites are bought far more often than the last
-    liked = (_FAVOURITES * rng.random(visit.size) ** 2).astype(np.int64)
-    item[again] = favourites[buyer * _FAVOURITES + liked][again]
+    # squared: the first favorites are bought far more often than the last
+    liked = (_FAVORITES * rng.random(visit.size) ** 2).astype(np.int64)
+    item[again] = favorites[buyer * _FAVORITES + liked][again]
     # a basket is a set; numpy's unique is ten times slower than a sort here
     key = np.sort(visit * shelf.occasion.size + item)
     key = key[np.diff(key, prepend=-1) > 0]

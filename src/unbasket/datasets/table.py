@@ -34,7 +34,7 @@ def read_table(
     8601, or as `time_format` says (such as "%d.%m.%Y %H:%M"). Without it, baskets are in the order of the
     file, or of the files by name. The item column may hold lists. Repeated rows become one, with a quantity.
 
-    `quantity` is a column of numbers: 0 is no purchase, and what is below it was returned. It is taken out of the
+    `quantity` is a column of numbers: 0 is not a purchase, and what is below 0 was returned. It is taken out of the
     basket, or of the newest of the user's earlier baskets that have the item. `Dataset.returns` counts such rows.
     """
     optional = {"time": time, "quantity": quantity}

@@ -51,7 +51,7 @@ def evaluate(
             cutoffs=cutoffs,
             progress=progress,
         )
-        _ = evaluation.means  # while somebody is told that there is work going on
+        _ = evaluation.means  # computed here, while the progress is shown
     return evaluation
 
 

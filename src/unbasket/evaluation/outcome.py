@@ -80,10 +80,8 @@ class Evaluation:
 
     def title(self) -> str:
         """Who was asked."""
-        return (
-            f"Protocol {self.protocol.name}: {len(self.split.queries):,} users, "
-            f"neighbors among {len(self.split.candidates):,}"
-        )
+        queries, candidates = len(self.split.queries), len(self.split.candidates)
+        return f"Protocol {self.protocol.name}: {queries:,} user{'s' * (queries != 1)}, neighbors among {candidates:,}"
 
     def rows(self) -> list[list[str]]:
         """The means as text: a row per metric, its name first, then a cell per model."""

@@ -66,10 +66,9 @@ class Tuning:
 
     def title(self) -> str:
         """How good the parameters are, and how they were found."""
-        return (
-            f"{self.metric} {self.value:.4f} on the validation baskets of {self.users:,} users, "
-            f"the best of {self.trials} trials"
-        )
+        users = f"{self.users:,} user{'s' * (self.users != 1)}"
+        trials = f"{self.trials} trial{'s' * (self.trials != 1)}"
+        return f"{self.metric} {self.value:.4f} on the validation baskets of {users}, the best of {trials}"
 
     def __repr__(self) -> str:
         return f"{self.title()}:\n{self.line()}"
@@ -188,7 +187,7 @@ def _open_study(optuna: Any, path: str | Path | None, purpose: dict[str, Any]) -
     """The study in the file, or a new one; never one that was made for other data or another metric."""
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{path}") if path is not None else None
-    except Exception as error:  # whatever SQLAlchemy and SQLite say of a file that is no study
+    except Exception as error:  # whatever SQLAlchemy and SQLite raise for a file that is not a study
         reason = str(error).splitlines()[0]
         raise InvalidRequestError(f"{path} cannot be used as a study file: {reason}") from error
     try:

@@ -4,13 +4,16 @@ A column of ids has either texts or whole numbers. The column `sequence` (of any
 order of a user's events within one micro-batch.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-from unbasket.errors import InvalidFrameError
+from unbasket.errors import InvalidFrameError, SparkError
 
 IdType = Literal["string", "long"]
 Format = Literal["json", "parquet", "csv"]
@@ -56,8 +59,11 @@ def read_files(
     reader = spark.readStream if most is None else spark.readStream.option("maxFilesPerTrigger", most)
     if kind == "parquet":
         place = sql.struct("_metadata.file_name", "_metadata.row_index")
-        return reader.schema(schema).parquet(folder).select(*FIELDS, place.alias("sequence"))
-    texts = reader.text(folder, wholetext=True)
+        with _existing(folder):
+            rows = reader.schema(schema).parquet(folder)
+        return rows.select(*FIELDS, place.alias("sequence"))
+    with _existing(folder):
+        texts = reader.text(folder, wholetext=True)
     numbered = sql.posexplode(sql.split("value", r"\r?\n")).alias("number", "line")
     lines = texts.select(sql.col("_metadata.file_name").alias("file"), numbered).where("trim(line) != ''")
     event = _from_csv(schema) if kind == "csv" else sql.from_json("line", schema)
@@ -65,6 +71,17 @@ def read_files(
         lines = lines.where("number > 0")
     parsed = lines.select(event.alias("event"), sql.struct("file", "number").alias("sequence"))
     return parsed.select(*(f"event.{name}" for name in FIELDS), "sequence")
+
+
+@contextmanager
+def _existing(folder: str) -> Iterator[None]:
+    """Around a look into a folder: an error in one line if it is not there."""
+    try:
+        yield
+    except AnalysisException as error:
+        if error.getCondition() != "PATH_NOT_FOUND":
+            raise
+        raise SparkError(f"{folder} does not exist. Create it: the files that appear in it are read") from None
 
 
 def _from_csv(schema: StructType) -> Column:

@@ -39,7 +39,7 @@ export async function neighbors(text) {
 
 async function nearest(user) {
   const {similar: users} = await api.similar(user, COUNT);
-  if (!users.length) return h('p', {class: 'muted'}, 'There is no other shopper.');
+  if (!users.length) return h('p', {class: 'muted'}, 'There are no other shoppers.');
   const rows = users.map((entry, place) => [
     String(place + 1),
     h('a', {href: `#/engineer/similar/${encodeURIComponent(spell(entry.user))}`}, spell(entry.user)),
