@@ -1,14 +1,18 @@
 """Input that would cost more than its length: refused before the work begins, and everybody else is answered."""
 
 import json
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.service.serving import Service, serving, stock
 
+from unbasket.service.access import Access
 from unbasket.service.calls import CALLS
 from unbasket.service.openapi import document
+from unbasket.service.security import Security
 
 DEEP = "[" * 15_000
 LEARN = {"event": "learn", "user": "eve", "basket": 1, "items": ["tea"]}
@@ -119,3 +123,77 @@ def test_the_description_says_so() -> None:
     assert "At most 10,000 of them." in text
     assert "At most 131,072 characters." in text
     assert "At most 100 with `explain`." in text
+
+
+# Receipts for nothing -------------------------------------------------------------------------------------------
+
+
+class Shopper:
+    """A shopper of a shop with keys, by token."""
+
+    def __init__(self, service: Service, security: Security, user: str) -> None:
+        self._service = service
+        self._headers = {"Authorization": f"Bearer {security.issue(user, 600)[0]}"}
+        self._path = f"/v1/users/{user}"
+
+    def forget(self, what: str = "", status: int = 200) -> Any:
+        return self._service("DELETE", self._path + what, status, headers=self._headers)
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[tuple[Service, Security]]:
+    access = Access.new()
+    access.add("till", ["write"])
+    security = Security(None, access)
+    with serving(stock(tmp_path / "shop.db"), security) as service:
+        yield service, security
+
+
+def test_a_receipt_for_nothing_is_given_again(guarded: tuple[Service, Security]) -> None:
+    service, _ = guarded
+    engine, ann, bob = service.shop.engine, Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
+    first = ann.forget("/items/soap")
+    assert first["removed"] == {"purchases": 0, "baskets": 0, "users": 0}
+    assert [ann.forget("/items/soap")["receipt"] for _ in range(5)] == [first["receipt"]] * 5
+    assert engine.receipt_count == 1
+    assert bob.forget("/items/soap")["receipt"]["number"] == 2  # somebody else
+    assert ann.forget("/items/glue")["receipt"]["number"] == 3  # something else
+    assert ann.forget("/items/gin")["removed"]["purchases"] == 1
+    assert ann.forget("/items/gin")["receipt"]["number"] == 5  # what was just forgotten is not there
+    assert ann.forget("/items/gin")["receipt"]["number"] == 5
+    engine.learn("ann", ["gin", "soap"], basket=9)  # and when it is back, it is forgotten
+    assert ann.forget("/items/gin")["removed"]["purchases"] == 1
+    assert ann.forget("/items/soap")["removed"]["purchases"] == 1
+    assert engine.receipt_count == 7
+
+
+def test_receipts_for_nothing_are_few(guarded: tuple[Service, Security], monkeypatch: pytest.MonkeyPatch) -> None:
+    service, _ = guarded
+    ann, bob = Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
+    numbers = [ann.forget(f"/baskets/none-{each}")["receipt"]["number"] for each in range(10)]
+    error = ann.forget("/baskets/none-10", 429)["error"]
+    assert error["code"] == "too_many_requests"
+    assert f"receipt {numbers[-1]}" in error["message"]
+    assert service.shop.engine.receipt_count == 10
+    assert ann.forget("/baskets/none-3")["receipt"]["number"] == numbers[3]
+    assert bob.forget("/baskets/none-10")["removed"]["purchases"] == 0
+    assert ann.forget("/baskets/1")["removed"]["purchases"] == 2  # what is there can always be forgotten
+    numbers = [ann.forget(f"/baskets/none-{each}")["receipt"]["number"] for each in range(10)]
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now - now % 86_400 + 86_401)
+    ann = Shopper(*guarded, "ann")
+    assert ann.forget("/baskets/none-3")["receipt"]["number"] > numbers[-1]  # another day
+
+
+def test_an_erasure_that_failed_is_not_answered_with_an_earlier_receipt(
+    guarded: tuple[Service, Security], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _ = guarded
+    engine, ann = service.shop.engine, Shopper(*guarded, "ann")
+    ann.forget("/items/soap")
+    engine.learn("ann", ["soap"], basket=9)
+    with monkeypatch.context() as patched:
+        patched.setattr(engine._database, "erase", lambda _: False)
+        for _ in range(2):
+            assert ann.forget("/items/soap", 503)["error"]["code"] == "erasure_blocked"
+    assert ann.forget("/items/soap")["receipt"]["number"] == 4

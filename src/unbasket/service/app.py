@@ -25,6 +25,7 @@ from unbasket.service.errors import ApiError, translated
 from unbasket.service.limits import ClientGoneError, Rates, Turns, check_address, drain, read_body
 from unbasket.service.metrics import Metrics
 from unbasket.service.openapi import document
+from unbasket.service.repeats import Repeats
 from unbasket.service.request import Request
 from unbasket.service.routing import Router
 from unbasket.service.security import Caller, Security
@@ -126,6 +127,7 @@ class Api:
         self._shop, self._security, self._metrics, self._settings = shop, security, metrics, settings
         self._router = Router(CALLS)
         self._rates = Rates()
+        self._repeats = Repeats()
         self._turns = Turns(settings.threads)
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
@@ -181,7 +183,7 @@ class Api:
             settings = self._settings
             data = await read_body(receive, headers.get(b"content-length"), settings.max_body, settings.timeout)
             body = decoding.read_body(data, headers.get(b"content-type", b"").decode("latin-1"), call)
-        request = Request(self._shop, self._security, self._metrics, caller, path, query, body)
+        request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path, query, body)
         return _good(call, await self._run(call, request, scope), scope)
 
     def _found(self, method: str, scope: Scope) -> tuple[Call, dict[str, str]]:

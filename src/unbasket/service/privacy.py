@@ -86,6 +86,8 @@ def retention(request: Request) -> RetentionAnswer:
     body: RetentionRequest = request.body
     start = time.perf_counter()
     planned = plan(request.rec, parse_rules(body.rules), datetime.now(UTC))
+    if body.run:
+        request.repeats.clear()
     outcome = run(request.rec, planned) if body.run else None
     if outcome is not None:
         request.results.append(outcome.forgotten)

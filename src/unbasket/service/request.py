@@ -7,6 +7,7 @@ from typing import Any
 from unbasket.ids import Id
 from unbasket.results import Forgotten, Learned
 from unbasket.service.metrics import Metrics
+from unbasket.service.repeats import Repeats
 from unbasket.service.security import Caller, Security
 from unbasket.service.shop import Shop
 from unbasket.spelling import LiveIdReader
@@ -20,6 +21,7 @@ class Request:
     shop: Shop
     security: Security
     metrics: Metrics
+    repeats: Repeats
     caller: Caller
     path: dict[str, str]
     query: Any

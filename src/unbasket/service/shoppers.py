@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import cast
 
-from unbasket.errors import UnknownUserError
+from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.events import Event, Forget
 from unbasket.ids import Id, sort_key
 from unbasket.results import Basket, Explanation, Forgotten, Learned
@@ -78,6 +78,9 @@ def events(request: Request) -> EventsAnswer:
             f"{len(body):,} events, of which {forgets:,} forget, are too many for one request: send at most "
             f"{MAX_EVENTS:,}, of which at most {MAX_FORGETS:,} forget, and the rest in further requests",
         )
+    for event in body:
+        if isinstance(event, ForgetEvent):
+            request.repeats.drop(event.user)
     results, seconds = _apply(request, [event.event() for event in body])
     return EventsAnswer([_event_result(result) for result in results], seconds)
 
@@ -120,9 +123,39 @@ def forget_item(request: Request) -> ForgottenAnswer:
 
 
 def _forget(request: Request, event: Forget) -> ForgottenAnswer:
+    if request.caller.shopper is not None and not _finds(request.rec, event):
+        return _forget_nothing(request, event)
+    request.repeats.drop(event.user)
+    return _forgotten(request, event)
+
+
+def _forget_nothing(request: Request, event: Forget) -> ForgottenAnswer:
+    """A receipt for nothing. A shopper who asks again on the same day gets the earlier one."""
+    number = request.repeats.earlier(event)
+    if number is not None:
+        return ForgottenAnswer(Removed(0, 0, 0), request.rec.receipts(number, number)[0], 0.0)
+    try:
+        answer = _forgotten(request, event)
+    except UnbasketError:  # there may be something by now, whose erasure has failed
+        request.repeats.drop(event.user)
+        raise
+    if not answer.removed.purchases:
+        request.repeats.note(event, answer.receipt.number)
+    return answer
+
+
+def _forgotten(request: Request, event: Forget) -> ForgottenAnswer:
     [result], seconds = _apply(request, [event])
     erased = cast(Erased, result)
     return ForgottenAnswer(Removed.of(erased), erased.receipt, seconds)
+
+
+def _finds(rec: DurableRecommender, event: Forget) -> bool:
+    """Whether there is anything to forget."""
+    return any(
+        event.basket in (None, basket.basket) and (event.item is None or event.item in basket.items)
+        for basket in _history(rec, event.user)
+    )
 
 
 def forget_category(request: Request) -> ForgottenManyAnswer:
@@ -130,6 +163,7 @@ def forget_category(request: Request) -> ForgottenManyAnswer:
     user = request.user
     wanted = _items_in(request.rec, request.path["category"])
     held = dict.fromkeys(item for basket in _history(request.rec, user) for item in basket.items if item in wanted)
+    request.repeats.drop(user)
     results, seconds = _apply(request, [Forget(user, None, item) for item in held])
     erased = cast(list[Erased], results)
     total = Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *erased, strict=True)))
