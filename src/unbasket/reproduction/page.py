@@ -65,7 +65,7 @@ class Chapter:
 def page(chapters: Sequence[Chapter], environments: Sequence[str], missing: Sequence[str]) -> str:
     """The whole report. `environments` are the versions and machines; `missing` says what was left out, and why."""
     contents = "".join(f'<li><a href="#{c.name}">{escape(c.title)}</a></li>' for c in chapters)
-    left_out = _list("Left out, for want of data:", missing)
+    left_out = _list("Left out, because the data is missing:", missing)
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
