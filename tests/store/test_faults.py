@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Literal
 
 import polars as pl
 import pytest
@@ -29,7 +30,7 @@ from unbasket.errors import (
     UnbasketError,
     UncertainError,
 )
-from unbasket.events import Learn
+from unbasket.events import Forget, Learn
 from unbasket.store import audit, database
 from unbasket.store.database import Database
 from unbasket.store.durable import _Request
@@ -208,6 +209,67 @@ def _grep(text: str, folder: Path) -> list[str]:
     )
     assert done.returncode in (0, 1), done.stderr
     return done.stdout.split()
+
+
+@pytest.mark.parametrize("grouping", ["fixed", "varying"])
+def test_a_refusal_costs_what_it_undoes(
+    path: Path, monkeypatch: pytest.MonkeyPatch, grouping: Literal["fixed", "varying"]
+) -> None:
+    """Of a shop of 2,000 baskets, only those of the user in question are read again, whatever was refused."""
+    read: list[int] = []
+    payloads = Database.payloads
+
+    def watched(database: Database, table: str, *bounds: int) -> Iterator[tuple[int, bytes]]:
+        for row, payload in payloads(database, table, *bounds):
+            read.append(row)
+            yield row, payload
+
+    refused: list[Callable[[ub.Recommender], object]] = [
+        lambda engine: engine.learn(7, ["milk", _LONG], basket="new"),
+        lambda engine: engine.learn(7, ["milk", _LONG], basket=7),  # an edit
+        lambda engine: engine.learn(7, ["milk", _LONG], basket="late", time=3),
+        lambda engine: engine.apply([Forget(7, None, None), Learn(7, [_LONG], 1, None), Learn("new", ["tea"], 1, 1)]),
+        lambda engine: engine.apply([Forget(7, 207, None), Forget(8, None, "milk"), Learn(7, [_LONG], 3, None)]),
+        lambda engine: engine.fit(pl.DataFrame({"user": [7, 2000], "basket": 999, "item": _LONG})),
+    ]
+    with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as engine:
+        rows = [(i % 200, i, item, i) for i in range(2000) for item in ("milk", f"item {i}")]
+        engine.fit(pl.DataFrame(rows, orient="row", schema=["user", "basket", "item", "time"]), time="time")
+        engine.describe(pl.DataFrame({"item": [f"item {i}" for i in range(2000)], "name": "a name"}), category=None)
+        engine.forget(9)
+        before, history = engine.digest(), engine.history(7)
+        monkeypatch.setattr(Database, "payloads", watched)
+        execute = engine._database._connection.execute
+        for change in refused:
+            read.clear()
+            execute(f"PRAGMA max_page_count = {execute('PRAGMA page_count').fetchone()[0]}")
+            with pytest.raises(DiskFullError, match="Nothing was changed"):
+                change(engine)
+            execute("PRAGMA max_page_count = 1000000")
+            with another_writer(path), pytest.raises(StoreLockedError, match="another program is writing"):
+                change(engine)
+            assert engine.digest() == before
+            assert engine.history(7) == history
+            assert len(engine.catalog) == 1990
+            assert len(read) <= 80  # twice: two users' baskets, and the products that nobody else has
+            assert engine.verify().ok
+        engine.learn(7, ["milk"], basket="new")
+        engine.forget(7, basket="new")
+        assert engine.digest() == before
+    assert digest_of(path) == before
+
+
+_LONG = "x" * 500_000
+
+
+@contextmanager
+def another_writer(path: Path) -> Iterator[None]:
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        connection.close()
 
 
 def test_a_full_disk_when_closing(disk: FullDisk) -> None:
@@ -531,6 +593,29 @@ def test_a_row_that_is_gone(sound: tuple[bytes, str, Path], path: Path, table: s
             ub.open(path, read_only=read_only)
 
 
+def test_a_damaged_receipt(sound: tuple[bytes, str, Path], path: Path) -> None:
+    """It is found when the database is opened, though nobody reads it then."""
+    data, digest, keys = sound
+    shutil.copy(keys, path.with_name("shop.db-keys"))
+    subject = data.index(b'"subject":"') + 20
+    for damaged in (data[:subject] + b"?" + data[subject + 1 :], _without_receipt(path, data)):
+        for read_only in (True, False):
+            path.write_bytes(damaged)
+            with pytest.raises(StoreCorruptError, match=r"receipt"):
+                ub.open(path, read_only=read_only)
+    path.write_bytes(data)
+    assert digest_of(path) == digest
+
+
+def _without_receipt(path: Path, data: bytes) -> bytes:
+    """One is blanked in the middle, page by page sound."""
+    path.write_bytes(data)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE receipts SET body = zeroblob(length(body)) WHERE id = 2")
+    connection.close()
+    return path.read_bytes()
+
+
 def test_damage_stays_damage_after_a_crash(path: Path, tmp_path: Path) -> None:
     """The first attempt to open it neither repairs the books nor loses the log."""
     with ub.open(path) as engine:
@@ -763,6 +848,20 @@ def test_no_room_for_keys(path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not path.exists()
     assert Keys.of(path).public == Keys.of(path).public
+
+
+def test_a_changed_digit_in_the_keys(path: Path) -> None:
+    """It would be another key."""
+    filled(path, 5)
+    file = path.with_name("shop.db-keys")
+    text = file.read_text()
+    for name in ("signing", "subjects", "checksum"):
+        place = text.index(name) + len(name) + 10
+        file.write_text(text[:place] + ("0" if text[place] != "0" else "1") + text[place + 1 :])
+        with pytest.raises(StoreError, match=r"shop\.db-keys holds no keys \(their checksum is wrong\)"):
+            ub.open(path)
+    file.write_text(text)
+    ub.open(path).close()
 
 
 # Two writers ----------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ Ready = Callable[[str, DurableRecommender], object]
 Handler = Callable[[int, FrameType | None], object]
 
 CLOSING = 35
-"""Seconds that closing may take after the grace: an erasure waits 30 for readers."""
+"""Seconds that closing may take after the grace: an erasure waits 10 for readers, and a checkpoint takes its time."""
 
 _EVERY = 5  # seconds between two lines about loading
 _DOING = {

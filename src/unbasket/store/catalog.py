@@ -1,6 +1,6 @@
 """Names and categories of items: the shop's own knowledge, for people to read."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -31,6 +31,14 @@ class Catalog:
         """Hold what these rows say, and nothing else."""
         self._rows: dict[Id, int] = {}
         self._products: dict[Id, Product] = {}
+        for row, payload in payloads:
+            self._note(row, _decoder.decode(payload))
+
+    def restore(self, rows: Collection[int], payloads: Iterable[tuple[int, bytes]]) -> None:
+        """Hold what these payloads say, and nothing else of these rows."""
+        gone = set(rows)
+        for item in [item for item, row in self._rows.items() if row in gone] if gone else []:
+            del self._rows[item], self._products[item]
         for row, payload in payloads:
             self._note(row, _decoder.decode(payload))
 
@@ -65,10 +73,10 @@ class Catalog:
 
     def drop(self, item: Id, database: Database) -> None:
         """Erase what is known about an item."""
-        row = self._rows.pop(item, None)
+        row = self._rows.get(item)
         if row is not None:
-            del self._products[item]
             database.blank("products", row)
+            del self._rows[item], self._products[item]
 
     def _note(self, row: int, product: Product) -> None:
         self._rows[product.item] = row

@@ -32,7 +32,11 @@ _LEDGER = struct.Struct(">QQQQ")
 PATIENCE = 10
 """Seconds that a forget waits for readers of old pages."""
 
+PAUSE = 0.01
+"""Seconds between its attempts."""
+
 _WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
+_BUSY_TIMEOUT = 200  # milliseconds
 _NAMES_CHECKED_EVERY = 0.01  # seconds; it would take a tenth of a learn
 # With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
 # commit; `settle` does that instead.
@@ -41,7 +45,7 @@ _PRAGMAS = (
     "temp_store = MEMORY",
     "secure_delete = ON",
     "synchronous = NORMAL",
-    "busy_timeout = 200",
+    f"busy_timeout = {_BUSY_TIMEOUT}",
 )
 
 
@@ -70,10 +74,10 @@ class Database:
         self._ledger_due = False
         self._known_ledger: Ledger | None = None
         self._books: _Books | None = None  # during a transaction
-        # The rows that the transaction has blanked, and those that it has added to tables other than the baskets.
-        self.touched: dict[str, list[int]] = {table: [] for table in TABLES}
+        self._touched = _nothing()
         self._blanked = self._unsettled = not read_only  # a crash may have left something to erase, or to sync
-        self.hindrance = ""
+        self.erasures = 0  # that succeeded
+        self.has_reader, self.hindrance = False, ""
         self._names_due = 0.0
         with explained(path):
             self._connection = _connect(path, read_only)
@@ -170,10 +174,10 @@ class Database:
                 if payload:
                     yield row, payload
 
-    def found_baskets(self, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Those of these rows of baskets that are there and were not erased."""
+    def found(self, table: str, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Those of these rows that are there and were not erased."""
         for row in rows:
-            yield from self.payloads("baskets", row, row)
+            yield from self.payloads(table, row, row)
 
     def load(self, progress: Progress | None) -> dict[str, dict[int, bytes]]:
         """The rows of all tables but the receipts, by their numbers: of one moment, and none of them lost."""
@@ -240,7 +244,6 @@ class Database:
         if not self._connection.in_transaction:
             counts = self._count, self._sum, self._size, self._blank
             self._books = _Books(self._last.copy(), counts, self._known_ledger)
-            self.touched = {table: [] for table in TABLES}
             self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -258,7 +261,7 @@ class Database:
         if self._ledger_due:
             self._known_ledger = ledger
         self._ledger_due = False
-        self._books = None
+        self._books, self._touched = None, _nothing()
 
     def settle(self) -> None:
         """Return when all that was committed is on disk."""
@@ -290,8 +293,11 @@ class Database:
             "program, which writes its log to the file, and open it again"
         )
 
-    def roll_back(self) -> None:
-        """End a transaction that went wrong, if it is not over yet, and know again what is on disk."""
+    def roll_back(self) -> dict[str, list[int]]:
+        """End a transaction that went wrong, if it is not over yet, and know again what is on disk.
+
+        Returns the rows of each table that it was to blank, and those that it was to add, but for new baskets.
+        """
         with explained(self.path):
             if self._connection.in_transaction:
                 self._blanked = True  # a large transaction has written to the log already, where it would stay
@@ -308,6 +314,8 @@ class Database:
             for [body] in self._connection.execute(uncounted, (self._last["baskets"],)).fetchall():
                 self._count_in("baskets", seal_of(body), len(body))
         self._ledger_due = False
+        touched, self._touched = self._touched, _nothing()
+        return touched
 
     def next_row(self, table: str) -> int:
         """The number that the next row of a table will have."""
@@ -320,7 +328,7 @@ class Database:
         self._connection.execute(_INSERT[table], (row, body))
         if table != "baskets":
             self._ledger_due = True
-            self.touched[table].append(row)
+            self._touched[table].append(row)
         return row
 
     def append_baskets(self, payloads: Iterable[bytes]) -> range:
@@ -358,8 +366,8 @@ class Database:
         """Overwrite rows by zeros, where they are."""
         if not rows:
             return
+        self._touched[table] += rows
         self._begin()
-        self.touched[table] += rows
         for row in rows:
             body = self._body(table, row)
             self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
@@ -370,25 +378,42 @@ class Database:
             self._blanked = self._ledger_due = True
 
     def erase(self, patience: float) -> bool:
-        """Remove the former bytes of blanked rows from the file and from the write-ahead log.
+        """Remove the former bytes of blanked rows from the file and from the write-ahead log, as soon as readers allow.
 
-        False if that is not possible now; `hindrance` says why, and the next call tries again.
+        False if that is not possible; `hindrance` says why, and the next call tries again.
         """
+        deadline = time.monotonic() + patience
+        while not self.try_to_erase():
+            if not self.has_reader or time.monotonic() >= deadline:
+                return False
+            time.sleep(PAUSE)
+        return True
+
+    def try_to_erase(self) -> bool:
+        """`erase`, now or not at all; with a reader in the way (`has_reader`), it may be possible later."""
         if not self._blanked:
             return True
-        deadline = time.monotonic() + patience
         try:
-            while self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
-                if time.monotonic() >= deadline:
-                    self.hindrance = f"for {patience:g} s a reader has kept them. End that reader"
-                    return False
+            self.has_reader = self._empty_log()
+            if self.has_reader:
+                self.hindrance = "a reader keeps them. End that reader"
+                return False
             self._log.synchronise()  # SQLite would leave its new length in a cache
         except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
             self.hindrance = f"{error}. Check the disk and its free space"
             return False
         self._blanked = False
+        self.erasures += 1
         self._compact()
         return True
+
+    def _empty_log(self) -> bool:
+        """Bring all of the log into the file and empty it, without waiting; returns whether a reader forbids it."""
+        self._connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            return bool(self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+        finally:
+            self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
 
     def _compact(self) -> None:
         """Give the room of blank rows back, if most of it is blank. If that fails, try again when there is more."""
@@ -468,6 +493,10 @@ _MIGRATIONS = (
         f"PRAGMA application_id = {_APPLICATION}",
     ),
 )
+
+
+def _nothing() -> dict[str, list[int]]:
+    return {table: [] for table in TABLES}
 
 
 def _unsealed_all(table: str, rows: list[tuple[int, bytes]], progress: Progress | None) -> dict[int, bytes]:

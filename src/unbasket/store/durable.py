@@ -8,7 +8,7 @@ from functools import partial
 from os import PathLike
 from pathlib import Path
 from threading import Lock
-from time import perf_counter
+from time import perf_counter, sleep
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
@@ -24,7 +24,7 @@ from unbasket.recommender import Progress, Recommender
 from unbasket.results import Forgotten, Learned
 from unbasket.store.batches import Batches
 from unbasket.store.catalog import Catalog, read_products
-from unbasket.store.database import PATIENCE, Database
+from unbasket.store.database import PATIENCE, PAUSE, Database
 from unbasket.store.faults import explanation
 from unbasket.store.loading import orders_of
 from unbasket.store.lock import WriterLock
@@ -54,6 +54,7 @@ class _Request:
         self.start = perf_counter()
         self.results: list[Learned | Forgotten] = []
         self.error: UnbasketError | None = None
+        self.erasures: int | None = None  # there had been, if this request still waits for the next one
 
     @property
     def forgets(self) -> bool:
@@ -80,6 +81,7 @@ class DurableRecommender(Recommender):
         self._writer: tuple[WriterLock, Notary] | None = None
         self._batches: Batches[_Request] = Batches()
         self._turn = Lock()
+        self._awaiting = 0  # requests whose erasure a reader blocks
         self._intact = True
         self._closed = False
         self.seconds_to_erasure: dict[int, float] = {}  # of receipts, by number, since the file was opened
@@ -116,7 +118,7 @@ class DurableRecommender(Recommender):
         try:  # alone, as most events are, it takes a shorter way
             with self._turn:
                 learned = self._atomically({event.user}, partial(self._apply_learn, event, alone=True))
-                self._database.erase(0)
+                self._tidy()
         finally:
             self._batches.leave()
         return learned
@@ -127,6 +129,8 @@ class DurableRecommender(Recommender):
     def _submit(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
         request = _Request(events)
         self._batches.submit(request, self._serve)
+        if request.erasures is not None:
+            self._await_erasure(request, request.erasures)
         if request.error is not None:
             raise request.error
         return request.results
@@ -153,15 +157,45 @@ class DurableRecommender(Recommender):
 
         self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
-        erased = self._database.erase(PATIENCE if forgetting else 0)
-        for request in forgetting:
+        if not forgetting:
+            self._tidy()
+        elif self._database.try_to_erase():
+            for request in forgetting:
+                self._note_erasure(request)
+        else:
+            for request in forgetting:
+                request.erasures = self._database.erasures
+
+    def _tidy(self) -> None:
+        """Erase what an edit has outdated, or a reader has kept, unless a forget sees to that anyway."""
+        if not self._awaiting:
+            self._database.try_to_erase()
+
+    def _await_erasure(self, request: _Request, before: int) -> None:
+        """Try again until readers have gone. Everybody else may write between the attempts."""
+        deadline = perf_counter() + PATIENCE
+        with self._turn:
+            self._awaiting += 1
+        try:
+            while not self._is_erased(request, before):
+                if not self._database.has_reader or perf_counter() >= deadline:
+                    request.error = ErasureBlockedError(
+                        f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in "
+                        f"the files: {self._database.hindrance}. The next forget, or closing, removes them"
+                    )
+                    return
+                sleep(PAUSE)
+        finally:
+            with self._turn:
+                self._awaiting -= 1
+
+    def _is_erased(self, request: _Request, before: int) -> bool:
+        """Whether somebody has erased what a request forgot, or this attempt does."""
+        with self._turn:
+            erased = self._database.erasures > before or self._database.try_to_erase()
             if erased:
                 self._note_erasure(request)
-            else:
-                request.error = ErasureBlockedError(
-                    f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in the "
-                    f"files: {self._database.hindrance}. The next forget, or closing, removes them"
-                )
+        return erased
 
     def _note_erasure(self, request: _Request) -> None:
         for erased in request.erased:
@@ -216,7 +250,7 @@ class DurableRecommender(Recommender):
         with self._turn:
             self._check_groups(orders, group)
             self._atomically(set(orders.users), partial(self._add_orders, orders, progress))
-            self._database.erase(0)
+            self._tidy()
 
     def _add_orders(self, orders: Orders, progress: Progress | None) -> None:
         known = np.array([user in self._memory.users for user in orders.users], np.bool_)
@@ -235,7 +269,7 @@ class DurableRecommender(Recommender):
         products = read_products(frame, item=item, name=name, category=category)
         with self._turn:
             self._atomically(set(), partial(self.catalog.save, products, self._database))
-            self._database.erase(0)
+            self._tidy()
         return self
 
     def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
@@ -300,17 +334,19 @@ class DurableRecommender(Recommender):
         If the disk refused, it has what it had before: rows that memory knows, or that were to be erased. After an
         interrupt, anything may be there, and all rows are read.
         """
-        self._database.roll_back()
+        touched = self._database.roll_back()
         with self._lock.writing:
             for user in users:
                 if user in self._memory.users:
                     self._digest.wipe(self._memory.users.codes[user])
                     self._memory.forget(user, None, None)
-        known = {*self._memory.discard_changes(), *self._database.touched["baskets"]}
-        rows = self._database.found_baskets(sorted(known)) if refused else self._database.payloads("baskets")
+        known = {*self._memory.discard_changes(), *touched["baskets"]}
+        rows = self._database.found("baskets", sorted(known)) if refused else self._database.payloads("baskets")
         super()._load(orders_of({row: body for row, body in rows if decode_basket(body).user in users}))
         self._memory.vanished = set()
-        if not refused or self._database.touched["products"]:
+        if refused:
+            self.catalog.restore(touched["products"], self._database.found("products", touched["products"]))
+        else:
             self.catalog.reload(self._database.payloads("products"))
 
     # The end ----------------------------------------------------------------------------------------------------
