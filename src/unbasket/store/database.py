@@ -393,6 +393,7 @@ class Database:
         """`erase`, now or not at all; with a reader in the way (`has_reader`), it may be possible later."""
         if not self._blanked:
             return True
+        self.has_reader = False
         try:
             self.has_reader = self._empty_log()
             if self.has_reader:
@@ -456,7 +457,7 @@ class Database:
             with replacing(target) as partial, explained(target):
                 self._connection.execute("VACUUM INTO ?", (str(partial),))
         except OSError as error:
-            raise StoreError(f"cannot write {target}: {error.strerror}") from error
+            raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
     def _write_ledger(self) -> None:
         """Bring the ledger up to date with the newest baskets; otherwise that waits until a row is blanked."""

@@ -162,9 +162,12 @@ class DurableRecommender(Recommender):
         elif self._database.try_to_erase():
             for request in forgetting:
                 self._note_erasure(request)
-        else:
+        elif self._database.has_reader:
             for request in forgetting:
                 request.erasures = self._database.erasures
+        else:
+            for request in forgetting:
+                request.error = self._blocked()
 
     def _tidy(self) -> None:
         """Erase what an edit has outdated, or a reader has kept, unless a forget sees to that anyway."""
@@ -177,25 +180,30 @@ class DurableRecommender(Recommender):
         with self._turn:
             self._awaiting += 1
         try:
-            while not self._is_erased(request, before):
-                if not self._database.has_reader or perf_counter() >= deadline:
-                    request.error = ErasureBlockedError(
-                        f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in "
-                        f"the files: {self._database.hindrance}. The next forget, or closing, removes them"
-                    )
-                    return
-                sleep(PAUSE)
+            while request.error is None and not self._is_erased(request, before):
+                if perf_counter() < deadline:
+                    sleep(PAUSE)
+                else:
+                    request.error = self._blocked()
         finally:
             with self._turn:
                 self._awaiting -= 1
 
     def _is_erased(self, request: _Request, before: int) -> bool:
-        """Whether somebody has erased what a request forgot, or this attempt does."""
+        """Whether somebody has erased what a request forgot, or this attempt does; an error if waiting is no use."""
         with self._turn:
             erased = self._database.erasures > before or self._database.try_to_erase()
             if erased:
                 self._note_erasure(request)
+            elif not self._database.has_reader:
+                request.error = self._blocked()
         return erased
+
+    def _blocked(self) -> ErasureBlockedError:
+        return ErasureBlockedError(
+            f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in the files: "
+            f"{self._database.hindrance}. The next forget, or closing, removes them"
+        )
 
     def _note_erasure(self, request: _Request) -> None:
         for erased in request.erased:
