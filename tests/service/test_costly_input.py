@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.service.serving import Service, serving, stock
 
+from unbasket.events import Learn
 from unbasket.service.access import Access
 from unbasket.service.calls import CALLS
 from unbasket.service.openapi import document
@@ -85,6 +86,18 @@ def test_events(service: Service, kind: str, events: list[Any], status: int) -> 
         assert answer["error"]["code"] == "too_large"
         assert "at most 10,000, of which at most 1,000 forget" in answer["error"]["message"]
         assert service.shop.engine.digest() == before
+
+
+def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
+    engine = service.shop.engine
+    engine.apply(Learn("old", ["milk"], basket, basket) for basket in range(201))
+    before = engine.digest()
+    forgets = [{"event": "forget", "user": "old", "basket": basket} for basket in range(1_000)]
+    error = service("POST", "/v1/events", 413, json=forgets)["error"]
+    assert error["code"] == "too_large"
+    assert "Send fewer at a time" in error["message"]
+    assert engine.digest() == before
+    assert len(service("POST", "/v1/events", json=forgets[-10:])["results"]) == 10
 
 
 def test_receipts(service: Service) -> None:

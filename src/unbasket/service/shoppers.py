@@ -16,6 +16,7 @@ from unbasket.service.shapes import (
     MAX_EVENTS,
     MAX_EXPLAINED,
     MAX_FORGETS,
+    MAX_READ,
     BasketPart,
     EventResult,
     EventsAnswer,
@@ -78,11 +79,25 @@ def events(request: Request) -> EventsAnswer:
             f"{len(body):,} events, of which {forgets:,} forget, are too many for one request: send at most "
             f"{MAX_EVENTS:,}, of which at most {MAX_FORGETS:,} forget, and the rest in further requests",
         )
+    _check_cost(request.rec, Counter(event.user for event in body if isinstance(event, ForgetEvent)))
     for event in body:
         if isinstance(event, ForgetEvent):
             request.repeats.drop(event.user)
     results, seconds = _apply(request, [event.event() for event in body])
     return EventsAnswer([_event_result(result) for result in results], seconds)
+
+
+def _check_cost(rec: DurableRecommender, forgets: Counter[Id]) -> None:
+    """Refuse what would keep other writers waiting: the proof of a forget reads all baskets of its user."""
+    baskets = 0
+    for user, count in forgets.items():
+        baskets += count * len(_history(rec, user))
+        if baskets > MAX_READ:
+            raise ApiError(
+                "too_large",
+                f"these {forgets.total():,} forgets are too many for one request: each reads all baskets of its user, "
+                f"and a request may read {MAX_READ:,}. Send fewer at a time",
+            )
 
 
 def _event_result(result: Learned | Forgotten) -> EventResult:
