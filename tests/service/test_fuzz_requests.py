@@ -1,0 +1,194 @@
+"""Requests made up at random, from a seed: well-formed, nearly so, and not at all. None fails, hangs or leaves a trace.
+
+Whatever was learned and forgotten on the way, the model equals a fresh one of what remains.
+"""
+
+import json
+import random
+import socket
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from tests.service.process import running
+from tests.service.serving import stock
+from tests.service.test_attacks import memory
+
+import unbasket as ub
+from unbasket.service.calls import CALLS
+from unbasket.service.errors import CODES
+
+FEW, MANY = 400, 100_000
+LARGEST = 64 * 1024
+DOCUMENTED = {200, 201} | {status for status, _ in CODES.values() if status < 500}
+GROWTH = 64  # MiB
+
+WORDS = ["ann", "bob", "7", "17", '"17"', "-1", "", " ", ".", "..", "%", "%00", "%ff", "%2F", "\u00e9", "[" * 2_000]
+WORDS += ["ann", "bob", "milk", "tea", "1", "2"] * 4
+WORDS += ["milk", "b/1", "Alcohol", "1e9", "0x1", "null", "true", "9" * 30, "a" * 3_000, "\U0001f600", "{user}", "\x7f"]
+METHODS = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "BREW"]
+ODD = ["Authorization: Bearer x", "Host: evil", "Origin: http://evil", "Expect: x", "X:"]
+QUERIES = ["n", "explain", "only_new", "exclude", "after", "limit", "prefix", "query", "order", "x", ""]
+VALUES: list[Any] = [
+    None,
+    True,
+    0,
+    -1,
+    1.5,
+    2**63,
+    -(2**63),
+    10**40,
+    "",
+    "tea",
+    "\x00",
+    "\ud7ff",
+    [],
+    {},
+    [[]],
+    ["tea"],
+]
+FIELDS = ["items", "time", "event", "user", "basket", "item", "forget", "learn", "rules", "run", "seconds", "receipts"]
+RULES = ["[[rule]]\nolder_than_days = 1", "[[rule]]\ncategory = 'Alcohol'", "[[rule]]", "a.b.c = 1", "\x00", "["]
+
+
+class Fuzzer:
+    """Makes up requests; the same ones for the same seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def request(self) -> tuple[bytes, bool]:
+        """One request, and whether all of it is there: then there must be an answer."""
+        make: Callable[[], bytes] = self.chance.choices([self.call, self.damaged, self.noise], [8, 3, 1])[0]
+        return make(), make == self.call
+
+    def call(self) -> bytes:
+        """A call of the table, with values that may or may not be good."""
+        chance, call = self.chance, self.chance.choice(CALLS)
+        path = call.path
+        for place in call.places:
+            path = path.replace(f"{{{place}}}", quote(chance.choice(WORDS), safe=chance.choice(["", "%/[]{}"])))
+        if chance.random() < 0.3:
+            pairs = [f"{chance.choice(QUERIES)}={quote(chance.choice(WORDS))}" for _ in range(chance.randint(1, 4))]
+            path += "?" + "&".join(pairs)
+        method = call.method if chance.random() < 0.9 else chance.choice(METHODS)
+        body = self.body(call.name) if call.body is not None or chance.random() < 0.1 else b""
+        return self.head(method, path, body) + body
+
+    def head(self, method: str, path: str, body: bytes) -> bytes:
+        """The head of a request with this body."""
+        chance = self.chance
+        kind = chance.choices(["application/json", "application/x-ndjson", "text/plain"], [8, 2, 1])[0]
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Type: {kind}"]
+        if chance.random() < 0.05:
+            lines.append(chance.choice(ODD))
+        if body or chance.random() < 0.5:
+            lines.append(f"Content-Length: {len(body)}")
+        return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogatepass")
+
+    def body(self, name: str) -> bytes:
+        """A body that the call of this name takes, or another one, or none does."""
+        chance = self.chance
+        shapes: dict[str, Callable[[], Any]] = {
+            "learn": lambda: {"items": chance.sample(["tea", "milk", 3, "x", None], chance.randint(0, 3))},
+            "events": lambda: [self.event() for _ in range(chance.randint(0, 5))],
+            "token": lambda: {"user": chance.choice(["ann", 7, ""]), "seconds": chance.choice([1, 600, -1])},
+            "retention": lambda: {"rules": chance.choice(RULES), "run": chance.random() < 0.1},
+            "preview": lambda: chance.choice([{"forget": {"item": "milk"}}, {"learn": {"items": ["tea"]}}, {}]),
+            "other": lambda: self.value(4),
+        }
+        fits = name in shapes and chance.random() < 0.7
+        value = shapes[name if fits else chance.choice(list(shapes))]()
+        if isinstance(value, list) and chance.random() < 0.3:
+            return "\n".join(map(json.dumps, value)).encode()
+        return json.dumps(value).encode()
+
+    def event(self) -> dict[str, Any]:
+        """An event, or nearly one."""
+        chance = self.chance
+        event: dict[str, Any] = {"event": chance.choice(["learn", "forget", "lose"]), "user": chance.choice(["u1", 7])}
+        for field in ("basket", "item", "items", "time"):
+            if chance.random() < 0.5:
+                event[field] = ["tea", "milk"] if field == "items" else chance.choice([1, 2, "x", None, -(2**63)])
+        return event
+
+    def value(self, depth: int) -> Any:
+        """Any JSON."""
+        chance = self.chance
+        if not depth or chance.random() < 0.4:
+            return chance.choice(VALUES)
+        if chance.random() < 0.5:
+            return [self.value(depth - 1) for _ in range(chance.randint(0, 3))]
+        return {chance.choice(FIELDS): self.value(depth - 1) for _ in range(chance.randint(0, 3))}
+
+    def damaged(self) -> bytes:
+        """A request with some bytes changed, taken out, or put in twice."""
+        chance, data = self.chance, bytearray(self.call())
+        for _ in range(chance.randint(1, 4)):
+            start = chance.randrange(len(data))
+            end = min(len(data), start + chance.randint(1, 20))
+            part = data[start:end]
+            changed = [b"", part * chance.randint(2, 50), chance.randbytes(len(part)), b"\r\n", b"\x00"]
+            data[start:end] = chance.choice(changed)
+            if not data:
+                break
+        return bytes(data[:LARGEST])
+
+    def noise(self) -> bytes:
+        """Bytes."""
+        return self.chance.randbytes(self.chance.randint(0, 2_000))
+
+
+def sent(port: int, data: bytes, is_whole: bool) -> list[int]:
+    """The status of each answer to these bytes. Of what is not whole, nothing more will come; either way, it ends."""
+    with socket.create_connection(("127.0.0.1", port), 30) as connection:
+        found = b""
+        try:
+            connection.sendall(data)
+            if not is_whole:
+                connection.shutdown(socket.SHUT_WR)
+            while part := connection.recv(65536):
+                found += part
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+    return [int(line.split(b" ", 2)[1]) for line in found.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
+
+
+@pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
+def test_requests_from_a_seed(tmp_path: Path, count: int) -> None:
+    db, fuzzer = stock(tmp_path / "shop.db"), Fuzzer(seed=count)
+    statuses: Counter[int] = Counter()
+    with running(db) as service:
+        for _ in range(FEW // 4):  # what grows once, grows here
+            sent(service.port, *fuzzer.request())
+        before = memory(service)
+        for _ in range(count):
+            data, is_whole = fuzzer.request()
+            answers = sent(service.port, data, is_whole)
+            assert DOCUMENTED.issuperset(answers), data
+            assert answers or not is_whole, data
+            statuses.update(answers)
+        assert memory(service) < before + GROWTH
+        assert service.ask("GET", "/healthz")[0] == 200
+        assert service.stop() == 0
+    assert not [line for line in service.lines() if line["level"] == "error"]
+    assert {200, 400, 404, 405} <= statuses.keys()
+    assert statuses[200] > count // 10
+    _check_model(db)
+
+
+def _check_model(db: Path) -> None:
+    """It equals a fresh one that only ever saw what remains."""
+    with ub.open(db, read_only=True) as rec:
+        assert rec.verify().ok
+        fresh = ub.Recommender(rec.params)
+        for user in rec.users():
+            for basket in rec.history(user):
+                fresh.learn(user, basket.items, basket=basket.basket, time=basket.time)
+        assert fresh.digest() == rec.digest()
+        assert {user: rec.recommend(user, 20) for user in rec.users()} == {
+            user: fresh.recommend(user, 20) for user in fresh.users()
+        }
