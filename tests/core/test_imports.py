@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import unbasket.core
-
-CORE = Path(unbasket.core.__file__).parent
+CORE = Path(__file__).parents[2] / "src/unbasket/core"
 MODULES = sorted(file.stem for file in CORE.glob("*.pyx"))
 
 LAYERS = [

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import unbasket
-
-SOURCE = Path(unbasket.__file__).parent
+SOURCE = Path(__file__).parents[2] / "src/unbasket"
 
 
 @pytest.fixture
