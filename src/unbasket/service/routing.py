@@ -1,6 +1,6 @@
 """From the path of a request to its call. Paths are split before they are decoded: an id may hold a slash."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from urllib.parse import unquote_to_bytes
 
 from unbasket.service.calls import Call
@@ -33,27 +33,26 @@ class Router:
 
     def find(self, method: str, raw_path: bytes) -> tuple[Call, dict[str, str]]:
         """The call that a method and a path, as it was sent, mean, and the texts in the path's places."""
-        for node, values in _ends(self._root, raw_path.split(b"/")[1:], ()):
-            if not node.calls:
-                continue
-            call = node.calls.get(method)
-            if call is None:
-                methods = ", ".join(sorted(node.calls))
-                raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
-            return call, dict(zip(call.places, map(_decoded, values), strict=True))
-        raise ApiError("not_found", "there is no such address; /openapi.json describes all")
+        found = _end(self._root, raw_path.split(b"/"), 1, ())
+        if found is None:
+            raise ApiError("not_found", "there is no such address; /openapi.json describes all")
+        node, values = found
+        call = node.calls.get(method)
+        if call is None:
+            methods = ", ".join(sorted(node.calls))
+            raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
+        return call, dict(zip(call.places, map(_decoded, values), strict=True))
 
 
-def _ends(node: _Node, parts: list[bytes], values: tuple[bytes, ...]) -> Iterator[tuple[_Node, tuple[bytes, ...]]]:
-    """Where a path leads to, with the ids on the way: words come before ids."""
-    if not parts:
-        yield node, values
-        return
-    part, *rest = parts
-    if part in node.words:
-        yield from _ends(node.words[part], rest, values)
-    if node.any is not None and part:
-        yield from _ends(node.any, rest, (*values, part))
+def _end(node: _Node, parts: list[bytes], at: int, values: tuple[bytes, ...]) -> tuple[_Node, tuple[bytes, ...]] | None:
+    """Where a path leads to from the part `at` on, with the ids on the way: words come before ids."""
+    if at == len(parts):
+        return (node, values) if node.calls else None
+    part = parts[at]
+    found = _end(node.words[part], parts, at + 1, values) if part in node.words else None
+    if found is None and node.any is not None and part:
+        return _end(node.any, parts, at + 1, (*values, part))
+    return found
 
 
 def _decoded(part: bytes) -> str:

@@ -108,7 +108,7 @@ class Security:
         salt, expected = (record.salt, record.hash) if record else (self._secret.hex()[:32], "")
         if not hmac.compare_digest(hashed(text, bytes.fromhex(salt)), expected) or record is None:
             return None
-        return Caller(f"key {record.name}", frozenset().union(*(_GRANTS[role] for role in record.roles)))
+        return self._owners[record.name]
 
     def _shopper(self, text: str) -> Caller | None:
         payload, _, mac = text.rpartition(".")
@@ -122,6 +122,10 @@ class Security:
 
     def _hold(self, access: Access | None) -> None:
         self._keys = {record.name: record for record in access.key} if access else {}
+        self._owners = {
+            name: Caller(f"key {name}", frozenset().union(*(_GRANTS[role] for role in record.roles)))
+            for name, record in self._keys.items()
+        }
         self._secret = bytes.fromhex(access.secret) if access else os.urandom(32)
         self.enabled = self.enabled or bool(self._keys)  # who removes all keys does not make everybody an admin
 
