@@ -20,7 +20,7 @@ def synchronise(path: Path) -> None:
 
 def real_path(path: Path) -> Path:
     """Where a file is: beside a link to it, there are none of the files that belong to it."""
-    return path.resolve() if path.is_symlink() else path
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def create(path: Path) -> None:

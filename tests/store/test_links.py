@@ -63,6 +63,13 @@ def test_a_link_to_where_it_will_be(tmp_path: Path) -> None:
     assert digest_of(path) == digest_of(link)
 
 
+def test_a_link_to_itself(tmp_path: Path) -> None:
+    (tmp_path / "shop.db").symlink_to(tmp_path / "shop.db")
+    for read_only in (True, False):
+        with pytest.raises(StoreError):
+            ub.open(tmp_path / "shop.db", read_only=read_only)
+
+
 def test_a_hard_link(path: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     os.link(path, other)

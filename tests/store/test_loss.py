@@ -55,9 +55,19 @@ def zeroed(data: bytes, chance: random.Random) -> bytes:
 @pytest.mark.parametrize("damage", [cut, flipped, zeroed])
 def test_a_damaged_log(crash: Path, tmp_path: Path, damage: Callable[[bytes, random.Random], bytes]) -> None:
     """All acknowledged users are there, or opening says how much is missing; by name, the rest can be had."""
+    damage_often(crash, tmp_path, damage, 25)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("damage", [cut, flipped, zeroed])
+def test_very_many_damaged_logs(crash: Path, tmp_path: Path, damage: Callable[[bytes, random.Random], bytes]) -> None:
+    damage_often(crash, tmp_path, damage, 200)
+
+
+def damage_often(crash: Path, tmp_path: Path, damage: Callable[[bytes, random.Random], bytes], times: int) -> None:
     seed = random.SystemRandom().getrandbits(32)
     chance, named = random.Random(seed), 0
-    for number in range(25):
+    for number in range(times):
         path = copied(crash, tmp_path / str(number))
         log_of(path).write_bytes(damage(log_of(path).read_bytes(), chance))
         for read_only in (True, False, True):
@@ -66,7 +76,7 @@ def test_a_damaged_log(crash: Path, tmp_path: Path, damage: Callable[[bytes, ran
             except StoreCorruptError as error:
                 assert str(log_of(path)) in str(error)  # noqa: PT017
                 named += 1
-    assert named > 25, seed
+    assert named > times, seed
 
 
 def test_an_emptied_log(crash: Path) -> None:

@@ -110,6 +110,17 @@ def forgets(requests: list[Request]) -> int:
 
 @pytest.mark.parametrize("grouping", ["fixed", "varying"])
 def test_what_is_acknowledged_is_durable(grouping: Grouping, tmp_path: Path) -> None:
+    lose_often(grouping, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("grouping", ["fixed", "varying"])
+def test_very_many_losses(grouping: Grouping, tmp_path: Path) -> None:
+    for number in range(19):
+        lose_often(grouping, tmp_path / str(number))
+
+
+def lose_often(grouping: Grouping, tmp_path: Path) -> None:
     session = Session(tmp_path / "running", grouping, seed := random.SystemRandom().getrandbits(32))
     session.work(120)
     assert len(session.losses) >= LOSSES, seed

@@ -67,8 +67,6 @@ class WriterLock:
         try:
             if not self._database.exists():
                 create(self._database)
-            if descriptors.holds(identity_of(self._database)):
-                raise self._locked()
             self._own = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise StoreError(f"cannot open {self._database}: {error.strerror}") from error
@@ -137,11 +135,6 @@ class _Descriptors:
         """A descriptor is in use."""
         with self._guard:
             self._held[file] = identity_of(file)
-
-    def holds(self, identity: Identity) -> bool:
-        """Whether a writer in this process has this file."""
-        with self._guard:
-            return identity in self._held.values()
 
     def close(self, file: int) -> None:
         """A descriptor is not needed any more."""
