@@ -99,7 +99,7 @@ def test_a_receipt_as_json_of_any_layout(exported: Path) -> None:
         "\ufeff" + json.dumps(receipts[1], indent="\t"),
     ):
         exported.write_text(text)
-        assert "receipt 2 is single, 1 is not in this file" in run("receipts", "verify", exported)
+        assert "receipt 2 stands alone, 1 is not in this file" in run("receipts", "verify", exported)
     for text in (
         json.dumps(receipts),
         json.dumps(backwards, indent=4),

@@ -139,7 +139,7 @@ def test_a_part_of_a_chain(path: Path) -> None:
     assert (ends.ok, ends.chained, ends.missing) == (True, ((1, 1), (3, 3)), ((2, 2),))
     torn = audit([first, msgspec.structs.replace(second, previous="ab"), third], whole=False)
     assert (torn.chained, torn.missing) == (((1, 1), (2, 2), (3, 3)), ())
-    assert torn.summary().startswith("1 of 3 signatures are not valid, receipt 1 is single, receipt 2 is single")
+    assert torn.summary().startswith("1 of 3 signatures are not valid, receipt 1 stands alone, receipt 2 stands alone")
     assert audit([]).summary() == "There is no receipt here."
 
 

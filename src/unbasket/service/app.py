@@ -187,7 +187,7 @@ class Api:
         return _good(call, await self._run(call, request, scope), scope)
 
     def _found(self, method: str, scope: Scope) -> tuple[Call, dict[str, str]]:
-        """The call that a request means. Who asks for what is not there is counted: they may try many."""
+        """The call that a request means. One for an unknown address counts against its sender, who may try many."""
         try:
             return self._router.find(method, scope["raw_path"])
         except ApiError:
@@ -205,7 +205,7 @@ class Api:
         self._rates.take(f"address {_address(scope)}", self._rate(is_public=self._security.enabled))
 
     def _admitted(self, call: Call, path: dict[str, str], scope: Scope, headers: dict[bytes, bytes]) -> Caller:
-        """Who asks, if they may. Who has no valid key is counted by the address, since they may try many."""
+        """The caller, if they may do this. A wrong key counts against its address: somebody may try many."""
         try:
             caller = self._security.identify(headers)
         except ApiError:

@@ -188,7 +188,7 @@ CALLS = (
         shoppers.explain,
         shapes.ExplanationAnswer,
     ),
-    _call("GET /v1/users/{user}", "privacy own", "All that is held of the user", shoppers.show, shapes.UserAnswer),
+    _call("GET /v1/users/{user}", "privacy own", "Everything held about the user", shoppers.show, shapes.UserAnswer),
     _call(
         "GET /v1/users/{user}/similar",
         "admin",

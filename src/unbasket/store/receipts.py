@@ -168,7 +168,7 @@ class Audit(msgspec.Struct, frozen=True):
         broken = self.receipts - self.signed
         parts = [f"{broken} of {self.receipts} signatures are not valid" if broken else "Signatures valid"]
         parts += [f"receipts {first} to {last} are chained" for first, last in self.chained if last > first]
-        parts += [f"receipt {first} is single" for first, last in self.chained if first == last]
+        parts += [f"receipt {first} stands alone" for first, last in self.chained if first == last]
         parts += [f"{_are(first, last)} not {place}" for first, last in self.missing]
         return ", ".join(parts) + "."
 
