@@ -92,7 +92,7 @@ def test_events(service: Service, kind: str, events: list[Any], status: int) -> 
 
 def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
     engine = service.shop.engine
-    engine.apply(Learn("old", ["milk"], basket, basket) for basket in range(201))
+    engine.apply(Learn("old", ["milk"], basket, basket) for basket in range(200))
     before = engine.digest()
     forgets = [{"event": "forget", "user": "old", "basket": basket} for basket in range(1_000)]
     error = service("POST", "/v1/events", 413, json=forgets)["error"]
@@ -100,6 +100,35 @@ def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
     assert "Send fewer at a time" in error["message"]
     assert engine.digest() == before
     assert len(service("POST", "/v1/events", json=forgets[-10:])["results"]) == 10
+    engine.forget("old")
+
+
+def test_forgets_of_somebody_with_very_large_baskets(service: Service) -> None:
+    service.shop.engine.apply(Learn("rich", list(range(1_000, 9_000)), basket, basket) for basket in range(3))
+    forgets = [{"event": "forget", "user": "rich", "item": item} for item in range(100)]
+    assert service.code("POST", "/v1/events", 413, json=forgets) == "too_large"
+    service.shop.engine.forget("rich")
+
+
+def test_a_category_of_somebody_with_many_purchases_goes_in_pieces(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may write between the pieces."""
+    engine = service.shop.engine
+    engine.learn("kim", ["wine", "gin", "milk"], basket=1)
+    pieces: list[int] = []
+    apply = type(engine).apply
+
+    def counted(rec: Any, events: Any) -> Any:
+        pieces.append(len(events))
+        return apply(rec, events)
+
+    monkeypatch.setattr(type(engine), "apply", counted)
+    monkeypatch.setattr("unbasket.service.shoppers.MAX_READ", 13)
+    answer = service("DELETE", "/v1/users/kim/categories/Alcohol")
+    assert pieces == [1, 1]
+    assert answer["removed"] == {"purchases": 2, "baskets": 0, "users": 0}
+    assert [receipt["verified"] for receipt in answer["receipts"]] == [True, True]
 
 
 def test_receipts(service: Service) -> None:

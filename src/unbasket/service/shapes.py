@@ -118,8 +118,8 @@ class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
 MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
 """What one request may have: others wait for it. Handlers check it, so that the error can say what to do."""
 
-MAX_READ = 200_000
-"""Baskets that the forgets of one request may read; each reads all of its user's."""
+MAX_READ = 2_000_000
+"""Purchases that forgets may read while others wait to write; each reads all of its user's."""
 
 Events = Annotated[
     list[LearnEvent | ForgetEvent],
