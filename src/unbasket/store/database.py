@@ -296,7 +296,8 @@ class Database:
     def roll_back(self) -> dict[str, list[int]]:
         """End a transaction that went wrong, if it is not over yet, and know again what is on disk.
 
-        Returns the rows of each table that it was to blank, and those that it was to add, but for new baskets.
+        Returns the rows of each table that it touched: those that it was to blank, and new ones; of new baskets, only
+        those that are there nevertheless.
         """
         with explained(self.path):
             if self._connection.in_transaction:
@@ -308,11 +309,13 @@ class Database:
                 if (self._last, ledger) == (self._books.last, self._books.ledger):
                     self._count, self._sum, self._size, self._blank = self._books.counts
                 else:  # it was committed, and then interrupted
+                    self._touched["baskets"] += range(self._books.last["baskets"] + 1, last["baskets"] + 1)
                     self._last, self._known_ledger = last, ledger
                 self._books = None
-            uncounted = "SELECT body FROM baskets WHERE id > ?"  # one may be committed that was interrupted
-            for [body] in self._connection.execute(uncounted, (self._last["baskets"],)).fetchall():
+            uncounted = "SELECT * FROM baskets WHERE id > ?"  # one may be committed that was interrupted
+            for row, body in self._connection.execute(uncounted, (self._last["baskets"],)).fetchall():
                 self._count_in("baskets", seal_of(body), len(body))
+                self._touched["baskets"].append(row)
         self._ledger_due = False
         touched, self._touched = self._touched, _nothing()
         return touched
