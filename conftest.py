@@ -8,6 +8,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 os.environ.pop("UNBASKET_DATA", None)
+collect_ignore = ["docs/conf.py"]  # it has no examples, and needs what only the site is built with
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
