@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup build test lint checked sanitized test-slow docs demo bench bench-spark notebook reproduce clean
+.PHONY: setup build test lint described checked sanitized test-slow docs demo bench bench-spark notebook reproduce clean
 
 setup: $(VENV)/installed build
 
@@ -39,15 +39,17 @@ endef
 test: setup
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
-	$(MAKE) --jobs=2 lint checked
-	$(BIN)/pytest --numprocesses=2 --ignore=tests/service/test_openapi.py
-	$(BIN)/pytest tests/service/test_openapi.py  # its tests all have one name, of which xdist would run one
+	$(MAKE) --jobs=3 lint checked described
+	$(BIN)/pytest --numprocesses=3 --ignore=tests/service/test_openapi.py  # some wait for a disk or a process
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+described: setup  # apart from the others: its tests all have one name, of which xdist would run one
+	$(BIN)/pytest tests/service/test_openapi.py
 
 # The laws on copies of the package that check bounds, or that AddressSanitizer and UBSan watch.
 LAWS := tests/core tests/test_laws.py tests/test_verification.py

@@ -37,6 +37,12 @@ def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
     return not _has_whole_float(body)
 
 
+@schema.hook
+def filter_query(_: schemathesis.HookContext, query: Any) -> bool:
+    """An empty list or object leaves nothing in an address, so that nothing is wrong with what is sent."""
+    return not any(value in ([], {}, None) for value in (query or {}).values())
+
+
 def _has_whole_float(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_whole_float, value.values()))
