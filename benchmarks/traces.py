@@ -34,7 +34,7 @@ with ub.open(sys.argv[1]) as rec:
         assert rec.forget(mark("user-", number)).receipt.verified
     gc.collect()
     held = sum(
-        isinstance(each, str) and each.startswith(("user-", "item-"))
+        isinstance(each, str) and len(each) == 25 and each.startswith(("user-", "item-"))
         for container in gc.get_objects() for each in gc.get_referents(container)
     )
     print(held, flush=True)
