@@ -128,9 +128,9 @@ class Api:
         self._router = Router(CALLS)
         self._rates = Rates()
         self._repeats = Repeats()
-        self._turns = Turns(settings.threads)
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
+        self._turns = {place: Turns(settings.threads) for place in self._pools}  # nobody reads behind their own writes
         self._under_way = 0
 
     def close(self) -> None:
@@ -243,7 +243,7 @@ class Api:
         try:
             async with (
                 asyncio.timeout(self._settings.timeout),
-                self._turns.turn(caller.name or f"address {_address(scope)}", most),
+                self._turns[call.place].turn(caller.name or f"address {_address(scope)}", most),
             ):
                 return await loop.run_in_executor(self._pools[call.place], work)
         except TimeoutError:
