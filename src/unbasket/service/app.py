@@ -211,7 +211,7 @@ class Api:
         except ApiError:
             self.count_stranger(scope)
             raise
-        self._rates.take(caller.name or f"address {_address(scope)}", self._rate(is_public=caller.shopper is not None))
+        self._rates.take(_label(caller, scope), self._rate(is_public=caller.shopper is not None))
         if not call.own or "user" in path:  # else it is about whoever asks, and nobody else
             caller.check(call.roles, path.get("user") if call.own else None)
         return caller
@@ -243,7 +243,7 @@ class Api:
         try:
             async with (
                 asyncio.timeout(self._settings.timeout),
-                self._turns[call.place].turn(caller.name or f"address {_address(scope)}", most),
+                self._turns[call.place].turn(_label(caller, scope), most),
             ):
                 return await loop.run_in_executor(self._pools[call.place], work)
         except TimeoutError:
@@ -258,6 +258,11 @@ class Api:
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""
+
+
+def _label(caller: Caller, scope: Scope) -> str:
+    """What a caller is counted under: the name, or where there are no keys the address."""
+    return caller.name or f"address {_address(scope)}"
 
 
 def _never() -> bool:
