@@ -52,7 +52,7 @@ described: setup  # apart from the others: its tests all have one name, of which
 	$(BIN)/pytest tests/service/test_openapi.py
 
 # The laws on copies of the package that check bounds, or that AddressSanitizer and UBSan watch.
-LAWS := tests/core tests/test_laws.py tests/test_verification.py
+LAWS := tests/core tests/engine/test_laws.py tests/engine/test_verification.py
 checked: setup
 	UNBASKET_BUILD=debug $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib build/checked/lib
 	PYTHONPATH=build/checked/lib $(BIN)/pytest $(LAWS)

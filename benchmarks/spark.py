@@ -27,7 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from unbasket import Params
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
 from unbasket.spark.checkpoint import state_key
 from unbasket.spark.processor import Maintainer

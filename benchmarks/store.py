@@ -22,8 +22,8 @@ from rich.table import Table
 
 import unbasket as ub
 from unbasket.datasets import load
+from unbasket.exchange.ids import Id
 from unbasket.files import synchronise
-from unbasket.ids import Id
 
 CALLERS = (1, 16)
 ROUNDS = 25

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.oracle import Oracle
 
 from unbasket import Basket, Params, Recommender
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 
 Factory = Callable[[Params], Recommender]
 
@@ -89,8 +89,8 @@ PARAMS = st.builds(
 def short_histories_count_as_long() -> Iterator[None]:
     """Marks and sets of basket ids are for long histories; random ones are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.memory.MARK_EVERY", 2)
-        patch.setattr("unbasket.memory.LONG", 3)
+        patch.setattr("unbasket.engine.memory.MARK_EVERY", 2)
+        patch.setattr("unbasket.engine.memory.LONG", 3)
         yield
 
 

@@ -3,15 +3,19 @@
     event -> history -> vector -> index -> recommendation
              (one user)           (all users)
 
-An event changes one user's history (`core.history`), the fold replays it from the change on into a vector
-(`core.fold`), the live index takes the vector over in place (`core.index`), and a recommendation asks the index when it
-is wanted (`core.search`). `core.live` has the steps of that path, compiled like all of `core`; `memory` takes events
-down it by external ids; `recommender` is the engine that users hold; `store` makes it durable.
+exchange    what comes in and goes out: ids, events, orders, results
+engine      what people hold: events by external ids, questions, proofs (`engine.recommender`, `engine.memory`)
+core        the compiled path of an event: one user's history (`core.history`), the fold that replays it from the change
+            on (`core.fold`), the live index that takes the vector over in place (`core.index`), the search that asks it
+store       the same engine in a file
+
+service, spark, cli, datasets, evaluation, reproduction: whoever uses the engine, each on its own
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from unbasket.engine.recommender import Recommender
 from unbasket.errors import (
     ClosedError,
     DiskFullError,
@@ -31,10 +35,8 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
-from unbasket.events import Event, Forget, Learn
-from unbasket.params import Params
-from unbasket.recommender import Recommender
-from unbasket.results import (
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.results import (
     Basket,
     BasketShare,
     Explanation,
@@ -46,6 +48,7 @@ from unbasket.results import (
     Sizes,
     Verification,
 )
+from unbasket.params import Params
 from unbasket.store import DurableRecommender, Erased, Product, Receipt, open  # noqa: A004
 
 if TYPE_CHECKING:

@@ -1,5 +1,7 @@
 """Every error that the package raises on purpose. Its message has the offending value and what to do."""
 
+from typing import NamedTuple
+
 
 class UnbasketError(Exception):
     """Base of all errors of this package."""
@@ -71,3 +73,31 @@ class InvalidReceiptError(UnbasketError, ValueError):
 
 class SparkError(UnbasketError):
     """Spark cannot be started, or a checkpoint or table of it is not what it should be."""
+
+
+class Remedy(NamedTuple):
+    """An argument of a reader that helps, and what it does."""
+
+    argument: str
+    value: object
+    effect: str
+
+
+class DatasetError(UnbasketError, ValueError):
+    """A dataset cannot be found, or a file does not fit: a column is missing, or a line is not a purchase.
+
+    `remedy` is for programs whose options have other names than the readers' arguments.
+
+    >>> str(DatasetError("sales.csv: no column user", Remedy("separator", ";", "reads it")))
+    "sales.csv: no column user. separator=';' reads it"
+    """
+
+    def __init__(self, problem: str, remedy: Remedy | None = None) -> None:
+        advice = f". {remedy.argument}={remedy.value!r} {remedy.effect}" if remedy else ""
+        super().__init__(problem + advice)
+        self.problem = problem
+        self.remedy = remedy
+
+
+class MissingDatasetError(DatasetError):
+    """A published dataset is not on this machine; the message says how to get it."""

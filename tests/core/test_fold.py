@@ -12,8 +12,8 @@ from unbasket.core import questions
 from unbasket.core.fold import Rule
 from unbasket.core.space import FoldSpace
 from unbasket.core.views import is_clean, power
-from unbasket.memory import Memory
-from unbasket.orders import Orders
+from unbasket.engine.memory import Memory
+from unbasket.exchange.orders import Orders
 from unbasket.params import Params
 
 Group = list[set[int]]

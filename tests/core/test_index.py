@@ -9,7 +9,7 @@ import pytest
 from unbasket.core import inspection, views
 from unbasket.core.pool import Pool
 from unbasket.core.views import BASKET, CODE, ENTRY, POSTING, fixed_point, magnitude, magnitude_end
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
 from unbasket.params import Grouping, Params
 
 GROUPINGS: list[Grouping] = ["fixed", "varying"]

@@ -18,7 +18,7 @@ from unbasket.core import questions, views
 from unbasket.core.live import Live
 from unbasket.core.marks import worth_keeping
 from unbasket.core.space import FoldSpace
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
 from unbasket.params import Grouping, Params
 
 EVERY, SIZE = 8, 2  # baskets per mark, baskets per group
@@ -112,7 +112,7 @@ class Shopper:
 
 @pytest.fixture(autouse=True)
 def _frequent_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.memory.MARK_EVERY", EVERY)
+    monkeypatch.setattr("unbasket.engine.memory.MARK_EVERY", EVERY)
 
 
 def shopper_with(count: int, grouping: Grouping) -> Shopper:

@@ -11,7 +11,7 @@ from unbasket.core.arrays import Int64s
 from unbasket.core.index import ONE
 from unbasket.core.search import SearchSpace
 from unbasket.core.vector import Vector
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
 from unbasket.params import Params
 
 ITEMS = 25

@@ -5,11 +5,11 @@ import pytest
 from tests.oracle import Oracle
 
 from unbasket.datasets import generate, hold_out_last
+from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout, Split, bootstrap_mean, compare_paired, score_users
 from unbasket.evaluation.tifuknn import TIFUKNN, TifuKnn, evaluate, fit_candidates, rank
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 
 PARAMS = Params(group_size=2, basket_decay=0.8, group_decay=0.6, neighbors=3, alpha=0.6)
 HEADLINE = ["recall@10", "ndcg_paper@10", "recall@20", "ndcg_paper@20"]

@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 
 from unbasket.datasets import load
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import all_users_split
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 from unbasket.reproduction import counts
 from unbasket.reproduction.evaluated import answers
 from unbasket.reproduction.settings import Settings

@@ -3,10 +3,10 @@
 import polars as pl
 import pytest
 
-from unbasket.recommender import Recommender
+from unbasket.engine.recommender import Recommender
+from unbasket.exchange.results import Learned
 from unbasket.reproduction import latency
 from unbasket.reproduction.settings import Settings
-from unbasket.results import Learned
 
 pytestmark = pytest.mark.usefixtures("data")
 

@@ -7,14 +7,14 @@ import pytest
 from tests.reproduction.conftest import USERS
 
 from unbasket.datasets import load
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, Holdout
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
+from unbasket.exchange.results import Forgotten, Recommendation
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 from unbasket.reproduction import table2
 from unbasket.reproduction.evaluated import COUNTED, LAST, NEXT, UNION, Answers, Evaluated, read, scores
 from unbasket.reproduction.settings import Settings
-from unbasket.results import Forgotten, Recommendation
 
 pytestmark = pytest.mark.usefixtures("data")
 SETTINGS = Settings(seed=3, user_shares=(0.001, 0.5), draws=2)

@@ -4,9 +4,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 from unbasket.reproduction import streams, updates
 from unbasket.reproduction.rivals import USER, DenseRetrain, Engine, PaperRules, _FromNewest
 from unbasket.reproduction.settings import Settings

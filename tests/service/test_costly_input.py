@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.service.serving import Service, serving, stock
 
-from unbasket.events import Learn
+from unbasket.exchange.events import Learn
 from unbasket.service.access import Access
 from unbasket.service.calls import CALLS
 from unbasket.service.openapi import document

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.service.serving import Service, serving, stock
 
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.service.access import ROLES, Access, AccessError
 from unbasket.service.calls import CALLS, Call
 from unbasket.service.errors import ApiError

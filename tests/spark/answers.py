@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from unbasket import Params, Recommendation
 from unbasket.evaluation import PROTOCOLS, Holdout, tifuknn
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.spark import recommend
 
 PAPER = PROTOCOLS["paper"]

@@ -12,7 +12,7 @@ from tests.laws import Event, apply
 from tests.spark.shop import Shop, random_events, vectors_in
 
 from unbasket import Params, Recommender
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.spark import event_schema, maintain, read_files, settle
 from unbasket.spark.sources import IdType
 

@@ -12,10 +12,10 @@ from tests import laws
 from tests.laws import MIXED_IDS, PARAMS
 
 from unbasket import Params, Recommender
+from unbasket.engine.memory import Memory
 from unbasket.errors import SparkError
-from unbasket.events import Event, Forget, Learn
-from unbasket.ids import Id
-from unbasket.memory import Memory
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.ids import Id
 from unbasket.spark.state import decode, encode
 from unbasket.spark.updating import Model, Unchanged, Update, update_states
 

@@ -14,7 +14,7 @@ import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
 from unbasket.store.database import Database
 from unbasket.store.log import Log
 

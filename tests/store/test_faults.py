@@ -30,7 +30,7 @@ from unbasket.errors import (
     UnbasketError,
     UncertainError,
 )
-from unbasket.events import Forget, Learn
+from unbasket.exchange.events import Forget, Learn
 from unbasket.store import audit, database
 from unbasket.store.database import Database
 from unbasket.store.durable import _Request

@@ -24,8 +24,8 @@ from tests.store.forensics import WINDOW, Detective, encoded, findable, windows
 
 import unbasket as ub
 from unbasket.errors import ErasureBlockedError, StoreError
-from unbasket.events import Event, Forget, Learn
-from unbasket.ids import Id
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.ids import Id
 from unbasket.store import DurableRecommender
 from unbasket.store.database import Database
 from unbasket.store.rows import decode_basket

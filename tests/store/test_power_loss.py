@@ -11,10 +11,10 @@ from tests.store.helpers import Request, Traffic, found_in, held_ids, ids_of, re
 from tests.store.lossy import Disk
 
 import unbasket as ub
+from unbasket.engine.memory import Memory
 from unbasket.errors import StoreCorruptError
-from unbasket.events import Forget
-from unbasket.ids import Id
-from unbasket.memory import Memory
+from unbasket.exchange.events import Forget
+from unbasket.exchange.ids import Id
 from unbasket.store import audit, database, opening
 
 LOSSES = 55  # of each grouping

@@ -9,8 +9,8 @@ import pytest
 import unbasket as ub
 from unbasket.core import views
 from unbasket.core.index import Index
-from unbasket.ids import Id
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
+from unbasket.exchange.ids import Id
 from unbasket.store import Receipt, audit
 from unbasket.store.keys import Keys
 

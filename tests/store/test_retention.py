@@ -15,7 +15,7 @@ from tests.laws import law_of_equality
 from tests.store.helpers import found_in
 
 import unbasket as ub
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.store import audit
 from unbasket.store.retention import RetentionError, Rule, Rules, plan, read_rules, run
 

@@ -101,7 +101,7 @@ def load(name: str) -> Any:
         group = typer.main.get_group(found)  # get_command would offer to install completions
         group.name = name
         return group
-    epilog = import_module("unbasket.spelling").RULE if COMMANDS[name].panel == _USERS else None
+    epilog = import_module("unbasket.exchange.spelling").RULE if COMMANDS[name].panel == _USERS else None
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
     alone.command(name, epilog=epilog)(command(found))
     return typer.main.get_command(alone)

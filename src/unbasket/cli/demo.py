@@ -14,7 +14,7 @@ from unbasket import store
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import counted, needing, say
 from unbasket.datasets import SENSITIVE_CATEGORIES, Dataset, DatasetError, generate, read_complete_journey
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.store import DurableRecommender
 
 _SENSITIVE = {*SENSITIVE_CATEGORIES, "GROCERY / BEERS/ALES", "DRUG GM / CIGARETTES", "SPIRITS / LIQUOR"}

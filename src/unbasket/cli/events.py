@@ -1,4 +1,4 @@
-"""Files of events: one JSON object per line, as `unbasket.events.parse_event` reads it."""
+"""Files of events: one JSON object per line, as `unbasket.exchange.events.parse_event` reads it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -8,9 +8,9 @@ import msgspec
 
 from unbasket.datasets.lines import shown
 from unbasket.datasets.source import Progress, Text
-from unbasket.decoding import decode_json
 from unbasket.errors import InvalidEventError, UnbasketError
-from unbasket.events import Event, parse_event
+from unbasket.exchange.decoding import decode_json
+from unbasket.exchange.events import Event, parse_event
 
 _NDJSON = (".ndjson", ".jsonl")
 _SKIP = "--skip-bad leaves out such lines and counts them"

@@ -12,7 +12,7 @@ from unbasket.cli.requests import Request, events_of, read_requests
 from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
 from unbasket.errors import InvalidRequestError, UnbasketError
-from unbasket.spelling import IdReader
+from unbasket.exchange.spelling import IdReader
 from unbasket.store import Erased
 from unbasket.store.keys import keys_of
 

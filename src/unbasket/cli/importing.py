@@ -21,9 +21,9 @@ from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError, statistics
 from unbasket.datasets.source import Text, files_at
 from unbasket.errors import InvalidParamsError, InvalidRequestError
-from unbasket.events import Event
+from unbasket.exchange.events import Event
+from unbasket.exchange.results import Forgotten, Learned
 from unbasket.params import Params
-from unbasket.results import Forgotten, Learned
 from unbasket.store import DurableRecommender
 
 

@@ -12,8 +12,8 @@ from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
-from unbasket.ids import Id
-from unbasket.spelling import IdReader
+from unbasket.exchange.ids import Id
+from unbasket.exchange.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 

@@ -9,8 +9,8 @@ import typer
 from unbasket.cli.shop import Db, User, label, open_to_write
 from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.errors import InvalidRequestError
-from unbasket.results import Learned
-from unbasket.spelling import IdReader
+from unbasket.exchange.results import Learned
+from unbasket.exchange.spelling import IdReader
 
 _DONE = {
     Learned.ADDED: "Added basket {} of user {}: {}",

@@ -8,9 +8,9 @@ import typer
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, User, item_facts, label, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json, say_table
-from unbasket.ids import Id
-from unbasket.results import Explanation, ItemCount
-from unbasket.spelling import IdReader
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Explanation, ItemCount
+from unbasket.exchange.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 

@@ -8,8 +8,8 @@ import polars as pl
 from unbasket.datasets import DatasetError
 from unbasket.datasets.lines import shown_list
 from unbasket.datasets.source import ROW, columns_of, open_source
-from unbasket.events import Forget
-from unbasket.spelling import IdReader
+from unbasket.exchange.events import Forget
+from unbasket.exchange.spelling import IdReader
 
 
 class Request(NamedTuple):

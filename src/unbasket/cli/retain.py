@@ -13,7 +13,7 @@ from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, counted, errors, say, say_json, say_table, warn
 from unbasket.errors import InvalidRequestError
-from unbasket.results import Forgotten
+from unbasket.exchange.results import Forgotten
 from unbasket.store import DurableRecommender
 from unbasket.store.retention import Outcome, Plan, Rules, plan, read_rules, run
 

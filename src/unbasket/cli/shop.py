@@ -10,10 +10,10 @@ import typer
 from unbasket import store
 from unbasket.cli.progress import progress_bar
 from unbasket.errors import StoreError, UnknownUserError
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Basket
+from unbasket.exchange.spelling import IdReader
 from unbasket.params import Params
-from unbasket.results import Basket
-from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender
 
 Db = Annotated[

@@ -15,13 +15,13 @@ from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_or_create, open_to_read
 from unbasket.cli.terminal import AsJson, command, counted, errors, say, say_json
+from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, SparkError
-from unbasket.events import Learn
+from unbasket.exchange.events import Learn
+from unbasket.exchange.ids import Id
+from unbasket.exchange.spelling import read_spelled
 from unbasket.files import replacing
-from unbasket.ids import Id
 from unbasket.params import Params
-from unbasket.recommender import Recommender
-from unbasket.spelling import read_spelled
 
 spark = typer.Typer(
     help="The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit.",

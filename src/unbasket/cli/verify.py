@@ -7,7 +7,7 @@ import typer
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
-from unbasket.spelling import IdReader
+from unbasket.exchange.spelling import IdReader
 
 
 def verify(

@@ -9,7 +9,6 @@ Files are streamed. A file that does not fit raises a `DatasetError` with the mi
 from unbasket.datasets.catalog import SENSITIVE_CATEGORIES
 from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
-from unbasket.datasets.errors import DatasetError, MissingDatasetError
 from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.loading import PUBLISHED, load
 from unbasket.datasets.published import PAPER_PARAMS, published_path, read_published, write_published
@@ -19,6 +18,7 @@ from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import read_tafeng
 from unbasket.datasets.tifuknn import read_tifuknn
 from unbasket.datasets.valuedshoppers import read_valued_shoppers
+from unbasket.errors import DatasetError, MissingDatasetError
 
 __all__ = [
     "PAPER_PARAMS",

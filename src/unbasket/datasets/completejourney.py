@@ -5,8 +5,8 @@ import importlib
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset, hold_out_last
-from unbasket.datasets.errors import MissingDatasetError
 from unbasket.datasets.source import Progress
+from unbasket.errors import MissingDatasetError
 
 _MIN_BASKETS_PER_ITEM = 10
 _MIN_BASKETS_PER_USER = 3

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from unbasket.datasets.errors import DatasetError
+from unbasket.errors import DatasetError
 from unbasket.params import Params
 
 PURCHASE_COLUMNS = ("user", "basket", "item", "time")

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.published import PREPARED, PUBLISHED_COLUMNS, published_path, read_published
 from unbasket.datasets.purchases import FutureChoice
@@ -13,6 +12,7 @@ from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import TAFENG_COLUMNS, read_tafeng
 from unbasket.datasets.tifuknn import TIFUKNN_COLUMNS, read_tifuknn
 from unbasket.datasets.valuedshoppers import VALUED_SHOPPERS_COLUMNS, read_valued_shoppers
+from unbasket.errors import DatasetError
 
 PUBLISHED = (*PREPARED, "completejourney")
 

@@ -7,9 +7,9 @@ import polars as pl
 import polars.selectors as cs
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.errors import DatasetError, MissingDatasetError
 from unbasket.datasets.purchases import FutureChoice, drop_ones, one_future
 from unbasket.datasets.source import ROW, open_source
+from unbasket.errors import DatasetError, MissingDatasetError
 from unbasket.params import Params
 
 FOLDER_VARIABLE = "UNBASKET_DATA"

@@ -8,9 +8,9 @@ from typing import Literal
 import polars as pl
 
 from unbasket.datasets.dataset import PURCHASE_COLUMNS
-from unbasket.datasets.errors import DatasetError, Remedy
 from unbasket.datasets.lines import shown
 from unbasket.datasets.source import ROW, Source
+from unbasket.errors import DatasetError, Remedy
 
 FutureChoice = Literal["next", "union"]
 _IDS = ("user", "basket", "item")

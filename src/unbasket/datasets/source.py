@@ -10,9 +10,9 @@ from typing import Literal
 import msgspec
 import polars as pl
 
-from unbasket.datasets.errors import DatasetError, Remedy
 from unbasket.datasets.lines import fields_of, is_json_object, lines_of, open_text, records_of, shown, shown_list
-from unbasket.decoding import decode_json
+from unbasket.errors import DatasetError, Remedy
+from unbasket.exchange.decoding import decode_json
 
 # Called with the work done and the work expected, here in rows: an estimate, or None where there is none.
 Progress = Callable[[int, int | None], None]

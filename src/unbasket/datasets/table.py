@@ -8,11 +8,11 @@ from typing import NamedTuple
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
 from unbasket.datasets.returns import without_returns
 from unbasket.datasets.source import Progress, Source, Text, expected_rows, files_at, open_source
-from unbasket.frames import iso_seconds
+from unbasket.errors import DatasetError
+from unbasket.exchange.frames import iso_seconds
 
 
 def read_table(

@@ -5,9 +5,9 @@ from pathlib import Path
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.errors import DatasetError
 from unbasket.datasets.purchases import FutureChoice, drop_ones, narrow_ids, one_future, purchases, text_id
 from unbasket.datasets.source import Progress, open_source
+from unbasket.errors import DatasetError
 
 TIFUKNN_COLUMNS = ("CUSTOMER_ID", "ORDER_NUMBER", "MATERIAL_NUMBER")
 

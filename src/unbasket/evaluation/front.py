@@ -12,7 +12,7 @@ from unbasket.evaluation.protocols import PROTOCOLS
 from unbasket.evaluation.splits import Holdout, hide_last_basket
 from unbasket.evaluation.tuning import Tuning
 from unbasket.evaluation.waiting import progress_line
-from unbasket.frames import read_purchases
+from unbasket.exchange.frames import read_purchases
 from unbasket.params import Params
 
 

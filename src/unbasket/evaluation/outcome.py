@@ -11,7 +11,7 @@ from unbasket.evaluation.optional import optional
 from unbasket.evaluation.protocols import EvaluationProtocol
 from unbasket.evaluation.splits import Split
 from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, bootstrap_means, compare_paired
-from unbasket.notebook import html_table
+from unbasket.exchange.notebook import html_table
 from unbasket.params import Params
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES
 from unbasket.evaluation.outcome import Evaluation
@@ -12,10 +13,9 @@ from unbasket.evaluation.protocols import EvaluationProtocol, first_of_twins
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split
 from unbasket.evaluation.waiting import Progress
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
-from unbasket.recommender import Recommender
-from unbasket.results import Recommendation
 
 TIFUKNN = "TIFU-kNN"
 

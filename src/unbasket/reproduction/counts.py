@@ -12,16 +12,16 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib.figure import Figure
 
+from unbasket.engine.recommender import Progress, Recommender
 from unbasket.evaluation import PROTOCOLS, plots
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
-from unbasket.recommender import Progress, Recommender
 from unbasket.reproduction import claims
 from unbasket.reproduction.evaluated import COUNTED, LENGTH, Answers, answers, read, scored_users, scores
 from unbasket.reproduction.section import Finding, Row, Section, Table, number, signed
 from unbasket.reproduction.settings import Settings
 from unbasket.reproduction.watch import Watch
-from unbasket.results import Recommendation
 
 PROTOCOL = PROTOCOLS["paper"]
 _BLOCK = 250  # users whose distances are in memory at a time

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from unbasket.datasets import hold_out_last, load
+from unbasket.engine.recommender import Progress, Recommender
 from unbasket.evaluation import (
     EvaluationProtocol,
     Hits,
@@ -17,10 +18,9 @@ from unbasket.evaluation import (
     recall,
     score_users,
 )
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
-from unbasket.recommender import Progress, Recommender
-from unbasket.results import Recommendation
 
 Answers = dict[Id, list[Recommendation]]
 CUTOFFS = (10, 20)

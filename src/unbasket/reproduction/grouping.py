@@ -6,9 +6,9 @@ from functools import partial
 import polars as pl
 from matplotlib.figure import Figure
 
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, compare_paired, plots
 from unbasket.params import Grouping
-from unbasket.recommender import Recommender
 from unbasket.reproduction import claims
 from unbasket.reproduction.evaluated import answers, read, scores, shuffled_baskets
 from unbasket.reproduction.section import Finding, Row, Section, Table, number, p_value, signed

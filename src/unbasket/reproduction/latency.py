@@ -7,9 +7,9 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from unbasket.datasets import load
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
-from unbasket.ids import Id
-from unbasket.recommender import Recommender
+from unbasket.exchange.ids import Id
 from unbasket.reproduction import claims
 from unbasket.reproduction.section import Finding, Row, Section, Table, number
 from unbasket.reproduction.settings import Settings

@@ -6,9 +6,9 @@ from typing import Protocol
 import numpy as np
 import polars as pl
 
+from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 from unbasket.reproduction.paper import PaperUser
 
 USER = 0

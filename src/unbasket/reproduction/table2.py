@@ -9,10 +9,10 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, compare_paired, plots
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.params import Params
-from unbasket.recommender import Recommender
 from unbasket.reproduction import claims
 from unbasket.reproduction.evaluated import (
     Evaluated,

@@ -14,8 +14,8 @@ from typing import Annotated, Literal, Self
 
 import msgspec
 
-from unbasket.decoding import decode_toml
 from unbasket.errors import UnbasketError
+from unbasket.exchange.decoding import decode_toml
 from unbasket.files import alone_in, write
 
 Role = Literal["read", "write", "privacy", "admin"]

@@ -7,7 +7,8 @@ from itertools import islice
 
 import msgspec
 
-from unbasket.ids import Id, sort_key
+from unbasket.exchange.ids import Id, sort_key
+from unbasket.exchange.spelling import read_spelled, spell
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
     CategoriesAnswer,
@@ -23,7 +24,6 @@ from unbasket.service.shapes import (
     UsersQuery,
 )
 from unbasket.service.shoppers import described
-from unbasket.spelling import read_spelled, spell
 
 
 def users(request: Request) -> UsersAnswer:

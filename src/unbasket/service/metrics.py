@@ -23,7 +23,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
-from unbasket.results import Forgotten, Learned, Sizes
+from unbasket.exchange.results import Forgotten, Learned, Sizes
 from unbasket.service.shop import NotReadyError, Shop
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -8,8 +8,8 @@ from threading import Lock
 
 import msgspec
 
-from unbasket.events import Forget
-from unbasket.ids import Id
+from unbasket.exchange.events import Forget
+from unbasket.exchange.ids import Id
 from unbasket.service.errors import ApiError
 
 MOST = 10

@@ -4,13 +4,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from unbasket.ids import Id
-from unbasket.results import Forgotten, Learned
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Forgotten, Learned
+from unbasket.exchange.spelling import LiveIdReader
 from unbasket.service.metrics import Metrics
 from unbasket.service.repeats import Repeats
 from unbasket.service.security import Caller, Security
 from unbasket.service.shop import Shop
-from unbasket.spelling import LiveIdReader
 from unbasket.store import DurableRecommender
 
 

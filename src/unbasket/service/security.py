@@ -15,11 +15,11 @@ from typing import Self
 
 import msgspec
 
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
+from unbasket.exchange.spelling import spells
 from unbasket.service import logs
 from unbasket.service.access import ROLES, Access, AccessError, Role, hashed
 from unbasket.service.errors import ApiError
-from unbasket.spelling import spells
 
 _GRANTS: dict[Role, frozenset[Role]] = {
     "read": frozenset({"read"}),

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Self
 
 import msgspec
 
-from unbasket.decoding import decode_toml
 from unbasket.errors import UnbasketError
+from unbasket.exchange.decoding import decode_toml
 
 PREFIX = "UNBASKET_"
 

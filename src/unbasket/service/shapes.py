@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from unbasket.events import Event, Forget, Learn
-from unbasket.ids import Id as AnyId
-from unbasket.results import Forgotten
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.ids import Id as AnyId
+from unbasket.exchange.results import Forgotten
 from unbasket.service.access import Role
 from unbasket.service.metrics import Figures
 from unbasket.store import Receipt

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import cast
 
 from unbasket.errors import UnbasketError, UnknownUserError
-from unbasket.events import Event, Forget
-from unbasket.ids import Id, sort_key
-from unbasket.results import Basket, Explanation, Forgotten, Learned
+from unbasket.exchange.events import Event, Forget
+from unbasket.exchange.ids import Id, sort_key
+from unbasket.exchange.results import Basket, Explanation, Forgotten, Learned
+from unbasket.exchange.spelling import IdReader
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes import (
@@ -42,7 +43,6 @@ from unbasket.service.shapes import (
     UserAnswer,
     VerificationAnswer,
 )
-from unbasket.spelling import IdReader
 from unbasket.store import DurableRecommender, Erased
 
 # Learning -------------------------------------------------------------------------------------------------------

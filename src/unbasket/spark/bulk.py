@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from unbasket.core import UNTIMED
 from unbasket.errors import InvalidFrameError
-from unbasket.frames import read_orders
-from unbasket.ids import Id, in_order
-from unbasket.orders import Orders
+from unbasket.exchange.frames import read_orders
+from unbasket.exchange.ids import Id, in_order
+from unbasket.exchange.orders import Orders
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify
 from unbasket.spark.processor import STATE, UPDATED

@@ -19,9 +19,9 @@ from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from unbasket.checks import checked_count, checked_users
 from unbasket.core import ONE, Index, SearchSpace, Vector
-from unbasket.ids import Id, in_order
+from unbasket.exchange.checks import checked_count, checked_users
+from unbasket.exchange.ids import Id, in_order
 from unbasket.params import Params
 from unbasket.spark.sources import item_type
 

@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 
 from unbasket.core import UNTIMED
+from unbasket.engine.memory import Memory
 from unbasket.errors import SparkError
-from unbasket.ids import Id, in_order
-from unbasket.memory import Memory
-from unbasket.orders import Orders
+from unbasket.exchange.ids import Id, in_order
+from unbasket.exchange.orders import Orders
 
 _VERSION = 2
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbasket.errors import InvalidRequestError
-from unbasket.ids import Id, checked
+from unbasket.exchange.ids import Id, checked
 
 _PIECE = 2**24  # bytes read at a time
 _LONGEST_FORM = 1024  # of a marker, at least: pieces overlap by that much

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from unbasket.core import FoldSpace, questions
-from unbasket.events import Event, Learn
-from unbasket.ids import Id
-from unbasket.memory import Memory
-from unbasket.orders import Orders
+from unbasket.engine.memory import Memory
+from unbasket.exchange.events import Event, Learn
+from unbasket.exchange.ids import Id
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.results import Forgotten, Learned
 from unbasket.params import Params
-from unbasket.results import Forgotten, Learned
 from unbasket.spark.state import decode, encode
 
 

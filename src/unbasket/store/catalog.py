@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from unbasket.errors import InvalidFrameError
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 from unbasket.store.database import Database
 
 

@@ -14,14 +14,15 @@ from typing import Any, Self, TypeVar, cast
 
 import numpy as np
 
+from unbasket.engine.locks import ClosedLock, ReadWriteLock
+from unbasket.engine.recommender import Progress, Recommender
+from unbasket.engine.verification import Witness
 from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError, UncertainError
-from unbasket.events import Event, Forget, Learn, rechecked
-from unbasket.ids import Id
-from unbasket.locks import ClosedLock, ReadWriteLock
-from unbasket.orders import Orders
+from unbasket.exchange.events import Event, Forget, Learn, rechecked
+from unbasket.exchange.ids import Id
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.results import Forgotten, Learned
 from unbasket.params import Params
-from unbasket.recommender import Progress, Recommender
-from unbasket.results import Forgotten, Learned
 from unbasket.store.batches import Batches
 from unbasket.store.catalog import Catalog, read_products
 from unbasket.store.database import PATIENCE, PAUSE, Database
@@ -32,7 +33,6 @@ from unbasket.store.log import log_of
 from unbasket.store.receipts import Notary, Receipt
 from unbasket.store.rows import decode_basket
 from unbasket.store.saving import append_basket, save, save_orders
-from unbasket.verification import Witness
 
 Result = TypeVar("Result")
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from unbasket.errors import StoreError
+from unbasket.exchange.ids import Id
 from unbasket.files import real_path, write
-from unbasket.ids import Id
 
 _SIZE = 32  # bytes of a key
 

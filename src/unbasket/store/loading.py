@@ -7,8 +7,8 @@ import numpy as np
 
 from unbasket.core import UNTIMED
 from unbasket.core.arrays import Int64s
-from unbasket.ids import Id, in_order
-from unbasket.orders import Orders
+from unbasket.exchange.ids import Id, in_order
+from unbasket.exchange.orders import Orders
 from unbasket.store.rows import decode_baskets, place_of
 
 

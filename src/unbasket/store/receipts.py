@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-from unbasket.decoding import decode_json
 from unbasket.errors import InvalidReceiptError
-from unbasket.events import Forget
-from unbasket.results import Forgotten
+from unbasket.exchange.decoding import decode_json
+from unbasket.exchange.events import Forget
+from unbasket.exchange.results import Forgotten
 from unbasket.store.keys import Keys
 
 Scope = Literal["user", "basket", "item", "item of a basket"]
@@ -24,7 +24,7 @@ FIRST = "0" * 64
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """One forget. `subject` is a keyed hash of the user's id; `before` and `after` are digests of the model;
     `verified` says that nothing of what was forgotten was left in the model, and all else of that user was, bit for
-    bit, what training from what remains gives; see `unbasket.verification.Witness`.
+    bit, what training from what remains gives; see `unbasket.engine.verification.Witness`.
     """
 
     number: int

@@ -17,12 +17,12 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 
-from unbasket.decoding import decode_toml
+from unbasket.engine.recommender import Progress
 from unbasket.errors import UnbasketError, UnknownUserError
-from unbasket.events import Forget
-from unbasket.ids import Id
-from unbasket.recommender import Progress
-from unbasket.results import Basket, Forgotten
+from unbasket.exchange.decoding import decode_toml
+from unbasket.exchange.events import Forget
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Basket, Forgotten
 from unbasket.store.durable import DurableRecommender
 
 MAX_RULES = 128 * 1024

@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from unbasket.errors import StoreCorruptError
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 
 STEP = 2**20
 """The distance between the places of neighboring rows: room for baskets that come late."""

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from unbasket.core import UNTIMED
-from unbasket.events import Learn
-from unbasket.ids import Id
-from unbasket.memory import Memory, Record
-from unbasket.orders import Orders
+from unbasket.engine.memory import Memory, Record
+from unbasket.exchange.events import Learn
+from unbasket.exchange.ids import Id
+from unbasket.exchange.orders import Orders
 from unbasket.store.database import Database, Progress
 from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, place_of
 

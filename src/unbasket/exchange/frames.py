@@ -9,9 +9,9 @@ import polars as pl
 from unbasket.core import MAX_BASKET, UNTIMED, arrange, encode
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.errors import InvalidFrameError, InvalidRequestError
-from unbasket.ids import Id
-from unbasket.orders import Orders
-from unbasket.results import Recommendation
+from unbasket.exchange.ids import Id
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.results import Recommendation
 
 
 def read_orders(

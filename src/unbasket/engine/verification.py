@@ -1,11 +1,11 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
 from unbasket.core import FoldSpace, questions
-from unbasket.digest import Digest
-from unbasket.events import Forget
-from unbasket.ids import Id, in_order
-from unbasket.memory import Memory
-from unbasket.results import Verification
+from unbasket.engine.digest import Digest
+from unbasket.engine.memory import Memory
+from unbasket.exchange.events import Forget
+from unbasket.exchange.ids import Id, in_order
+from unbasket.exchange.results import Verification
 
 _MOST = 20  # mismatches that a report lists
 

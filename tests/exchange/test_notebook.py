@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import unbasket as ub
-from unbasket.notebook import html_table
+from unbasket.exchange.notebook import html_table
 
 PARAMS = ub.Params(neighbors=2)
 

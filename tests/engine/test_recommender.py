@@ -22,7 +22,7 @@ from unbasket.core import views
 from unbasket.core.history import Histories
 from unbasket.core.index import MAX_BASKET, Index
 from unbasket.core.pool import Pool
-from unbasket.ids import FREE
+from unbasket.exchange.ids import FREE
 from unbasket.params import Grouping
 
 Change = Callable[[ub.Recommender], object]
@@ -156,7 +156,7 @@ def test_the_largest_basket() -> None:
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long histories have an index of their basket ids; it must know every basket, also of one that got shorter."""
-    monkeypatch.setattr("unbasket.memory.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.memory.LONG", 4)
     rec = ub.Recommender(params(grouping))
     for basket in range(6):
         rec.learn("u", ["milk"], basket=basket)
@@ -168,7 +168,7 @@ def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatc
 
 
 def test_long_histories_know_their_baskets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.memory.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.memory.LONG", 4)
     rec, plain = ub.Recommender(params()), random.Random(0)
     expected: dict[int, tuple[str, ...]] = {}
     for _ in range(400):
@@ -379,7 +379,7 @@ def test_recommending_to_many(shop: ub.Recommender) -> None:
 
 
 def test_progress_is_told(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.recommender._CHUNK", 2)
+    monkeypatch.setattr("unbasket.engine.recommender._CHUNK", 2)
     calls: list[tuple[int, int]] = []
     answers = shop.recommend_many(progress=lambda done, total: calls.append((done, total)))
     assert calls == [(2, 3), (3, 3)]

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
 
-from unbasket.checks import checked_items, checked_time
 from unbasket.errors import InvalidEventError
-from unbasket.ids import Id, checked
+from unbasket.exchange.checks import checked_items, checked_time
+from unbasket.exchange.ids import Id, checked
 
 
 class Learn(NamedTuple):

@@ -6,7 +6,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from unbasket.locks import ReadWriteLock
+from unbasket.engine.locks import ReadWriteLock
 
 LONG = 5.0  # seconds that only a failing test waits
 SHORT = 0.05  # seconds in which something that must not happen would have happened

@@ -7,8 +7,8 @@ import numpy as np
 
 from unbasket.core import UNTIMED
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.ids import Id
-from unbasket.results import Basket
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Basket
 
 
 class Orders(NamedTuple):

@@ -24,10 +24,10 @@ from unbasket.core import (
     loading,
     questions,
 )
-from unbasket.ids import FREE, Id, Ids, Texts, in_order, sort_key
-from unbasket.orders import Orders
+from unbasket.exchange.ids import FREE, Id, Ids, Texts, in_order, sort_key
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.results import Basket, Forgotten, Learned, Sizes
 from unbasket.params import Params
-from unbasket.results import Basket, Forgotten, Learned, Sizes
 
 LONG = 512  # baskets from which on a history has a set of its basket ids; shorter ones are searched
 

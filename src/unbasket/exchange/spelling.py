@@ -4,10 +4,11 @@ import json
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from typing import Protocol
 
 from unbasket.errors import UnknownUserError
-from unbasket.ids import Id, sort_key
-from unbasket.recommender import Recommender
+from unbasket.exchange.ids import Id, sort_key
+from unbasket.exchange.results import Basket
 
 RULE = (
     "Ids: 17 is the number 17 if the database holds that number, or no text as an id of this kind (user, item or "
@@ -16,10 +17,24 @@ RULE = (
 """The rule, for the help of commands."""
 
 
+class Holder(Protocol):
+    """What holds ids: an engine."""
+
+    def __contains__(self, user: object) -> bool: ...
+
+    def users(self) -> list[Id]: ...
+
+    def items(self) -> list[Id]: ...
+
+    def history(self, user: Id) -> list[Basket]: ...
+
+    def has_text_baskets(self) -> bool: ...
+
+
 class IdReader:
     """Reads texts as the ids that an engine holds."""
 
-    def __init__(self, rec: Recommender) -> None:
+    def __init__(self, rec: Holder) -> None:
         self._rec = rec
 
     def user(self, text: str) -> Id:
@@ -56,7 +71,7 @@ class LiveIdReader:
     basket has a text as its id, since looking through all baskets would take too long.
     """
 
-    def __init__(self, rec: Recommender) -> None:
+    def __init__(self, rec: Holder) -> None:
         self._rec = rec
 
     def user(self, text: str) -> Id:

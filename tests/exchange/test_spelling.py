@@ -3,7 +3,7 @@
 import pytest
 
 import unbasket as ub
-from unbasket.spelling import IdReader, LiveIdReader, read_spelled, spell, spells
+from unbasket.exchange.spelling import IdReader, LiveIdReader, read_spelled, spell, spells
 
 
 def engine(*ids: str | int) -> ub.Recommender:

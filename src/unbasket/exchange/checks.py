@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 
 from unbasket.core import MAX_BASKET, UNTIMED
 from unbasket.errors import InvalidBasketError, InvalidRequestError
-from unbasket.ids import Id, checked_all
+from unbasket.exchange.ids import Id, checked_all
 
 
 def _is_list(value: object) -> bool:

@@ -15,9 +15,9 @@ import pytest
 import unbasket as ub
 from unbasket.core import views
 from unbasket.core.live import Live
-from unbasket.digest import Digest
-from unbasket.ids import FREE, Id
-from unbasket.memory import Memory, Trace
+from unbasket.engine.digest import Digest
+from unbasket.engine.memory import Memory, Trace
+from unbasket.exchange.ids import FREE, Id
 
 Spoiler = Callable[[Live, int, int, int], None]  # of a user (a code), one of the user's items, and a magnitude
 
@@ -45,8 +45,8 @@ BASKETS: dict[str, dict[str, list[str]]] = {
 
 @pytest.fixture(autouse=True)
 def short_histories_count_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.memory.MARK_EVERY", 2)
-    monkeypatch.setattr("unbasket.memory.LONG", 3)
+    monkeypatch.setattr("unbasket.engine.memory.MARK_EVERY", 2)
+    monkeypatch.setattr("unbasket.engine.memory.LONG", 3)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.ids import FREE, Id, in_order
-from unbasket.memory import Memory
+from unbasket.engine.memory import Memory
+from unbasket.exchange.ids import FREE, Id, in_order
 from unbasket.params import Params
 
 _SIZE = 32

@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import NamedTuple
 
-from unbasket.ids import Id
+from unbasket.exchange.ids import Id
 
 
 class Recommendation(NamedTuple):

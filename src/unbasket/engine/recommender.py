@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unbasket import verification
-from unbasket.checks import (
+from unbasket.core import ONE, FoldSpace, SearchSpace, questions
+from unbasket.engine import verification
+from unbasket.engine.digest import Digest
+from unbasket.engine.locks import ReadWriteLock
+from unbasket.engine.memory import Memory, Record
+from unbasket.engine.shares import basket_parts, group_starts
+from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
+from unbasket.exchange.checks import (
     checked_count,
     checked_exclusion,
     checked_history,
     checked_users,
 )
-from unbasket.core import ONE, FoldSpace, SearchSpace, questions
-from unbasket.digest import Digest
-from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
-from unbasket.events import Event, Forget, Learn, rechecked
-from unbasket.ids import Id, checked, sort_key
-from unbasket.locks import ReadWriteLock
-from unbasket.memory import Memory, Record
-from unbasket.notebook import html_table
-from unbasket.orders import Orders
-from unbasket.params import Params
-from unbasket.results import (
+from unbasket.exchange.events import Event, Forget, Learn, rechecked
+from unbasket.exchange.ids import Id, checked, sort_key
+from unbasket.exchange.notebook import html_table
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.results import (
     Basket,
     BasketShare,
     Explanation,
@@ -39,7 +39,7 @@ from unbasket.results import (
     Sizes,
     Verification,
 )
-from unbasket.shares import basket_parts, group_starts
+from unbasket.params import Params
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,7 +100,7 @@ class Recommender:
 
         `progress` is called with (baskets done, baskets in all).
         """
-        from unbasket.frames import read_orders  # and with it Polars, which an engine does without until then
+        from unbasket.exchange.frames import read_orders  # and with it Polars, which an engine does without until then
 
         orders = read_orders(
             frame,
@@ -215,7 +215,7 @@ class Recommender:
         self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
     ) -> "pl.DataFrame":
         """`recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the order of asking."""
-        from unbasket.frames import recommendation_frame
+        from unbasket.exchange.frames import recommendation_frame
 
         return recommendation_frame(self.recommend_many(users, n, progress=progress))
 

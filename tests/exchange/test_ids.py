@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.errors import InvalidIdError
-from unbasket.ids import FREE, Id, Ids, Texts, checked, sort_key
+from unbasket.exchange.ids import FREE, Id, Ids, Texts, checked, sort_key
 
 ids = st.one_of(st.integers(-4, 4), st.integers(-(2**63), 2**63 - 1), st.text("abé😀", min_size=1, max_size=3))
 changes = st.lists(st.tuples(st.booleans(), ids), max_size=60)

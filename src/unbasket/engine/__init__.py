@@ -1,0 +1,9 @@
+"""The engine that people hold, by external ids; what it computes with is in `core`.
+
+recommender    learn, forget, recommend, explain, verify, from any thread
+memory         what it remembers: histories, and everything derived from them
+digest         one number for all remaining baskets
+verification   proof that nothing else is left
+shares         what each basket contributes to a weight
+locks          many readers, or one writer
+"""
