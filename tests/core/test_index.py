@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from unbasket.core import inspection, views
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 from unbasket.core.views import BASKET, CODE, ENTRY, POSTING, fixed_point, magnitude, magnitude_end
 from unbasket.engine.memory import Memory
 from unbasket.params import Grouping, Params
@@ -15,7 +15,7 @@ from unbasket.params import Grouping, Params
 GROUPINGS: list[Grouping] = ["fixed", "varying"]
 
 
-def rows_of(pool: Pool, record: np.dtype[Any]) -> list[list[Any]]:
+def rows_of(pool: Rows, record: np.dtype[Any]) -> list[list[Any]]:
     """The records of each row; fails if anything else in the pool is not zero."""
     rows, data = views.rows(pool), views.memory(pool)
     live = np.zeros(len(data), np.int64)

@@ -30,7 +30,7 @@ def test_a_core_that_was_built_runs(clone: Path) -> None:
 
 
 def test_a_changed_source_shows(clone: Path) -> None:
-    with (clone / "core/pool.pyx").open("a") as source:
+    with (clone / "core/rows.pyx").open("a") as source:
         source.write("\n")
     assert "its sources have changed since: run `make build`" in imported(clone).stderr
 

@@ -21,7 +21,7 @@ from unbasket import Basket, BasketShare, Explanation, Forgotten, Learned, Verif
 from unbasket.core import views
 from unbasket.core.history import Histories
 from unbasket.core.index import MAX_BASKET, Index
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 from unbasket.exchange.ids import FREE
 from unbasket.params import Grouping
 
@@ -551,7 +551,7 @@ def spoil_norm(index: Index, user: int) -> None:
     views.norms(index)[user] += 1
 
 
-def spoil_first(pool: Pool, row: int, record: np.dtype[Any]) -> None:
+def spoil_first(pool: Rows, row: int, record: np.dtype[Any]) -> None:
     """Change the weight of the first record of a row."""
     views.records(pool, record)["weight"][views.rows(pool)["start"][row]] += 1
 

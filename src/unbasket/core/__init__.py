@@ -17,7 +17,7 @@ questions    what is asked about the state
 inspection   what would betray a change that was not carried through
 views        the core's memory as arrays, for tests
 
-pool         rows of records in one flat array, the container of histories, vectors and postings
+rows         rows of records in one flat array, the container of histories, vectors and postings
 select       the smallest of many
 arrange      rows of purchases to baskets
 encode       numbers to dense codes

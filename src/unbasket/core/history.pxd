@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 
 
 cdef struct Basket:
@@ -26,7 +26,7 @@ cdef struct Slot:
 
 @cython.final
 cdef class Histories:
-    cdef readonly Pool baskets, items, outdated
+    cdef readonly Rows baskets, items, outdated
     cdef int64_t *popularity
     cdef readonly Py_ssize_t item_room
     cdef Py_ssize_t unsaved
@@ -43,7 +43,7 @@ cdef class Histories:
     cdef int replace(
         self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size
     ) except -1 nogil
-    cdef int remove_item(self, Py_ssize_t user, Removal *removal, Pool gone) except -1 nogil
+    cdef int remove_item(self, Py_ssize_t user, Removal *removal, Rows gone) except -1 nogil
     cdef int load(
         self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size
     ) except -1 nogil

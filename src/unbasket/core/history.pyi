@@ -1,11 +1,11 @@
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 
 UNTIMED: int
 
 class Histories:
-    baskets: Pool
-    items: Pool
-    outdated: Pool
+    baskets: Rows
+    items: Rows
+    outdated: Rows
     item_room: int
     def count(self, user: int) -> int: ...
     def find(self, user: int, key: int, is_text: bool) -> int: ...

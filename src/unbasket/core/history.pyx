@@ -16,7 +16,7 @@ from libc.stdint cimport INT64_MIN, int64_t, uint32_t
 from libc.string cimport memcpy
 
 from unbasket.core.buffers cimport give_back, grown
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 
 UNTIMED = INT64_MIN
 
@@ -30,9 +30,9 @@ cdef class Histories:
     """
 
     def __cinit__(self):
-        self.baskets = Pool(sizeof(Basket))
-        self.items = Pool(sizeof(uint32_t))
-        self.outdated = Pool(sizeof(int64_t))
+        self.baskets = Rows(sizeof(Basket))
+        self.items = Rows(sizeof(uint32_t))
+        self.outdated = Rows(sizeof(int64_t))
         self.outdated.add_rows(1)
 
     def __dealloc__(self):
@@ -159,7 +159,7 @@ cdef class Histories:
             basket.saved_row = 0
         return 0
 
-    cdef int remove_item(self, Py_ssize_t user, Removal *removal, Pool gone) except -1 nogil:
+    cdef int remove_item(self, Py_ssize_t user, Removal *removal, Rows gone) except -1 nogil:
         """Remove an item from the baskets at positions `first` to `end`, in one pass over all from `first` on.
 
         Fills in how many held it and the position of the oldest of those; the records of the baskets that it was the

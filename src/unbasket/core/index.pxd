@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
 from unbasket.core.crowd cimport Crowd
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
 
@@ -22,7 +22,7 @@ cdef struct Posting:
 
 @cython.final
 cdef class Index:
-    cdef readonly Pool vectors, postings
+    cdef readonly Rows vectors, postings
     cdef int64_t *norm
     cdef readonly Py_ssize_t user_room, user_end, item_room
     cdef int64_t population[MAGNITUDES]

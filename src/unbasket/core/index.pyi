@@ -1,14 +1,14 @@
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.crowd import Crowd
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 from unbasket.core.vector import Vector
 
 ONE: int
 MAX_BASKET: int
 
 class Index:
-    vectors: Pool
-    postings: Pool
+    vectors: Rows
+    postings: Rows
     user_room: int
     item_room: int
     crowd: Crowd

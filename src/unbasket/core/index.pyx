@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint32_t
 from unbasket.core.buffers cimport allocated, give_back, grown
 from unbasket.core.crowd cimport Crowd
 from unbasket.core.fold cimport weight
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.select cimport Candidate, smallest_first
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
@@ -29,8 +29,8 @@ cdef class Index:
     """
 
     def __cinit__(self, Py_ssize_t crowd_size):
-        self.vectors = Pool(sizeof(Entry))
-        self.postings = Pool(sizeof(Posting))
+        self.vectors = Rows(sizeof(Entry))
+        self.postings = Rows(sizeof(Posting))
         self.crowd = Crowd(crowd_size)
 
     def __dealloc__(self):

@@ -13,7 +13,7 @@ from unbasket.core.history cimport Histories, History
 from unbasket.core.index cimport MAGNITUDES, Index, Posting, magnitude
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks, SavedLevel
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.questions cimport rounded
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
@@ -314,7 +314,7 @@ def strays(Live live, set users, set items):
     for pool in (histories.baskets, histories.items, index.vectors, index.postings, live.marks.levels):
         found[LITTER] += litter(pool)
     for pool in (live.items, live.gone):  # of an event that is over
-        found[LITTER] += litter(pool) + (<Pool> pool).length(0)
+        found[LITTER] += litter(pool) + (<Rows> pool).length(0)
     return found
 
 
@@ -342,7 +342,7 @@ cdef Py_ssize_t stray_marks(Marks marks) except -1:
     return count
 
 
-cdef Py_ssize_t litter(Pool pool) except -1:
+cdef Py_ssize_t litter(Rows pool) except -1:
     """How many bytes of a pool are no record's, and not zero."""
     cdef uint8_t *live = <uint8_t *> allocated(pool.size, sizeof(uint8_t))
     cdef Py_ssize_t row, place, i, count = 0, width = pool.width

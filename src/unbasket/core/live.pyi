@@ -2,7 +2,7 @@ from unbasket.core.fold import Rule
 from unbasket.core.history import Histories
 from unbasket.core.index import Index
 from unbasket.core.marks import Marks
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 from unbasket.core.space import FoldSpace
 
 LEARNED: int
@@ -14,8 +14,8 @@ class Live:
     index: Index
     space: FoldSpace
     rule: Rule
-    items: Pool
-    gone: Pool
+    items: Rows
+    gone: Rows
     def __init__(self, histories: Histories, index: Index, rule: Rule) -> None: ...
     def admit(self, users: int, items: int) -> None: ...
     def learn(

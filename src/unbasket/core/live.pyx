@@ -13,7 +13,7 @@ from unbasket.core.fold cimport Rule, fold
 from unbasket.core.history cimport Basket, Histories, Removal, Slot
 from unbasket.core.index cimport Index, room_for
 from unbasket.core.marks cimport Marks
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 
 LEARNED = -1  # answers of `learn`
@@ -30,9 +30,9 @@ cdef class Live:
         self.index = index
         self.space = FoldSpace()
         self.rule = rule
-        self.items = Pool(sizeof(uint32_t))
+        self.items = Rows(sizeof(uint32_t))
         self.items.add_rows(1)
-        self.gone = Pool(sizeof(Basket))
+        self.gone = Rows(sizeof(Basket))
         self.gone.add_rows(1)
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):

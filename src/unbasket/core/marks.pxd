@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int32_t, uint32_t
 
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 
 
@@ -25,7 +25,7 @@ cdef class Marks:
     cdef Mark *table
     cdef readonly Py_ssize_t size
     cdef Py_ssize_t unused
-    cdef readonly Pool levels
+    cdef readonly Rows levels
 
     cdef int admit(self, Py_ssize_t users) except -1 nogil
     cdef int drop_from(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil

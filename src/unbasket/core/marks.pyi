@@ -1,10 +1,10 @@
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 
 MARK_EVERY: int
 
 class Marks:
     user_room: int
     size: int
-    levels: Pool
+    levels: Rows
 
 def worth_keeping(group: int, groups: int, stride: int) -> bool: ...

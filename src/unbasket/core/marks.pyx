@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t
 from libc.string cimport memset
 
 from unbasket.core.buffers cimport allocated, give_back, grown
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 
 MARK_EVERY = 256  # shorter histories are replayed from the start, in a few microseconds
@@ -33,7 +33,7 @@ cdef class Marks:
     """
 
     def __cinit__(self):
-        self.levels = Pool(sizeof(SavedLevel))
+        self.levels = Rows(sizeof(SavedLevel))
         self.size = 1
         self.table = <Mark *> allocated(self.size, sizeof(Mark))
 

@@ -16,7 +16,7 @@ from unbasket.core.history cimport Basket, Histories
 from unbasket.core.index cimport MAGNITUDES, Index
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks
-from unbasket.core.pool cimport Pool
+from unbasket.core.rows cimport Rows
 from unbasket.core.search cimport Query, SearchSpace
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Vector
@@ -44,19 +44,19 @@ cdef view(void *memory, Py_ssize_t count, dtype):
     return np.asarray(PyMemoryView_FromMemory(<char *> memory, count * width, PyBUF_WRITE)).view(dtype)
 
 
-def rows(Pool pool):
+def rows(Rows rows):
     """Where each row starts, its length and its capacity."""
-    return view(pool.rows, pool.count, ROW)
+    return view(rows.rows, rows.count, ROW)
 
 
-def records(Pool pool, dtype):
-    """All that is in a pool, live or not."""
-    return view(pool.data, pool.size, dtype)
+def records(Rows rows, dtype):
+    """All records, live or not."""
+    return view(rows.data, rows.size, dtype)
 
 
-def memory(Pool pool):
+def memory(Rows rows):
     """The same by bytes, a row for each record."""
-    return view(pool.data, pool.size * pool.width, np.uint8).reshape(pool.size, pool.width)
+    return view(rows.data, rows.size * rows.width, np.uint8).reshape(rows.size, rows.width)
 
 
 def popularity(Histories histories):

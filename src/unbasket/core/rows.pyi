@@ -1,4 +1,4 @@
-class Pool:
+class Rows:
     count: int
     size: int
     used: int

@@ -20,7 +20,7 @@ cdef Py_ssize_t kept_capacity(const Row *row) noexcept nogil:
 
 
 @cython.final
-cdef class Pool:
+cdef class Rows:
     """Rows of records of one width, in bytes. `used` is the end of the last row, `size` the room there is."""
 
     def __cinit__(self, size_t width):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.core import views
-from unbasket.core.pool import Pool
+from unbasket.core.rows import Rows
 
 ROWS = 5
 APPEND, POP, OPEN, CLOSE, CLEAR, RESERVE, ROOM, MORE_ROWS = range(8)
@@ -25,13 +25,13 @@ RECORDS = [
 ]
 
 
-def write(pool: Pool, record: np.dtype[Any], place: int, count: int, value: int) -> None:
+def write(pool: Rows, record: np.dtype[Any], place: int, count: int, value: int) -> None:
     data = views.records(pool, record)
     for number, name in enumerate(record.names or (), 1):
         data[name][place : place + count] = number * np.arange(value, value + count)
 
 
-def apply(pool: Pool, record: np.dtype[Any], operation: Operation, value: int) -> None:
+def apply(pool: Rows, record: np.dtype[Any], operation: Operation, value: int) -> None:
     which, row, position, count = operation
     if which == APPEND:
         write(pool, record, pool.append(row), 1, value)
@@ -51,7 +51,7 @@ def apply(pool: Pool, record: np.dtype[Any], operation: Operation, value: int) -
         pool.add_rows(count)
 
 
-def check_that_the_rest_is_zero(pool: Pool) -> None:
+def check_that_the_rest_is_zero(pool: Rows) -> None:
     """Every record belongs to one row at most, and is zero if it belongs to none."""
     data = views.memory(pool)
     live = np.zeros(pool.size, np.int64)
@@ -61,9 +61,9 @@ def check_that_the_rest_is_zero(pool: Pool) -> None:
     assert not data[live == 0].any()
 
 
-def run(operations: list[Operation], record: np.dtype[Any] = RECORDS[0]) -> Pool:
+def run(operations: list[Operation], record: np.dtype[Any] = RECORDS[0]) -> Rows:
     """Do operations, each with a value no other has."""
-    pool = Pool(record.itemsize)
+    pool = Rows(record.itemsize)
     pool.add_rows(ROWS)
     for number, operation in enumerate(operations, 1):
         apply(pool, record, operation, 1000 * number)

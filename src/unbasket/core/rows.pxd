@@ -10,7 +10,7 @@ cdef struct Row:
 
 
 @cython.final
-cdef class Pool:
+cdef class Rows:
     cdef Row *rows
     cdef char *data
     cdef readonly Py_ssize_t count, size, used
