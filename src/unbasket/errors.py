@@ -35,6 +35,10 @@ class UnknownUserError(UnbasketError, LookupError):
     """Nothing is held about this user."""
 
 
+class BusyError(UnbasketError):
+    """A writer is at work, and whoever asks does not want to wait; see `unbasket.engine.locks.without_waiting`."""
+
+
 class StoreError(UnbasketError):
     """The database cannot be read or written: no room, no permission, no such file."""
 

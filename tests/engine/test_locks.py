@@ -6,7 +6,8 @@ from time import monotonic, sleep
 
 import pytest
 
-from unbasket.engine.locks import ReadWriteLock
+from unbasket.engine.locks import ReadWriteLock, without_waiting
+from unbasket.errors import BusyError
 
 LONG = 5.0  # seconds that only a failing test waits
 SHORT = 0.05  # seconds in which something that must not happen would have happened
@@ -163,3 +164,32 @@ def test_an_interrupt_while_a_writer_waits_leaves_the_gate_open(monkeypatch: pyt
         pass
     with lock.writing:
         pass
+
+
+def test_who_does_not_want_to_wait_is_refused_while_a_writer_is_at_work() -> None:
+    lock = ReadWriteLock()
+    writer = Visitor(lock, writes=True)
+    assert writer.inside.wait(LONG)
+    with without_waiting(), pytest.raises(BusyError), lock.reading:
+        raise AssertionError("a reader came in beside a writer")
+    other = Visitor(lock, writes=False)  # another thread waits as ever
+    assert not other.inside.wait(SHORT)
+    writer.leave()
+    assert other.inside.wait(LONG)
+    with without_waiting(), lock.reading:
+        pass
+    other.leave()
+    assert is_free(lock)
+
+
+def test_who_does_not_want_to_wait_is_refused_while_a_writer_waits() -> None:
+    lock = ReadWriteLock()
+    reader = Visitor(lock, writes=False)
+    assert reader.inside.wait(LONG)
+    writer = Visitor(lock, writes=True)
+    wait_until(lock.gate.locked)
+    with without_waiting(), pytest.raises(BusyError), lock.reading:
+        raise AssertionError("a reader overtook a writer")
+    reader.leave()
+    writer.leave()
+    assert is_free(lock)

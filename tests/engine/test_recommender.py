@@ -826,4 +826,4 @@ def test_a_text_that_was_learned_twice_goes_with_its_basket() -> None:
     for items in (["milk"], ["milk"], ["tea"]):
         rec.learn("ann", items, basket="first")
     rec.forget("ann")
-    assert not rec.has_text_baskets()
+    assert not rec.has_texts("basket")

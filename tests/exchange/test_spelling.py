@@ -66,6 +66,15 @@ def test_a_live_reader_follows_the_engine() -> None:
     assert (ids.user("18"), ids.item("18"), ids.basket("new", "18")) == (18, 18, 18)
 
 
+def test_a_live_reader_copies_no_list_of_all_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers while others wait, so what it does must not grow with the shop."""
+    ids = LiveIdReader(engine(17, "ann"))
+    for name in ("users", "items"):
+        monkeypatch.delattr(ub.Recommender, name)
+    for text, expected in (("17", 17), ("18", "18"), ("ann", "ann")):
+        assert (ids.user(text), ids.item(text), ids.basket("new", text)) == (expected, expected, text)
+
+
 @pytest.mark.parametrize("name", [17, -5, "17", "ann", '"ann"', "", " ", "007", "null", ' "a"', str(2**63), "\u00fc/"])
 def test_what_is_spelled_is_read(name: str | int) -> None:
     assert read_spelled(spell(name)) == name

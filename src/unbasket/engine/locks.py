@@ -1,10 +1,29 @@
 """Many readers or one writer."""
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import NoReturn
 
-from unbasket.errors import ClosedError
+from unbasket.errors import BusyError, ClosedError
+
+
+class _Thread(threading.local):
+    may_wait = True
+
+
+_thread = _Thread()
+
+
+@contextmanager
+def without_waiting() -> Iterator[None]:
+    """Meanwhile, this thread does not wait for a writer: where it would have to, it gets a `BusyError`."""
+    _thread.may_wait = False
+    try:
+        yield
+    finally:
+        _thread.may_wait = True
 
 
 class _Reading:
@@ -13,10 +32,15 @@ class _Reading:
 
     def __enter__(self) -> None:
         lock = self._lock
-        with lock.gate, lock.counting:
-            lock.readers += 1
-            if lock.readers == 1:
-                lock.room.acquire()
+        if not lock.gate.acquire(_thread.may_wait):
+            raise BusyError("the engine is being changed; ask again in a moment")
+        try:
+            with lock.counting:
+                lock.readers += 1
+                if lock.readers == 1:
+                    lock.room.acquire()
+        finally:
+            lock.gate.release()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

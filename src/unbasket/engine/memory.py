@@ -24,7 +24,7 @@ from unbasket.core import (
     loading,
     questions,
 )
-from unbasket.exchange.ids import FREE, Id, Ids, Texts, in_order, sort_key
+from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.results import Basket, Forgotten, Learned, Sizes
 from unbasket.params import Params
@@ -267,6 +267,12 @@ class Memory:
     def shared_faults(self) -> list[str]:
         """The places shared by many users where something is wrong."""
         return _wrong_places(inspection.shared_faults(self._live))
+
+    def has_texts(self, kind: Kind) -> bool:
+        """Whether there is a text among the ids of users, items or baskets."""
+        if kind == "basket":
+            return bool(self.texts.codes)
+        return (self.users if kind == "user" else self.items).has_texts()
 
     def sizes(self) -> Sizes:
         """How much there is."""

@@ -24,7 +24,7 @@ from unbasket.exchange.checks import (
     checked_users,
 )
 from unbasket.exchange.events import Event, Forget, Learn, rechecked
-from unbasket.exchange.ids import Id, checked, sort_key
+from unbasket.exchange.ids import Id, Kind, checked, sort_key
 from unbasket.exchange.notebook import html_table
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.results import (
@@ -387,10 +387,15 @@ class Recommender:
         with self._lock.reading:
             return self._memory.items.sorted()
 
-    def has_text_baskets(self) -> bool:
-        """Whether any basket has a text as its id."""
+    def has_item(self, item: Id) -> bool:
+        """Whether anybody has the item."""
         with self._lock.reading:
-            return bool(self._memory.texts.codes)
+            return item in self._memory.items
+
+    def has_texts(self, kind: Kind) -> bool:
+        """Whether any user, item or basket has a text as its id; where ids come as text, that tells what 17 means."""
+        with self._lock.reading:
+            return self._memory.has_texts(kind)
 
     def sizes(self) -> Sizes:
         """How many users, items, baskets, purchases, and entries of the index there are."""

@@ -7,7 +7,7 @@ is no room left, all are labeled anew.
 
 from collections.abc import Iterable
 from operator import index as as_index
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from sortedcontainers import SortedList
 from unbasket.errors import InvalidIdError
 
 Id = str | int
+Kind = Literal["user", "item", "basket"]
+"""What an id is of."""
 
 FREE = ""  # the name of a code that is not in use; no id is empty
 
@@ -106,6 +108,10 @@ class Ids:
     def sorted(self) -> list[Id]:
         """All ids in their order."""
         return [*self._ints, *self._texts]
+
+    def has_texts(self) -> bool:
+        """Whether there is a text among them."""
+        return bool(self._texts)
 
     def add(self, name: Id) -> int:
         """The code of an id, given to it now if it is new."""

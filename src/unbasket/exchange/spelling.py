@@ -1,13 +1,12 @@
 """Ids where everything is text: on the command line, in CSV files, in addresses."""
 
 import json
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Protocol
 
 from unbasket.errors import UnknownUserError
-from unbasket.exchange.ids import Id, sort_key
+from unbasket.exchange.ids import Id, Kind
 from unbasket.exchange.results import Basket
 
 RULE = (
@@ -28,7 +27,9 @@ class Holder(Protocol):
 
     def history(self, user: Id) -> list[Basket]: ...
 
-    def has_text_baskets(self) -> bool: ...
+    def has_item(self, item: Id) -> bool: ...
+
+    def has_texts(self, kind: Kind) -> bool: ...
 
 
 class IdReader:
@@ -76,17 +77,11 @@ class LiveIdReader:
 
     def user(self, text: str) -> Id:
         """The user that a text means."""
-        return _read(text, lambda number: number in self._rec or not _ends_in_text(self._rec.users()))
+        return _read(text, lambda number: number in self._rec or not self._rec.has_texts("user"))
 
     def item(self, text: str) -> Id:
         """The item that a text means."""
-
-        def is_number(number: int) -> bool:
-            items = self._rec.items()
-            place = bisect_left(items, sort_key(number), key=sort_key)
-            return (place < len(items) and items[place] == number) or not _ends_in_text(items)
-
-        return _read(text, is_number)
+        return _read(text, lambda number: self._rec.has_item(number) or not self._rec.has_texts("item"))
 
     def basket(self, user: Id, text: str) -> Id:
         """The basket of a user that a text means."""
@@ -95,7 +90,7 @@ class LiveIdReader:
             try:
                 baskets = [basket.basket for basket in self._rec.history(user)]
             except UnknownUserError:
-                return not self._rec.has_text_baskets()
+                return not self._rec.has_texts("basket")
             return number in baskets or not any(isinstance(basket, str) for basket in baskets)
 
         return _read(text, is_number)
@@ -129,11 +124,6 @@ def spells(text: str, name: Id) -> bool:
     (True, True, True, False)
     """
     return text == str(name) or (isinstance(name, str) and _quoted(text) == name)
-
-
-def _ends_in_text(ids: list[Id]) -> bool:
-    """Whether there is a text among ids in their order, in which numbers come first."""
-    return bool(ids) and isinstance(ids[-1], str)
 
 
 def _read(text: str, is_number: Callable[[int], bool]) -> Id:
