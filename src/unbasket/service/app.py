@@ -30,7 +30,7 @@ from unbasket.service.request import Request
 from unbasket.service.routing import Router
 from unbasket.service.security import Caller, Security
 from unbasket.service.settings import Settings
-from unbasket.service.shapes import LearnedAnswer, ReadyAnswer
+from unbasket.service.shapes.answers import LearnedAnswer, ReadyAnswer
 from unbasket.service.shop import Shop
 
 Scope = MutableMapping[str, Any]

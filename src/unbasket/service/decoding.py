@@ -10,7 +10,7 @@ import msgspec
 
 from unbasket.service.calls import JSON, NDJSON, Call
 from unbasket.service.errors import ApiError
-from unbasket.service.shapes import ForgetEvent, LearnEvent
+from unbasket.service.shapes.bodies import ForgetEvent, LearnEvent
 
 _WRONG = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 

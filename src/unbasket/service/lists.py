@@ -10,19 +10,17 @@ import msgspec
 from unbasket.exchange.ids import Id, sort_key
 from unbasket.exchange.spelling import read_spelled, spell
 from unbasket.service.request import Request
-from unbasket.service.shapes import (
+from unbasket.service.shapes.answers import (
     CategoriesAnswer,
     Category,
-    HowManyQuery,
     ItemsAnswer,
-    ItemsQuery,
     ModelParams,
     PopularAnswer,
     PopularItem,
     StatsAnswer,
     UsersAnswer,
-    UsersQuery,
 )
+from unbasket.service.shapes.queries import HowManyQuery, ItemsQuery, UsersQuery
 from unbasket.service.shoppers import described
 
 

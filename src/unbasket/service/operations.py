@@ -1,7 +1,7 @@
 """Calls about the service: is it alive, is it ready, how is it doing, who am I to it."""
 
 from unbasket.service.request import Request
-from unbasket.service.shapes import HealthAnswer, MeAnswer, ReadyAnswer
+from unbasket.service.shapes.answers import HealthAnswer, MeAnswer, ReadyAnswer
 
 
 def health(_: Request) -> HealthAnswer:

@@ -5,19 +5,16 @@ from datetime import UTC, datetime
 
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.shapes import (
-    MAX_RECEIPTS,
+from unbasket.service.shapes.answers import (
     AuditAnswer,
-    GivenReceipts,
     ReceiptsAnswer,
-    ReceiptsQuery,
     Removed,
     RetentionAnswer,
-    RetentionRequest,
     RuleAnswer,
     TokenAnswer,
-    TokenRequest,
 )
+from unbasket.service.shapes.bodies import MAX_RECEIPTS, GivenReceipts, RetentionRequest, TokenRequest
+from unbasket.service.shapes.queries import ReceiptsQuery
 from unbasket.store import DurableRecommender, Receipt, audit
 from unbasket.store.retention import parse_rules, plan, run
 

@@ -13,29 +13,18 @@ from unbasket.exchange.results import Basket, Explanation, Forgotten, Learned
 from unbasket.exchange.spelling import IdReader
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.shapes import (
-    MAX_EVENTS,
-    MAX_EXPLAINED,
-    MAX_FORGETS,
-    MAX_READ,
+from unbasket.service.shapes.answers import (
     BasketPart,
     EventResult,
     EventsAnswer,
     ExplanationAnswer,
-    ForgetEvent,
-    ForgetPart,
     ForgottenAnswer,
     ForgottenManyAnswer,
     HeldBasket,
-    HowManyQuery,
     Item,
     LearnedAnswer,
-    LearnEvent,
-    NewBasket,
-    Preview,
     PreviewAnswer,
     RecommendationsAnswer,
-    RecommendationsQuery,
     Recommended,
     Removed,
     SimilarAnswer,
@@ -43,6 +32,17 @@ from unbasket.service.shapes import (
     UserAnswer,
     VerificationAnswer,
 )
+from unbasket.service.shapes.bodies import (
+    MAX_EVENTS,
+    MAX_FORGETS,
+    MAX_READ,
+    ForgetEvent,
+    ForgetPart,
+    LearnEvent,
+    NewBasket,
+    Preview,
+)
+from unbasket.service.shapes.queries import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
 from unbasket.store import DurableRecommender, Erased
 
 # Learning -------------------------------------------------------------------------------------------------------

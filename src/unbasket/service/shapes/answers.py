@@ -1,177 +1,20 @@
-"""What requests and answers look like; OpenAPI describes them from these."""
+"""The bodies of answers."""
 
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from unbasket.exchange.events import Event, Forget, Learn
 from unbasket.exchange.ids import Id as AnyId
 from unbasket.exchange.results import Forgotten
 from unbasket.service.access import Role
 from unbasket.service.metrics import Figures
+from unbasket.service.shapes.fields import Count
 from unbasket.store import Receipt
-from unbasket.store.retention import MAX_RULES
-
-Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
-Id = Annotated[str, Meta(min_length=1)] | Number
-Time = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
-Items = Annotated[list[Id], Meta(min_length=1, max_length=8192)]
-Count = Annotated[int, Meta(ge=0)]
-HowMany = Annotated[int, Meta(ge=0, le=1000)]
-PageSize = Annotated[int, Meta(ge=1, le=1000)]
-
-
-class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of queries and bodies: a mistyped name is an error, not a default."""
 
 
 class Sparse(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of answers that leave out the fields without a value."""
-
-
-# Queries --------------------------------------------------------------------------------------------------------
-
-
-class NoQuery(Strict, frozen=True):
-    """No query parameters."""
-
-
-class HowManyQuery(Strict, frozen=True):
-    """How many to list."""
-
-    n: HowMany = 10
-
-
-MAX_EXPLAINED = 100
-"""Items that are recommended with explanations at a time."""
-
-
-class RecommendationsQuery(Strict, frozen=True):
-    """How many items, which to leave out, and whether to say why."""
-
-    n: Annotated[HowMany, Meta(description=f"At most {MAX_EXPLAINED} with `explain`.")] = 10
-    only_new: bool = False
-    exclude: list[Annotated[str, Meta(min_length=1)]] = []
-    explain: bool = False
-
-
-class UsersQuery(Strict, frozen=True):
-    """A page of users whose ids start with `prefix`."""
-
-    prefix: str = ""
-    after: str = ""
-    limit: PageSize = 100
-
-
-class ItemsQuery(Strict, frozen=True):
-    """A page of items whose names or ids contain `query`."""
-
-    query: str = ""
-    after: str = ""
-    limit: PageSize = 100
-
-
-class ReceiptsQuery(Strict, frozen=True):
-    """A page of receipts in an order, starting behind the one with the number `after`; 0 is the first page."""
-
-    order: Literal["oldest", "newest"] = "oldest"
-    after: Annotated[int, Meta(ge=0, le=2**62)] = 0
-    limit: PageSize = 100
-
-
-# Bodies ---------------------------------------------------------------------------------------------------------
-
-
-class NewBasket(Strict, frozen=True):
-    """A basket to learn. Without a time, it is the user's latest."""
-
-    items: Items
-    time: Time | None = None
-
-
-class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
-    """A basket is learned or edited."""
-
-    user: Id
-    basket: Id
-    items: Items
-    time: Time | None = None
-
-    def event(self) -> Event:
-        """As the engine takes it."""
-        return Learn(self.user, self.items, self.basket, self.time)
-
-
-class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
-    """A user, a basket, an item of a basket, or an item of all baskets is forgotten."""
-
-    user: Id
-    basket: Id | None = None
-    item: Id | None = None
-
-    def event(self) -> Event:
-        """As the engine takes it."""
-        return Forget(self.user, self.basket, self.item)
-
-
-MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
-"""What one request may have: others wait for it. Handlers check it, so that the error can say what to do."""
-
-MAX_READ = 2_000_000
-"""Purchases that forgets may read while others wait to write; each reads all of its user's."""
-
-Events = Annotated[
-    list[LearnEvent | ForgetEvent],
-    Meta(description=f"At most {MAX_EVENTS:,} events, of which at most {MAX_FORGETS:,} forget."),
-]
-
-
-class ForgetPart(Strict, frozen=True):
-    """What would be forgotten: purchases that match all the given fields; everything if there are none."""
-
-    basket: Id | None = None
-    item: Id | None = None
-    category: str | None = None
-
-
-class LearnPart(Strict, frozen=True):
-    """The basket that would be learned as the user's latest."""
-
-    items: Items
-
-
-class Preview(Strict, frozen=True):
-    """A change to try out: one of the two."""
-
-    forget: ForgetPart | UnsetType = UNSET
-    learn: LearnPart | UnsetType = UNSET
-
-
-PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
-
-
-class GivenReceipts(Strict, frozen=True):
-    """Receipts that somebody has, to be checked and compared with those that are held."""
-
-    receipts: Annotated[list[Receipt], Meta(description=f"At most {MAX_RECEIPTS:,} of them.")]
-
-
-class RetentionRequest(Strict, frozen=True):
-    """Rules in TOML. Without `run`, only what they would forget is counted."""
-
-    rules: Annotated[str, Meta(description=f"At most {MAX_RULES:,} characters.")]
-    run: bool = False
-
-
-class TokenRequest(Strict, frozen=True):
-    """Whose token, and for how many seconds."""
-
-    user: Id
-    seconds: Annotated[int, Meta(ge=1, le=86400)] = 600
-
-
-# Answers --------------------------------------------------------------------------------------------------------
 
 
 class LearnedAnswer(msgspec.Struct, frozen=True):

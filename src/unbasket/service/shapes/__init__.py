@@ -1,0 +1,1 @@
+"""What requests and answers look like, which handlers work with and OpenAPI describes."""

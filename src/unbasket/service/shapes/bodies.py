@@ -1,0 +1,98 @@
+"""What requests bring in their bodies, and how much of it."""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.service.shapes.fields import Id, Items, Strict, Time
+from unbasket.store import Receipt
+from unbasket.store.retention import MAX_RULES
+
+
+class NewBasket(Strict, frozen=True):
+    """A basket to learn. Without a time, it is the user's latest."""
+
+    items: Items
+    time: Time | None = None
+
+
+class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
+    """A basket is learned or edited."""
+
+    user: Id
+    basket: Id
+    items: Items
+    time: Time | None = None
+
+    def event(self) -> Event:
+        """As the engine takes it."""
+        return Learn(self.user, self.items, self.basket, self.time)
+
+
+class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
+    """A user, a basket, an item of a basket, or an item of all baskets is forgotten."""
+
+    user: Id
+    basket: Id | None = None
+    item: Id | None = None
+
+    def event(self) -> Event:
+        """As the engine takes it."""
+        return Forget(self.user, self.basket, self.item)
+
+
+MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
+"""What one request may have: others wait for it. Handlers check it, so that the error can say what to do."""
+
+MAX_READ = 2_000_000
+"""Purchases that forgets may read while others wait to write; each reads all of its user's."""
+
+Events = Annotated[
+    list[LearnEvent | ForgetEvent],
+    Meta(description=f"At most {MAX_EVENTS:,} events, of which at most {MAX_FORGETS:,} forget."),
+]
+
+
+class ForgetPart(Strict, frozen=True):
+    """What would be forgotten: purchases that match all the given fields; everything if there are none."""
+
+    basket: Id | None = None
+    item: Id | None = None
+    category: str | None = None
+
+
+class LearnPart(Strict, frozen=True):
+    """The basket that would be learned as the user's latest."""
+
+    items: Items
+
+
+class Preview(Strict, frozen=True):
+    """A change to try out: one of the two."""
+
+    forget: ForgetPart | UnsetType = UNSET
+    learn: LearnPart | UnsetType = UNSET
+
+
+PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
+
+
+class GivenReceipts(Strict, frozen=True):
+    """Receipts that somebody has, to be checked and compared with those that are held."""
+
+    receipts: Annotated[list[Receipt], Meta(description=f"At most {MAX_RECEIPTS:,} of them.")]
+
+
+class RetentionRequest(Strict, frozen=True):
+    """Rules in TOML. Without `run`, only what they would forget is counted."""
+
+    rules: Annotated[str, Meta(description=f"At most {MAX_RULES:,} characters.")]
+    run: bool = False
+
+
+class TokenRequest(Strict, frozen=True):
+    """Whose token, and for how many seconds."""
+
+    user: Id
+    seconds: Annotated[int, Meta(ge=1, le=86400)] = 600

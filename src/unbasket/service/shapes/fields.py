@@ -1,0 +1,18 @@
+"""What queries, bodies and answers are made of."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Number = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Id = Annotated[str, Meta(min_length=1)] | Number
+Time = Annotated[int, Meta(ge=-(2**63) + 1, le=2**63 - 1)]
+Items = Annotated[list[Id], Meta(min_length=1, max_length=8192)]
+Count = Annotated[int, Meta(ge=0)]
+HowMany = Annotated[int, Meta(ge=0, le=1000)]
+PageSize = Annotated[int, Meta(ge=1, le=1000)]
+
+
+class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Base of queries and bodies: a mistyped name is an error, not a default."""
