@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup build test lint described checked sanitized test-slow docs demo bench bench-spark notebook reproduce clean
+.PHONY: setup build test lint described checked sanitized test-slow docs demo bench bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/installed build
 
@@ -98,6 +98,9 @@ bench: setup
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/service.py
+
+bench-scale: setup  # minutes, and 6 GB of memory
+	$(BIN)/python benchmarks/scale.py
 
 notebook: setup  # the tests compare its outputs with what comes out
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \

@@ -1,0 +1,267 @@
+"""The engine in a shop that grows: `make bench-scale`, or `python benchmarks/scale.py --users 100000`.
+
+The shop is generated: 50,000 items whose popularity follows Zipf's law, and users with 10 baskets of about 9 picks on
+average. It is made once per size and kept in build/scale. Each part of the measurement has a process of its own, whose
+memory is that part's. A call's time is the wall clock's, as a caller sees it; beside the longest stands the processor
+time of the calling thread in its most expensive call, which other load on the machine does not lengthen.
+"""
+
+import argparse
+import ctypes
+import gc
+import multiprocessing
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import unbasket as ub
+from unbasket.datasets import generate
+
+SIZES = (10_000, 100_000, 1_000_000)
+FOLDER = Path("build/scale")
+ITEMS = 50_000
+QUERIES = 1_000
+EVENTS = 100_000
+PAUSE = 0.0005  # seconds between the questions of the reader beside the events
+
+console = Console(stderr=True)
+
+
+class Figure(NamedTuple):
+    """One line of the table: what was measured, the figure, and what it must be and should be with a million users."""
+
+    name: str
+    value: float
+    unit: str
+    must: float
+    aim: float
+
+
+def shop(users: int) -> Path:
+    """The file with the purchases of a shop, made now if there is none."""
+    path = FOLDER / f"shop-{users}.parquet"
+    if not path.exists():
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        with Progress(console=console, transient=True) as progress:
+            task = progress.add_task(f"making a shop of {users:,} users", total=users)
+            in_a_process(_make, users, path, each=lambda done: progress.update(task, completed=done))
+    return path
+
+
+def _make(users: int, path: Path, tell: Callable[[int], None]) -> None:
+    made = generate(users, items=ITEMS, baskets_per_user=10, basket_size=9, progress=lambda done, _: tell(done))
+    partial = path.with_suffix(".partial")
+    made.history.cast(pl.UInt32).write_parquet(partial)
+    partial.rename(path)
+
+
+def in_a_process(function: Callable[..., Any], *arguments: Any, each: Callable[[Any], object] | None = None) -> Any:
+    """What a function returns in a new process; `each` is called with what it tells meanwhile."""
+    context = multiprocessing.get_context("spawn")
+    with context.Manager() as manager, ProcessPoolExecutor(1, mp_context=context) as pool:
+        told = manager.Queue()
+        future = pool.submit(function, *arguments, told.put)
+        future.add_done_callback(lambda _: told.put(None))
+        while (news := told.get()) is not None:
+            if each is not None:
+                each(news)
+        return future.result()
+
+
+def resident() -> float:
+    """Bytes of this process in memory, after giving back all that is free."""
+    gc.collect()
+    ctypes.CDLL(None).malloc_trim(0)
+    return _status("VmRSS")
+
+
+def _status(name: str) -> float:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(float(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def forget_the_peak() -> None:
+    """Let the highest memory use of this process be that from now on."""
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+class Times:
+    """The seconds that calls took, on the wall's clock and on the processor."""
+
+    def __init__(self) -> None:
+        self.wall: list[float] = []
+        self.processor: list[float] = []
+
+    def add(self, call: Callable[..., object], *arguments: object) -> None:
+        """Make a call, and note its times."""
+        wall, processor = time.perf_counter(), time.thread_time()
+        call(*arguments)
+        self.processor.append(time.thread_time() - processor)
+        self.wall.append(time.perf_counter() - wall)
+
+    def median(self) -> float:
+        """The median, in milliseconds."""
+        return float(np.median(self.wall)) * 1e3
+
+    def p99(self) -> float:
+        """What 99 of 100 calls stay below, in milliseconds."""
+        return float(np.percentile(self.wall, 99)) * 1e3
+
+    def longest(self) -> tuple[float, float]:
+        """The longest, by either clock, in milliseconds."""
+        return max(self.wall) * 1e3, max(self.processor) * 1e3
+
+
+class Reader(threading.Thread):
+    """Asks for histories all the time, and notes how long the answers took."""
+
+    def __init__(self, rec: ub.Recommender, users: list[int]) -> None:
+        super().__init__()
+        self.times = Times()
+        self._rec, self._users = rec, users
+        self._done = threading.Event()
+
+    def run(self) -> None:
+        """Ask until told to stop."""
+        while not self._done.wait(PAUSE):
+            self.times.add(self._rec.history, random.choice(self._users))
+
+    def stop(self) -> None:
+        """Ask no more."""
+        self._done.set()
+        self.join()
+
+
+def fitted(path: Path) -> tuple[ub.Recommender, list[Figure]]:
+    """An engine with a shop, and what it took."""
+    frame = pl.read_parquet(path)
+    forget_the_peak()
+    start = time.perf_counter()
+    rec = ub.Recommender().fit(frame)
+    seconds = time.perf_counter() - start
+    del frame
+    return rec, [
+        Figure("fit", seconds, "s", 25, 15),
+        Figure("memory, fitted", resident() / 1e9, "GB", 2.3, 1.8),
+        Figure("memory, at the peak of fit", _status("VmHWM") / 1e9, "GB", 4.5, 3.5),
+    ]
+
+
+def recommending(rec: ub.Recommender, chance: random.Random) -> list[Figure]:
+    """Recommendations for users, one at a time, with one core and with all that there are."""
+    users, cores = chance.sample(rec.users(), QUERIES), os.sched_getaffinity(0)
+    rec.recommend(users[0])
+    all_cores, one_core = Times(), Times()
+    for user in users:
+        all_cores.add(rec.recommend, user)
+    os.sched_setaffinity(0, {min(cores)})
+    for user in users:
+        one_core.add(rec.recommend, user)
+    os.sched_setaffinity(0, cores)
+    return [
+        Figure("recommend, one core: median", one_core.median(), "ms", 12, 9),
+        Figure("recommend, one core: 99 of 100 within", one_core.p99(), "ms", 40, 25),
+        Figure("recommend, two cores: median", all_cores.median(), "ms", 8, 5),
+    ]
+
+
+def beside_a_reader(
+    name: str, rec: ub.Recommender, users: list[int], calls: Iterable[Callable[[], object]]
+) -> list[Figure]:
+    """The times of events, and of a reader's questions meanwhile."""
+    reader, times = Reader(rec, users), Times()
+    reader.start()
+    for call in calls:
+        times.add(call)
+    reader.stop()
+    return [
+        Figure(f"{name}: median", times.median(), "ms", 0.1, 0.05),
+        Figure(f"{name}: longest", times.longest()[0], "ms", 10, 3),
+        Figure(f"{name}: longest, on the processor", times.longest()[1], "ms", 10, 3),
+        Figure(f"a reader beside {name}: longest", reader.times.longest()[0], "ms", 10, 3),
+    ]
+
+
+def learning(rec: ub.Recommender, chance: random.Random, users: int) -> list[Figure]:
+    """New baskets: most of users that are known, one in ten of a new user, one in a hundred with a new item."""
+    last = 2**40  # time and basket id: behind all others
+
+    def learn(number: int) -> Callable[[], object]:
+        user = users + 1 + number if number % 10 == 0 else chance.randint(1, users)
+        items = [int(ITEMS * chance.random() ** 3) + 1 for _ in range(chance.randint(4, 14))]
+        if number % 100 == 0:
+            items.append(ITEMS + 1 + number)
+        return lambda: rec.learn(user, items, basket=last + number, time=last + number)
+
+    return beside_a_reader("learn", rec, list(range(1, users + 1)), (learn(number) for number in range(EVENTS)))
+
+
+def forgetting(rec: ub.Recommender, chance: random.Random, users: int) -> list[Figure]:
+    """Baskets, items of a user, and one in ten times the user."""
+    present = chance.sample(rec.users(), min(EVENTS, users) // 2)
+    kept = list({*range(1, users + 1)}.difference(present))
+
+    def forget(number: int) -> Callable[[], object]:
+        user = present[number % len(present)]
+        history = rec.history(user) if user in rec else []
+        if number % 10 == 0 or not history:
+            return lambda: rec.forget(user)
+        basket = chance.choice(history)
+        if number % 2:
+            return lambda: rec.forget(user, basket=basket.basket)
+        return lambda: rec.forget(user, item=basket.items[0])
+
+    return beside_a_reader("forget", rec, kept, (forget(number) for number in range(min(EVENTS, users))))
+
+
+def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
+    """The engine in memory."""
+    tell("fit")
+    rec, figures = fitted(path)
+    chance = random.Random(0)
+    tell("recommend")
+    figures += recommending(rec, chance)
+    tell("learn")
+    figures += learning(rec, chance, users)
+    tell("forget")
+    return figures + forgetting(rec, chance, users)
+
+
+def measured(users: int) -> list[Figure]:
+    """All figures of a shop of one size."""
+    path = shop(users)
+    with console.status("") as status:
+        figures: list[Figure] = in_a_process(
+            in_memory, path, users, each=lambda part: status.update(f"{users:,} users: {part}")
+        )
+    return figures
+
+
+def main() -> None:
+    """Measure, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--users", type=int, nargs="+", default=SIZES, help="sizes of shops")
+    sizes: list[int] = parser.parse_args().users
+    os.environ["_RJEM_MALLOC_CONF"] = "dirty_decay_ms:0,muzzy_decay_ms:0"  # Polars gives back what it frees
+    columns = [measured(users) for users in sizes]
+    table = Table("", *(f"{users:,}" for users in sizes), "must", "aim", title="Unbasket: a shop that grows")
+    for figures in zip(*columns, strict=True):
+        name, _, unit, must, aim = figures[0]
+        values = [f"[{'green' if f.value <= must else 'red'}]{f.value:.3g} {unit}[/]" for f in figures]
+        table.add_row(name, *values, f"{must:g} {unit}", f"{aim:g} {unit}")
+    Console(width=max(120, console.width)).print(table)
+
+
+if __name__ == "__main__":
+    main()
