@@ -36,6 +36,7 @@ from unbasket.errors import (
     UnknownUserError,
 )
 from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.products import Product
 from unbasket.exchange.results import (
     Basket,
     BasketShare,
@@ -49,7 +50,7 @@ from unbasket.exchange.results import (
     Verification,
 )
 from unbasket.params import Params
-from unbasket.store import DurableRecommender, Erased, Product, Receipt, open  # noqa: A004
+from unbasket.store import DurableRecommender, Erased, Receipt, open  # noqa: A004
 
 if TYPE_CHECKING:
     __version__: str

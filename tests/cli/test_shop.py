@@ -41,10 +41,12 @@ def test_items_are_called_by_their_names(db: Path, tmp_path: Path) -> None:
         assert rec.catalog[10] == ub.Product(10, "Milk [fresh]", "Dairy")
         assert rec.catalog[99].name == "Gin"
     table = tmp_path / "table.csv"
-    table.write_text("sku;title;kind\n11;Bread;Bakery\n")
+    table.write_text("sku;title;kind;price\n11;Bread;Bakery;1.80\n")
     columns = ["--item", "sku", "--name", "title", "--category", "kind", "--separator", ";"]
     answer = json.loads(run("items", table, "--db", db, *columns, "--json"))
     assert answer == {"database": str(db), "items": 1, "never_bought": 0}
+    with ub.open(db, read_only=True) as rec:
+        assert rec.catalog[11] == ub.Product(11, "Bread", "Bakery", {"price": "1.80"})
     assert "Bread (11), Milk [fresh] (10)" not in run("history", "ann", "--db", db)
     assert "Milk [fresh] (10), Bread (11)" in run("history", "ann", "--db", db)
 

@@ -21,7 +21,8 @@ def items(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE", help="CSV, Parquet or NDJSON with the columns item, name and, optionally, category."
+            metavar="FILE",
+            help="CSV, Parquet or NDJSON with the columns item, name and, optionally, category and further ones.",
         ),
     ],
     db: Db,
@@ -36,9 +37,9 @@ def items(
     separator: Annotated[str, typer.Option(help=SEPARATOR, metavar="CHARACTER")] = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Import the names and categories of items, which other commands then show.
+    """Import the names and categories of items, which other commands then show, and all further columns.
 
-    What is known about an item is forgotten with its last purchase.
+    What is known of an item is forgotten with its last purchase.
     """
     table, is_text = _read(file, item, name, category, separator_of(separator))
     with open_to_write(db) as rec:
@@ -58,12 +59,14 @@ def items(
 
 
 def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:
-    """The columns item, name and category, and whether everything in them is text, as in CSV files."""
+    """The columns item, name, category and further ones, and whether everything in them is text, as in CSV files."""
     with naming_options(), progress_bar("reading") as report:
-        if category is None and "category" in columns_of(file, separator=separator):
+        there = columns_of(file, separator=separator)
+        if category is None and "category" in there:
             category = "category"
         needed = [item, name, *([category] if category else [])]
-        source = open_source(file, needed, separator=separator, progress=report)
+        further = [column for column in there if column not in {*needed, "item", "name", "category"}]
+        source = open_source(file, [*needed, *further], separator=separator, progress=report)
         kinds = source.rows.collect_schema()
         if not (kinds[item].is_integer() or kinds[item] == pl.String):
             raise DatasetError(f"{file}: column {item} holds {kinds[item]}; ids are text or whole numbers")
@@ -72,7 +75,9 @@ def _read(file: Path, item: str, name: str, category: str | None, separator: str
                 raise DatasetError(f"{file}: column {column} holds {kinds[column]}, not text")
         texts = {"name": pl.col(name), "category": pl.col(category) if category else pl.lit(None)}
         table = source.collect(
-            source.rows.select(ROW, item=pl.col(item), **{key: text.cast(pl.String) for key, text in texts.items()})
+            source.rows.select(
+                ROW, *further, item=pl.col(item), **{key: text.cast(pl.String) for key, text in texts.items()}
+            )
         )
     for row in table.filter(pl.col("item").is_null() | (pl.col("item").cast(pl.String) == ""))[ROW]:
         raise DatasetError(f"{file}, {source.place(row)}: no {item}")

@@ -1,6 +1,7 @@
 """The engine that people hold, by external ids; what it computes with is in `core`.
 
 recommender    learn, forget, recommend, explain, verify, from any thread
+catalog        what the shop knows of its items
 memory         what it remembers: histories, and everything derived from them
 digest         one number for all remaining baskets
 verification   proof that nothing else is left

@@ -71,7 +71,7 @@ class Memory:
         self._live = Live(self.histories, self.index, self.rule)
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
-        self.vanished: set[Id] | None = None  # a store puts a set here, to find the items that nobody has any longer
+        self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None, row: int = 0) -> Learned:
         """Add a basket of distinct items, or replace the items of the one that has this id.
@@ -371,8 +371,7 @@ class Memory:
 
     def _drop_items(self, codes: list[int]) -> None:
         for code in set(codes):
-            if self.vanished is not None:
-                self.vanished.add(self.items.names[code])
+            self.vanished.add(self.items.names[code])
             self.items.remove(self.items.names[code])
 
     def _drop_baskets(self, owner: int, keys: list[tuple[int, bool]]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from unbasket.core import ONE, FoldSpace, SearchSpace, questions
 from unbasket.engine import verification
+from unbasket.engine.catalog import Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.locks import ReadWriteLock
 from unbasket.engine.memory import Memory, Record
@@ -27,6 +28,7 @@ from unbasket.exchange.events import Event, Forget, Learn, rechecked
 from unbasket.exchange.ids import Id, Kind, checked, sort_key
 from unbasket.exchange.notebook import html_table
 from unbasket.exchange.orders import Orders
+from unbasket.exchange.products import Product
 from unbasket.exchange.results import (
     Basket,
     BasketShare,
@@ -74,6 +76,7 @@ class Recommender:
     def __init__(self, params: Params | None = None) -> None:
         self._memory = Memory(params or Params())
         self._digest = Digest(self._memory)
+        self.catalog = Catalog()
         self._lock = ReadWriteLock()
         self._digesting = Lock()
         self._spaces: list[tuple[SearchSpace, FoldSpace]] = []
@@ -120,6 +123,7 @@ class Recommender:
             self._memory.load(orders)
             for name in orders.users:
                 self._digest.wipe(self._memory.users.codes[name])
+            self._drop_vanished()
         if progress is not None:
             progress(len(orders.baskets), len(orders.baskets))
 
@@ -159,6 +163,7 @@ class Recommender:
                 self._digest.touch(self._memory.users.codes[event.user])
             elif learned is Learned.REPLACED:
                 self._digest.wipe(self._memory.users.codes[event.user])
+                self._drop_vanished()
         return learned
 
     def _forget(self, event: Forget) -> Forgotten:
@@ -167,7 +172,39 @@ class Recommender:
             forgotten = self._memory.forget(*event)
             if owner is not None and forgotten:
                 self._digest.wipe(owner)
+                self._drop_vanished()
         return forgotten
+
+    def describe(
+        self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
+    ) -> Self:
+        """Take over what a data frame says of items: their names, categories and all further columns; see `catalog`.
+
+        What is known of an item is forgotten with the last purchase of it.
+        """
+        from unbasket.exchange.frames import read_products
+
+        self._describe(read_products(frame, item=item, name=name, category=category))
+        return self
+
+    def _describe(self, products: Iterable[Product]) -> None:
+        with self._lock.writing:
+            for product in products:
+                if self.catalog[product.item] != product:
+                    self._put_product(product)
+
+    def _put_product(self, product: Product) -> None:
+        self.catalog.put(product)
+
+    def _drop_product(self, item: Id) -> None:
+        self.catalog.drop(item)
+
+    def _drop_vanished(self) -> None:
+        """Forget what is known of items that nobody has any longer."""
+        for item in self._memory.vanished:
+            if item not in self._memory.items:
+                self._drop_product(item)
+        self._memory.vanished.clear()
 
     # Recommending -----------------------------------------------------------------------------------------------
 
@@ -212,12 +249,22 @@ class Recommender:
         return answers
 
     def recommend_frame(
-        self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
+        self,
+        users: Iterable[Id] | None = None,
+        n: int = 10,
+        *,
+        columns: Iterable[str] = (),
+        progress: Progress | None = None,
     ) -> "pl.DataFrame":
-        """`recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the order of asking."""
-        from unbasket.exchange.frames import recommendation_frame
+        """`recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the order of asking.
 
-        return recommendation_frame(self.recommend_many(users, n, progress=progress))
+        `columns` are further ones, of the catalog: name, category or any other that `describe` was given. They are null
+        where nothing is known of an item.
+        """
+        from unbasket.exchange.frames import checked_columns, recommendation_frame
+
+        wanted = checked_columns(columns)
+        return recommendation_frame(self.recommend_many(users, n, progress=progress), wanted, self.catalog.__getitem__)
 
     def _recommend_chunk(self, users: list[Id], n: int) -> dict[Id, list[Recommendation]]:
         with self._lock.reading:

@@ -1,6 +1,6 @@
 """Data frames: foreign tables are read and checked here and nowhere else, and recommendations become a table."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +11,7 @@ from unbasket.core.arrays import Codes, Int64s
 from unbasket.errors import InvalidFrameError, InvalidRequestError
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
+from unbasket.exchange.products import Product
 from unbasket.exchange.results import Recommendation
 
 
@@ -78,14 +79,64 @@ def _table(
     return table, time
 
 
-def recommendation_frame(answers: Mapping[Id, Sequence[Recommendation]]) -> pl.DataFrame:
-    """A row per user and recommended item: user, item, score, rank (from 1)."""
+def read_products(frame: Any, *, item: str, name: str, category: str | None) -> list[Product]:
+    """The products in a frame, with all its further columns; if an item is there twice, its last row counts."""
+    frame = _frame(pl.DataFrame(frame) if isinstance(frame, Mapping) else frame)
+    names = [item, name, *([] if category is None else [category])]
+    further = [column for column in frame.columns if column not in names]
+    table = _columns(frame, [*dict.fromkeys(names), *further], "describe(frame, name='title')")
+    titles = table[name].cast(pl.String)
+    kinds = pl.repeat(None, len(table), eager=True) if category is None else table[category].cast(pl.String)
+    products = {}
+    for each, title, kind, *rest in zip(
+        _id_column(table[item]), titles, kinds, *(_values(table[column]) for column in further), strict=True
+    ):
+        said = {column: value for column, value in zip(further, rest, strict=True) if value is not None}
+        products[each] = Product(each, title, kind, said)
+    return list(products.values())
+
+
+def _values(column: pl.Series) -> pl.Series:
+    """What a column says of products. Dates are written as in ISO 8601; a number that is none is nothing."""
+    if column.dtype.is_temporal() or column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype.is_float() or column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
+        return column.set(~column.is_finite(), None)
+    if column.dtype.is_integer() or column.dtype in (pl.String, pl.Boolean, pl.Null):
+        return column
+    raise InvalidFrameError(
+        f"column {column.name!r} has type {column.dtype}; what is known of an item is text, a number, a date or a "
+        "boolean: cast the column, or drop it"
+    )
+
+
+_OWN = ("user", "item", "score", "rank")
+
+
+def checked_columns(columns: Iterable[str]) -> list[str]:
+    """The columns of products that a table of recommendations is to have besides its own."""
+    if isinstance(columns, str):
+        raise InvalidRequestError(f"columns must be a list of names, not {columns!r}")
+    wanted = list(dict.fromkeys(columns))
+    for column in wanted:
+        if not isinstance(column, str) or column in _OWN:
+            raise InvalidRequestError(f"{column!r} can't be a further column: the table has {', '.join(_OWN)} already")
+    return wanted
+
+
+def recommendation_frame(
+    answers: Mapping[Id, Sequence[Recommendation]], columns: Sequence[str], product: Callable[[Id], Product]
+) -> pl.DataFrame:
+    """A row per user and recommended item: user, item, score, rank (from 1), and columns of the products."""
     users = [user for user, answer in answers.items() for _ in answer]
     items = [item for answer in answers.values() for item, _ in answer]
     scores = [score for answer in answers.values() for _, score in answer]
     ranks = [rank for answer in answers.values() for rank in range(1, len(answer) + 1)]
-    columns = [_ids("user", users), _ids("item", items), pl.Series("score", scores, pl.Float64)]
-    return pl.DataFrame([*columns, pl.Series("rank", ranks, pl.Int64)])
+    own = [_ids("user", users), _ids("item", items), pl.Series("score", scores, pl.Float64)]
+    products = [product(item) for item in items] if columns else []
+    said = [pl.Series(column, [each.value(column) for each in products], strict=False) for column in columns]
+    return pl.DataFrame([*own, pl.Series("rank", ranks, pl.Int64), *said])
 
 
 def _ids(name: str, ids: list[Id]) -> pl.Series:
@@ -113,13 +164,13 @@ def _is_pandas(frame: Any) -> bool:
     return type(frame).__module__.split(".")[0] == "pandas" and hasattr(frame, "columns")
 
 
-def _columns(frame: Any, names: list[str]) -> pl.DataFrame:
+def _columns(frame: Any, names: list[str], example: str = "fit(frame, user='customer_id')") -> pl.DataFrame:
     """The named columns, as a Polars frame."""
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InvalidFrameError(
             f"the frame has no column {missing[0]!r}; it has {list(frame.columns)}. "
-            "Name the right one, for example fit(frame, user='customer_id')"
+            f"Name the right one, for example {example}"
         )
     if _is_pandas(frame):
         return pl.DataFrame([_series(name, frame[name]) for name in names])

@@ -80,6 +80,7 @@ class Ids:
         self.codes: dict[Id, int] = {}
         self.names: list[Id] = []
         self.labels: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self.changes = 0  # how often an id got a code, or lost it
         self._free: list[int] = []
         self._ints: SortedList[int] = SortedList()
         self._texts: SortedList[str] = SortedList()
@@ -137,6 +138,7 @@ class Ids:
         code = self.codes.pop(name)
         self.names[code] = FREE
         self.labels[code] = 0
+        self.changes += 1
         self._free.append(code)
         self._sorted_of(name).remove(name)
 
@@ -152,6 +154,7 @@ class Ids:
             self.names.append(name)
             self._make_room()
         self.codes[name] = code
+        self.changes += 1
         return code
 
     def _claim_all(self, names: list[Id]) -> None:
@@ -161,6 +164,7 @@ class Ids:
         first = len(self.names)
         self.names += names[len(free) :]
         self._make_room()
+        self.changes += 1
         self.codes.update(zip(names, [*free, *range(first, len(self.names))], strict=True))
 
     def _make_room(self) -> None:

@@ -7,9 +7,8 @@ turns what changed into rows, `loading` turns rows into orders, `database` appen
 vanish, `receipts` says what was forgotten.
 """
 
-from unbasket.store.catalog import Catalog, Product
 from unbasket.store.durable import DurableRecommender, Erased
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
 from unbasket.store.receipts import Audit, Receipt, audit
 
-__all__ = ["Audit", "Catalog", "DurableRecommender", "Erased", "Product", "Receipt", "audit", "open"]
+__all__ = ["Audit", "DurableRecommender", "Erased", "Receipt", "audit", "open"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Lock
 from time import perf_counter, sleep
 from types import TracebackType
-from typing import Any, Self, TypeVar, cast
+from typing import Self, TypeVar, cast
 
 import numpy as np
 
@@ -21,10 +21,11 @@ from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, Unbask
 from unbasket.exchange.events import Event, Forget, Learn, rechecked
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
+from unbasket.exchange.products import Product
 from unbasket.exchange.results import Forgotten, Learned
 from unbasket.params import Params
 from unbasket.store.batches import Batches
-from unbasket.store.catalog import Catalog, read_products
+from unbasket.store.catalog import CatalogRows
 from unbasket.store.database import PATIENCE, PAUSE, Database
 from unbasket.store.faults import explanation
 from unbasket.store.loading import orders_of
@@ -72,11 +73,12 @@ class DurableRecommender(Recommender):
     share commits: whoever finds the disk free writes for all who wait.
     """
 
-    def __init__(self, params: Params, database: Database, orders: Orders, catalog: Catalog) -> None:
+    def __init__(
+        self, params: Params, database: Database, orders: Orders, products: Iterable[tuple[int, bytes]]
+    ) -> None:
         super().__init__(params)
         super()._load(orders)
-        self.catalog = catalog
-        self._memory.vanished = set()
+        self._products = CatalogRows(self.catalog, products)
         self._database = database
         self._writer: tuple[WriterLock, Notary] | None = None
         self._batches: Batches[_Request] = Batches()
@@ -246,11 +248,6 @@ class DurableRecommender(Recommender):
     def _save(self, user: Id) -> None:
         with self._lock.writing:  # also since a question may lend codes to items that nobody has
             save(self._memory, self._database, user)
-            assert self._memory.vanished is not None
-            for item in self._memory.vanished:
-                if item not in self._memory.items:
-                    self.catalog.drop(item, self._database)
-            self._memory.vanished.clear()
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
@@ -267,18 +264,16 @@ class DurableRecommender(Recommender):
                 self._apply_learn(Learn(user, list(items), basket, time))
         super()._load(save_orders(orders.select(np.flatnonzero(~known)), self._database, progress))
 
-    def describe(
-        self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
-    ) -> Self:
-        """Take over names and categories of items from a data frame; see `catalog`.
-
-        What is known of an item is forgotten with the last purchase of it.
-        """
-        products = read_products(frame, item=item, name=name, category=category)
+    def _describe(self, products: Iterable[Product]) -> None:
         with self._turn:
-            self._atomically(set(), partial(self.catalog.save, products, self._database))
+            self._atomically(set(), partial(super()._describe, products))
             self._tidy()
-        return self
+
+    def _put_product(self, product: Product) -> None:
+        self._products.save(product, self._database)
+
+    def _drop_product(self, item: Id) -> None:
+        self._products.drop(item, self._database)
 
     def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
         """The receipts of these numbers, oldest first."""
@@ -351,11 +346,11 @@ class DurableRecommender(Recommender):
         known = {*self._memory.discard_changes(), *touched["baskets"]}
         rows = self._database.found("baskets", sorted(known)) if refused else self._database.payloads("baskets")
         super()._load(orders_of({row: body for row, body in rows if decode_basket(body).user in users}))
-        self._memory.vanished = set()
+        self._memory.vanished.clear()
         if refused:
-            self.catalog.restore(touched["products"], self._database.found("products", touched["products"]))
+            self._products.restore(touched["products"], self._database.found("products", touched["products"]))
         else:
-            self.catalog.reload(self._database.payloads("products"))
+            self._products.reload(self._database.payloads("products"))
 
     # The end ----------------------------------------------------------------------------------------------------
 

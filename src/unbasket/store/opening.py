@@ -10,7 +10,6 @@ import msgspec
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import real_path
 from unbasket.params import Params
-from unbasket.store.catalog import Catalog
 from unbasket.store.database import PATIENCE, Database, Progress
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.keys import Keys, keys_of
@@ -160,4 +159,4 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
     if params is not None and params != stored:
         raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")
-    return DurableRecommender(stored, database, orders_of(tables["baskets"]), Catalog(tables["products"].items()))
+    return DurableRecommender(stored, database, orders_of(tables["baskets"]), tables["products"].items())
