@@ -25,7 +25,7 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from unbasket import Params, Recommender
-from unbasket.datasets import PAPER_PARAMS, load
+from unbasket.datasets import load
 from unbasket.reproduction import paper
 
 Vector = npt.NDArray[np.float64]
@@ -63,7 +63,7 @@ class Shop:
     def __init__(self) -> None:
         data = load("tafeng")
         assert data.future is not None
-        self.history, self.params = data.history, PAPER_PARAMS["tafeng"]
+        self.history, self.params = data.history, Params.paper("tafeng")
         self.rec = Recommender(self.params).fit(data.history)
         next_baskets = data.future.group_by("user", maintain_order=True).agg("item", pl.col("time").first())
         self.events = next_baskets.sample(3000, seed=1).rows()
@@ -101,7 +101,7 @@ def learn(shop: Shop) -> Row:
 
 def learn_by_length() -> Row:
     """One user, ever longer: the median cost of an append in the first and in the last decade."""
-    rec = Recommender(Params())
+    rec = Recommender(Params.paper("tafeng"))
     chance = np.random.default_rng(0)
     items = [chance.choice(50, 6, replace=False).tolist() for _ in range(1000)]
     times = []
@@ -164,7 +164,7 @@ def forget_at_the_end() -> Row:
         frame = pl.DataFrame({"user": 1, "basket": np.arange(length), "time": np.arange(length)}).with_columns(
             item=pl.Series([chance.choice(50, 6, replace=False).tolist() for _ in range(length)])
         )
-        rec = Recommender(Params()).fit(frame)
+        rec = Recommender(Params.paper("tafeng")).fit(frame)
         times = []
         for number in range(300):
             rec.learn(1, [1, 2, 3, 4, 5, 6], basket=length + number, time=length + number)
@@ -196,7 +196,7 @@ def fit() -> Row:
         return ordered.groupby(["user", "time", "basket"])["item"].agg(list).groupby("user").agg(list)
 
     def fitted() -> object:
-        return Recommender(PAPER_PARAMS["valuedshopper"]).fit(table)
+        return Recommender(Params.paper("valuedshopper")).fit(table)
 
     before, peer, after = seconds(fitted, 3), seconds(histories, 1), seconds(fitted, 3)
     ours = (before + after) / 2

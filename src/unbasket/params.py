@@ -48,6 +48,17 @@ class Params:
         if self.grouping not in get_args(Grouping):
             raise InvalidParamsError(f'grouping must be "fixed" or "varying", not {self.grouping!r}')
 
+    @classmethod
+    def paper(cls, dataset: str) -> Self:
+        """The parameters that the paper's authors found for one of their datasets.
+
+        >>> Params.paper("instacart").neighbors
+        900
+        """
+        if dataset not in _PAPER:
+            raise InvalidParamsError(f"the paper has parameters for {', '.join(_PAPER)}, not for {dataset!r}")
+        return cls(**_PAPER[dataset])
+
     def _number(self, name: str) -> float:
         """The parameter as a float: 1 and 1.0 are the same model, so they must be the same Params."""
         value = getattr(self, name)
@@ -60,6 +71,12 @@ class Params:
         object.__setattr__(self, name, number)
         return number
 
+
+_PAPER: dict[str, dict[str, Any]] = {
+    "tafeng": {"group_size": 7, "basket_decay": 0.9, "group_decay": 0.7, "neighbors": 300, "alpha": 0.7},
+    "instacart": {"group_size": 3, "basket_decay": 0.9, "group_decay": 0.7, "neighbors": 900, "alpha": 0.9},
+    "valuedshopper": {"group_size": 7, "basket_decay": 1.0, "group_decay": 0.6, "neighbors": 300, "alpha": 0.7},
+}
 
 Params.__new__.__signature__ = signature(Params.__init__)  # type: ignore[attr-defined]  # for help() and editors
 

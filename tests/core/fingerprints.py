@@ -26,13 +26,13 @@ ROOT = Path(__file__).parents[2]
 GROUPINGS: tuple[Grouping, ...] = ("fixed", "varying")
 EVENTS, ASKED = 3000, 2000
 
-# the paper's parameters, or the defaults
+# the paper's parameters; for shops that are not in it, those of Ta-Feng
 SHOPS: dict[str, ub.Params] = {
-    "tafeng": ub.Params(),
-    "coop100": ub.Params(),
-    "completejourney": ub.Params(),
-    "instacart": ub.Params(group_size=3, neighbors=900, alpha=0.9),
-    "valuedshopper": ub.Params(basket_decay=1.0, group_decay=0.6),
+    "tafeng": ub.Params.paper("tafeng"),
+    "coop100": ub.Params.paper("tafeng"),
+    "completejourney": ub.Params.paper("tafeng"),
+    "instacart": ub.Params.paper("instacart"),
+    "valuedshopper": ub.Params.paper("valuedshopper"),
 }
 
 Fingerprint = dict[str, str]

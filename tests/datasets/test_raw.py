@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from unbasket import Params
 from unbasket.datasets import (
-    PAPER_PARAMS,
     DatasetError,
     load,
     read_instacart,
@@ -37,7 +37,7 @@ def test_tafeng_baskets_are_days(tmp_path: Path) -> None:
         )
     )
     assert dataset.name == "tafeng"
-    assert dataset.params == PAPER_PARAMS["tafeng"]
+    assert dataset.params == Params.paper("tafeng")
     assert dataset.history.rows() == [
         ("01104905", 20001101, 4710199010372, NOVEMBER, 1),
         ("01104905", 20001101, 20532, NOVEMBER, 2),
@@ -78,7 +78,7 @@ def test_valued_shoppers_baskets_are_days_and_items_categories(tmp_path: Path) -
         purchase(86246, 707, "2012-03-02"),
     )
     dataset = load(path)
-    assert dataset.params == PAPER_PARAMS["valuedshopper"]
+    assert dataset.params == Params.paper("valuedshopper")
     assert dataset.history.rows() == [
         (86246, 20120302, 9753, MARCH, 1),
         (86246, 20120302, 707, MARCH, 2),
@@ -142,7 +142,7 @@ def instacart(folder: Path, **changes: str) -> Path:
 
 def test_instacart_prior_is_history_and_train_is_future(tmp_path: Path) -> None:
     dataset = load(instacart(tmp_path))
-    assert dataset.params == PAPER_PARAMS["instacart"]
+    assert dataset.params == Params.paper("instacart")
     assert dataset.history.rows() == [(1, 11, 5, 1), (1, 12, 5, 2), (1, 12, 6, 2), (2, 21, 6, 1)]
     assert dataset.future is not None
     assert dataset.future.rows() == [(1, 13, 7, 3)]

@@ -11,7 +11,7 @@ from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
 from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.loading import PUBLISHED, load
-from unbasket.datasets.published import PAPER_PARAMS, published_path, read_published, write_published
+from unbasket.datasets.published import published_path, read_published, write_published
 from unbasket.datasets.shop import generate
 from unbasket.datasets.source import Progress
 from unbasket.datasets.table import read_table
@@ -21,7 +21,6 @@ from unbasket.datasets.valuedshoppers import read_valued_shoppers
 from unbasket.errors import DatasetError, MissingDatasetError
 
 __all__ = [
-    "PAPER_PARAMS",
     "PUBLISHED",
     "SENSITIVE_CATEGORIES",
     "Dataset",

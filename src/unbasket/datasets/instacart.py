@@ -6,9 +6,9 @@ from pathlib import Path
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.published import PAPER_PARAMS
 from unbasket.datasets.purchases import complaint, drop_ones, purchases, sampled, whole_number
 from unbasket.datasets.source import ROW, Progress, open_source
+from unbasket.params import Params
 
 _ORDER_COLUMNS = ("order_id", "user_id", "order_number")
 _PRODUCT_COLUMNS = ("order_id", "product_id")
@@ -40,7 +40,7 @@ def read_instacart(
         frames[0],
         frames[1] if len(frames) > 1 else None,
         _items(folder),
-        PAPER_PARAMS["instacart"],
+        Params.paper("instacart"),
         f"Instacart, raw files, {sample:g} of the users: history from the prior orders, future from the "
         "train orders; time is the order number. Parameters: the paper's, for its subset.",
         skipped,

@@ -15,12 +15,7 @@ from unbasket.params import Params
 FOLDER_VARIABLE = "UNBASKET_DATA"
 PUBLISHED_COLUMNS = ("user_id", "basket_id", "position", "item_id", "quantity", "split")
 
-# The paper's hyper-parameters, found by its authors for these three datasets.
-PAPER_PARAMS = {
-    "tafeng": Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=300, alpha=0.7),
-    "instacart": Params(group_size=3, basket_decay=0.9, group_decay=0.7, neighbors=900, alpha=0.9),
-    "valuedshopper": Params(group_size=7, basket_decay=1.0, group_decay=0.6, neighbors=300, alpha=0.7),
-}
+OF_THE_PAPER = ("tafeng", "instacart", "valuedshopper")
 
 _NOTES = {
     "tafeng": "Ta-Feng as in the paper: its history and its held-out next basket.",
@@ -83,7 +78,8 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
     if (frame["split"] == "future_later").any():
         meaning = {"next": "the next basket", "union": "the union of the baskets after the history, as one"}
         notes = f"{notes} Future: {meaning[future]}."
-    return Dataset(name, history, later if later.height else None, None, PAPER_PARAMS.get(name), notes)
+    params = Params.paper(name) if name in OF_THE_PAPER else None
+    return Dataset(name, history, later if later.height else None, None, params, notes)
 
 
 def _part(frame: pl.DataFrame, splits: list[str]) -> pl.DataFrame:

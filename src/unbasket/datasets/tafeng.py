@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.published import PAPER_PARAMS
 from unbasket.datasets.purchases import day_number, drop_ones, narrow_ids, purchases, seconds, text_id
 from unbasket.datasets.source import Progress, open_source
+from unbasket.params import Params
 
 TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")
 _DATE = "%m/%d/%Y"
@@ -28,4 +28,4 @@ def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: Progress 
     history, skipped = purchases(source, columns, skip_bad=skip_bad)
     [history] = drop_ones(narrow_ids([history]))
     notes = "Ta-Feng, raw file, unfiltered: a basket is a customer's day. Parameters: the paper's."
-    return Dataset("tafeng", history, params=PAPER_PARAMS["tafeng"], notes=notes, skipped=skipped)
+    return Dataset("tafeng", history, params=Params.paper("tafeng"), notes=notes, skipped=skipped)

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.published import PAPER_PARAMS
 from unbasket.datasets.purchases import day_number, drop_ones, purchases, sampled, seconds, whole_number
 from unbasket.datasets.source import Progress, open_source
+from unbasket.params import Params
 
 VALUED_SHOPPERS_COLUMNS = ("id", "category", "date")
 _DATE = "%Y-%m-%d"
@@ -38,4 +38,4 @@ def read_valued_shoppers(
         f"Valued Shoppers, raw file, {sample:g} of the customers: a basket is a customer's day, an item is a "
         "category. Parameters: the paper's, for its subset."
     )
-    return Dataset("valuedshopper", history, params=PAPER_PARAMS["valuedshopper"], notes=notes, skipped=skipped)
+    return Dataset("valuedshopper", history, params=Params.paper("valuedshopper"), notes=notes, skipped=skipped)

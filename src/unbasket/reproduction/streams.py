@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from unbasket.datasets import PAPER_PARAMS, load
+from unbasket.datasets import load
+from unbasket.datasets.published import OF_THE_PAPER
 from unbasket.params import Params
 from unbasket.reproduction.rivals import USER
 
@@ -20,7 +21,9 @@ SHOP_PARAMS = Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=
 
 def params_of(dataset: str) -> Params:
     """The parameters that a dataset is run with."""
-    return PARAMS if dataset == SINGLE_ITEM else PAPER_PARAMS.get(dataset, SHOP_PARAMS)
+    if dataset == SINGLE_ITEM:
+        return PARAMS
+    return Params.paper(dataset) if dataset in OF_THE_PAPER else SHOP_PARAMS
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,8 +3,9 @@
 import polars as pl
 from matplotlib.figure import Figure
 
-from unbasket.datasets import PAPER_PARAMS, load
+from unbasket.datasets import load
 from unbasket.evaluation import plots
+from unbasket.params import Params
 from unbasket.reproduction import claims
 from unbasket.reproduction.section import Finding, Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
@@ -17,7 +18,7 @@ def run(dataset: str, _: Settings, watch: Watch) -> list[Row]:
     """A row per statistic."""
     watch("counting", 0, 1)
     statistics = load(dataset).statistics()
-    params = PAPER_PARAMS[dataset]
+    params = Params.paper(dataset)
     hyper = [params.group_size, params.basket_decay, params.group_decay, params.neighbors, params.alpha]
     return [
         {
