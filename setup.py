@@ -35,20 +35,23 @@ WATCHED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if
 sources = runpy.run_path(str(CORE / "sources.py"))  # the package itself can't be imported before it is compiled
 
 
-def extensions() -> list[Extension]:
-    """The modules of the core, as C."""
-    found: list[Extension] = cythonize(
-        [
-            Extension(
-                f"unbasket.core.{source.stem}",
-                [str(source)],
-                include_dirs=[str(CORE)],
-                define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
-                extra_compile_args=FLAGS + WATCHED,
-                extra_link_args=WATCHED,
-            )
-            for source in SOURCES
-        ],
+def extension(name: str, source: str) -> Extension:
+    """A module of the core."""
+    return Extension(
+        f"unbasket.core.{name}",
+        [str(CORE / source)],
+        include_dirs=[str(CORE)],
+        define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
+        extra_compile_args=FLAGS + WATCHED,
+        extra_link_args=WATCHED,
+    )
+
+
+def as_c(modules: list[Extension]) -> list[Extension]:
+    """The modules, as C. What reads buffers is the same in most of them: it is written and compiled once."""
+    translated: list[Extension] = cythonize(
+        modules,
+        shared_utility_qualified_name=SHARED.name,
         build_dir=f"build/{KIND}",
         include_path=["src"],
         nthreads=os.cpu_count() or 1,
@@ -58,9 +61,10 @@ def extensions() -> list[Extension]:
             "initializedcheck": DEBUG,
             "wraparound": False,
             "cdivision": True,
+            "show_performance_hints": False,
         },
     )
-    return found
+    return translated
 
 
 def is_built() -> bool:
@@ -70,17 +74,27 @@ def is_built() -> bool:
 
 
 class BuildCore(build_ext):  # type: ignore[misc]
-    """Notes what was compiled beside the sources, so that a change of them shows."""
+    """Compiles in parallel; notes what was compiled beside the sources, so that a change of them shows."""
+
+    def finalize_options(self) -> None:
+        """Use every processor."""
+        super().finalize_options()
+        self.parallel = os.cpu_count() or 1
 
     def run(self) -> None:
-        """Compile."""
+        """Translate and compile, unless that is done."""
+        if self.inplace and is_built():
+            return
+        for module, translated in zip(self.extensions, as_c(self.extensions), strict=True):
+            module.sources = translated.sources
         super().run()
         if self.inplace:
             sources["note_build"]()
 
 
+SHARED = extension("_shared", "_shared.c")
+
 setup(
-    ext_modules=[] if "--inplace" in sys.argv and is_built() else extensions(),
+    ext_modules=[SHARED, *(extension(source.stem, source.name) for source in SOURCES)],
     cmdclass={"build_ext": BuildCore},
-    options={"build_ext": {"parallel": os.cpu_count() or 1}},
 )
