@@ -10,6 +10,7 @@ import msgspec
 
 from unbasket.service import lists, operations, privacy, shoppers
 from unbasket.service.access import Role
+from unbasket.service.express import Quick
 from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
 from unbasket.service.shapes import answers, bodies, queries
@@ -25,8 +26,8 @@ Place = Literal["loop", "reader", "writer"]
 class Call:
     """One call. Without roles, it is open to everybody; `own` also opens it to the shopper whom it is about.
 
-    A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, or
-    if `quick` says that this request does and no other one is under way.
+    A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, and
+    there is no body. What `quick` can answer may be answered in the express lane.
     """
 
     method: str
@@ -42,7 +43,7 @@ class Call:
     body_is_optional: bool
     takes_lines: bool
     place: Place
-    quick: Callable[[Request], bool]
+    quick: Quick | None
     media_type: str
 
     @cached_property
@@ -69,7 +70,7 @@ def _call(
     body_is_optional: bool = False,
     takes_lines: bool = False,
     place: Place = "reader",
-    quick: Callable[[Request], bool] = lambda _: False,
+    quick: Quick | None = None,
     media_type: str = JSON,
 ) -> Call:
     method, path = line.split()
@@ -171,7 +172,7 @@ CALLS = (
         shoppers.recommend,
         answers.RecommendationsAnswer,
         query=queries.RecommendationsQuery,
-        quick=shoppers.is_quick,
+        quick=shoppers.recommend_quickly,
     ),
     _call(
         "POST /v1/users/{user}/preview",
@@ -274,7 +275,6 @@ CALLS = (
         answers.TokenAnswer,
         status=201,
         body=bodies.TokenRequest,
-        place="loop",
     ),
     _call("GET /healthz", "", "Whether the process answers", operations.health, answers.HealthAnswer, place="loop"),
     _call(

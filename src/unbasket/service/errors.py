@@ -89,6 +89,10 @@ class ApiError(UnbasketError):
         return ErrorAnswer(Fault(self.code, str(self)))
 
 
+class ClientGoneError(Exception):
+    """There is nobody to answer to."""
+
+
 def translated(error: UnbasketError) -> ApiError:
     """An error of the engine as one over HTTP. The store's messages name files, so they are not passed on."""
     if isinstance(error, ApiError):
