@@ -17,7 +17,7 @@ LAYERS = [
     {"crowd", "fold"},
     {"marks", "vector"},
     {"history", "space", "select", "arrange", "encode"},
-    {"rows"},
+    {"rows", "pool"},
     {"buffers"},
 ]
 """The highest first. Modules of a layer know those below it."""

@@ -219,17 +219,6 @@ def test_alone() -> None:
     assert [score for _, score in shop.recommend(query, 0, 5, [])] == [0.7, 0.7]
 
 
-def test_many_users_are_answered_as_one_by_one() -> None:
-    shop, n = Shop(6, users=40, k=8), 7
-    memory, owners = shop.memory, [shop.code(name) for name in reversed(shop.names())]
-    banned = np.array([2, 5], np.uint32)
-    labels = memory.users.labels, memory.items.labels
-    answers = shop.space.recommend_users(memory.index, owners, 8, 0.7, banned, *labels, n)
-    for owner, answer in zip(owners, answers, strict=True):
-        assert answer == shop.recommend(memory.index.vector_of(owner), owner, n, [2, 5])
-    assert shop.space.leftovers() == 0
-
-
 def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:
     """The three steps apart, as they are taken where users are spread over machines; sums may come in parts."""
     shop, n = Shop(9, users=40, k=8), 7
@@ -251,7 +240,7 @@ def test_holders_are_the_parts_of_a_score() -> None:
         near = [shop.vector(shop.memory.users.names[code]) for _, code in shop.nearest(shop.vector(name), name, 6)]
         items = np.array([*shop.memory.items.codes.values(), -1], np.int64)
         labels = shop.memory.users.labels
-        *parts, found = shop.space.holders(shop.memory.index, shop.code(name), items, 6, labels)
+        *parts, found = shop.space.holders(shop.memory.index, shop.query(name), shop.code(name), items, 6, labels)
         assert found == len(near)
         for item, *figures in zip(items.tolist(), *(part.tolist() for part in parts), strict=True):
             weights = [int(vector[item]) if item >= 0 else 0 for vector in near]

@@ -35,14 +35,15 @@ def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], st
         for module in ("rows", "saving"):
             patch.setattr(f"unbasket.store.{module}.STEP", step)
         path = Path(folder) / "shop.db"
-        oracle, engine = Oracle(params), ub.open(path, params)
+        engine = ub.open(path, params)
+        oracle = Oracle(engine.params)
         for number, event in enumerate(events):
             apply(engine, [event])
             apply(oracle, [event])
             if number in reopened:
                 digest = engine.digest()
                 engine.close()
-                engine = ub.open(path)
+                engine = ub.open(path, params)
                 assert engine.digest() == digest
         with engine, ub.open(path, read_only=True) as reader:
             law_of_the_oracle(engine, oracle)

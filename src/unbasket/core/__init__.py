@@ -9,6 +9,7 @@ marks        saved states of the fold, so that a change late in a long history r
 vector       a vector in fixed point, on its own
 index        the vectors of all users, and for each item the users who have it
 crowd        the users who are near to everyone, summed in advance
+pool         who is in the index, if not everybody is
 search       the nearest users, the mean of their vectors, the best items
 
 live         the path of an event through all of these
@@ -35,7 +36,7 @@ if not are_compiled():
     )
 
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
-from unbasket.core import fold, history, index, inspection, live, loading, marks, search, space, vector
+from unbasket.core import fold, history, index, inspection, live, loading, marks, pool, search, space, vector
 
 MARK_EVERY = marks.MARK_EVERY
 MAX_BASKET = index.MAX_BASKET
@@ -49,6 +50,7 @@ FoldSpace = space.FoldSpace
 Histories = history.Histories
 Index = index.Index
 Live = live.Live
+Pool = pool.Pool
 Rule = fold.Rule
 SearchSpace = search.SearchSpace
 Vector = vector.Vector

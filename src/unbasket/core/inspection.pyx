@@ -13,6 +13,7 @@ from unbasket.core.history cimport Histories, History
 from unbasket.core.index cimport MAGNITUDES, Index, Posting, magnitude
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks, SavedLevel
+from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
 from unbasket.core.questions cimport rounded
 from unbasket.core.space cimport FoldSpace
@@ -28,6 +29,7 @@ PLACES = (
     "the crowd",
     "the marks",
     "the counts of items",
+    "the pool",
     "the places that were left",
 )
 
@@ -41,6 +43,7 @@ cdef enum:
     CROWD
     MARKS
     ITEM_COUNTS
+    POOL
     LITTER
 
 
@@ -68,8 +71,8 @@ cdef Py_ssize_t level_of(int64_t norm) noexcept nogil:
 def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level):
     """How many facts about a user are wrong, by `PLACES`; the last two arguments are the user's `trace`.
 
-    Right is what a fold of the history from the start gives: nothing at all, if there is no history. It costs a pass
-    over the users of these items, over all norms and over the crowd's vectors: less than a query.
+    Right is what a fold of the history from the start gives: nothing at all, if there is no history, and nothing in the
+    index, if the user is not in the pool. It costs a pass over the users of these items, over all norms and over the crowd's vectors: less than a query.
     """
     cdef History history
     cdef Vector fresh
@@ -82,7 +85,9 @@ def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_
     space.widen(live.histories.item_room)
     replay(&history, live.rule, space)
     fresh = rounded(space, live.rule)
-    weights = {fresh.entries[i].item: fresh.entries[i].weight for i in range(fresh.length)}
+    weights = {}
+    if live.in_pool(user):
+        weights = {fresh.entries[i].item: fresh.entries[i].weight for i in range(fresh.length)}
     norm = sum([weight * weight for weight in weights.values()])
     found[VECTOR] = vector_faults(live.index, user, weights)
     found[ENTRIES] = entry_faults(live.index, user, elsewhere, weights)
@@ -91,7 +96,20 @@ def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_
     found[CROWD] = crowd_faults(live.index, list(elsewhere)) + membership_faults(live.index, user)
     found[MARKS] = mark_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
+    found[POOL] = 0 if live.pool is None else is_misplaced(live.pool, user, history.length > 0)
     return found
+
+
+cdef bint is_misplaced(Pool pool, Py_ssize_t user, bint is_there) except -1:
+    """Whether a user is not in the line for the pool, or on the wrong side of its border; or is, and is gone."""
+    cdef Py_ssize_t place = pool.places[user]
+    if not is_there or not 0 < place <= pool.count or pool.line[place - 1] != user:
+        return is_there or place != 0 or pool.lots[user] != 0
+    if pool.count <= pool.size:
+        return False
+    if place <= pool.size:
+        return pool.is_before(pool.line[pool.size], <uint32_t> user)
+    return pool.is_before(<uint32_t> user, pool.line[0])
 
 
 cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
@@ -265,7 +283,22 @@ def shared_faults(Live live):
         user = index.crowd.members[i]
         found[CROWD] += not index.crowd.is_member[user] or index.norm[user] == 0
     found[ITEM_COUNTS] = recount_faults(live.histories)
+    found[POOL] = 0 if live.pool is None else order_faults(live.pool)
     return found
+
+
+cdef Py_ssize_t order_faults(Pool pool) except -1:
+    """How many users in the line for the pool are not where their lots say."""
+    cdef Py_ssize_t place, above, count = 0
+    for place in range(pool.count):
+        count += pool.places[pool.line[place]] != place + 1
+        if place < pool.size:
+            above = (place - 1) // 2 if place else place
+            count += pool.is_before(pool.line[above], pool.line[place])
+        else:
+            above = pool.size + (place - pool.size - 1) // 2 if place > pool.size else 0
+            count += pool.is_before(pool.line[place], pool.line[above])
+    return count
 
 
 cdef Py_ssize_t recount_faults(Histories histories) except -1:
@@ -300,6 +333,11 @@ def strays(Live live, set users, set items):
             found[NORM] += index.norm[user] != 0
             found[CROWD] += index.crowd.is_member[user]
             found[MARKS] += live.marks.newest[user] != 0
+            found[POOL] += live.pool is not None and is_misplaced(live.pool, user, False)
+    if live.pool is not None:
+        found[POOL] += abs(live.pool.count - len(users))
+        for i in range(live.pool.count, live.pool.user_room):
+            found[LITTER] += live.pool.line[i] != 0
     for i in range(index.crowd.member_count):
         found[CROWD] += index.crowd.members[i] not in users
     for item in range(index.item_room):
@@ -311,10 +349,10 @@ def strays(Live live, set users, set items):
         for i in range(index.postings.length(item)):
             found[ENTRIES] += postings[i].user not in users
     found[MARKS] += stray_marks(live.marks)
-    for pool in (histories.baskets, histories.items, index.vectors, index.postings, live.marks.levels):
-        found[LITTER] += litter(pool)
-    for pool in (live.items, live.gone):  # of an event that is over
-        found[LITTER] += litter(pool) + (<Rows> pool).length(0)
+    for rows in (histories.baskets, histories.items, index.vectors, index.postings, live.marks.levels):
+        found[LITTER] += litter(rows)
+    for rows in (live.items, live.gone):  # of an event that is over
+        found[LITTER] += litter(rows) + (<Rows> rows).length(0)
     return found
 
 
@@ -342,16 +380,16 @@ cdef Py_ssize_t stray_marks(Marks marks) except -1:
     return count
 
 
-cdef Py_ssize_t litter(Rows pool) except -1:
-    """How many bytes of a pool are no record's, and not zero."""
-    cdef uint8_t *live = <uint8_t *> allocated(pool.size, sizeof(uint8_t))
-    cdef Py_ssize_t row, place, i, count = 0, width = pool.width
-    for row in range(pool.count):
-        for place in range(pool.rows[row].start, pool.rows[row].start + pool.rows[row].length):
+cdef Py_ssize_t litter(Rows rows) except -1:
+    """How many bytes of rows are no record's, and not zero."""
+    cdef uint8_t *live = <uint8_t *> allocated(rows.size, sizeof(uint8_t))
+    cdef Py_ssize_t row, place, i, count = 0, width = rows.width
+    for row in range(rows.count):
+        for place in range(rows.rows[row].start, rows.rows[row].start + rows.rows[row].length):
             live[place] = True
-    for place in range(pool.size):
+    for place in range(rows.size):
         if not live[place]:
             for i in range(place * width, place * width + width):
-                count += pool.data[i] != 0
-    give_back(live, pool.size * sizeof(uint8_t))
+                count += rows.data[i] != 0
+    give_back(live, rows.size * sizeof(uint8_t))
     return count

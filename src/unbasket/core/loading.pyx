@@ -36,18 +36,21 @@ cdef struct Counts:
 
 
 cdef int count_entries(
-    Counts *counts, const int64_t[::1] item_ends, const uint32_t[::1] items, const uint32_t[::1] purchases
+    Live live, Counts *counts, const int64_t[::1] users, const int64_t[::1] item_ends, const uint32_t[::1] items,
+    const uint32_t[::1] purchases
 ) except -1 nogil:
-    cdef Py_ssize_t user, i, first = 0
+    cdef Py_ssize_t user, i, first
     cdef uint32_t item
     for user in range(item_ends.shape[0]):
+        if not live.in_pool(users[user]):
+            continue
+        first = item_ends[user - 1] if user else 0
         for i in range(first, item_ends[user]):
             item = items[purchases[i]]
             if counts.newest[item] != user + 1:
                 counts.newest[item] = user + 1
                 counts.having[item] += 1
                 counts.distinct[user] += 1
-        first = item_ends[user]
     return 0
 
 
@@ -62,10 +65,11 @@ cdef int reserve(
     live.histories.items.make_room(purchases.shape[0])
     cdef int64_t *memory = <int64_t *> allocated(2 * room + count, sizeof(int64_t))
     counts.having, counts.newest, counts.distinct = memory, memory + room, memory + 2 * room
-    count_entries(&counts, item_ends, items, purchases)
+    count_entries(live, &counts, users, item_ends, items, purchases)
     live.index.expect(counts.having)
     for i in range(count):
-        live.index.vectors.reserve(users[i], counts.distinct[i])
+        if counts.distinct[i]:
+            live.index.vectors.reserve(users[i], counts.distinct[i])
     give_back(memory, (2 * room + count) * sizeof(int64_t))
     return 0
 
@@ -76,7 +80,7 @@ def load(
 ):
     """Give new users their histories: records in order, user after user, ending where the `_ends` say.
 
-    Purchases are positions in `items`.
+    Purchases are positions in `items`. If there is a pool, the users have joined the line for it.
     """
     cdef Py_ssize_t i, j, basket = 0, item = 0, most = 0
     assert len(users) == len(basket_ends) == len(item_ends), "equally long"

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint32_t
 import numpy as np
 
 from unbasket.core.buffers cimport allocated, give_back
-from unbasket.core.fold cimport Rule, replay, weight
+from unbasket.core.fold cimport Rule, look, replay, weight
 from unbasket.core.history cimport Basket, Histories, History
 from unbasket.core.index cimport Index, Posting, fixed_point
 from unbasket.core.live cimport Live
@@ -38,6 +38,15 @@ cdef Vector rounded(FoldSpace space, Rule rule):
         result.add(space.touched[i], <uint32_t> fixed_point(weight(space, space.touched[i], rule.group_decay)))
     space.clean()
     return result
+
+
+def vector_of(Live live, FoldSpace space, Py_ssize_t user):
+    """A user's vector as the index holds it or, if the user is not in the pool, would hold it."""
+    if live.in_pool(user):
+        return live.index.vector_of(user)
+    with nogil:
+        look(live.histories, live.marks, user, live.rule, space)
+    return rounded(space, live.rule)
 
 
 def query(list baskets, FoldSpace space, Rule rule):

@@ -5,17 +5,6 @@ from unbasket.core.vector import Vector
 class SearchSpace:
     user_room: int
     item_room: int
-    def recommend_users(
-        self,
-        index: Index,
-        users: list[int],
-        k: int,
-        alpha: float,
-        banned: Codes,
-        user_order: Int64s,
-        item_order: Int64s,
-        n: int,
-    ) -> list[list[tuple[int, float]]]: ...
     def recommend(
         self,
         index: Index,
@@ -29,7 +18,7 @@ class SearchSpace:
     ) -> list[tuple[int, float]]: ...
     def neighbors(self, index: Index, vector: Vector, user: int, k: int, order: Int64s) -> tuple[Codes, Int64s]: ...
     def holders(
-        self, index: Index, user: int, items: Int64s, k: int, order: Int64s
+        self, index: Index, vector: Vector, user: int, items: Int64s, k: int, order: Int64s
     ) -> tuple[Int64s, Int64s, Int64s, int]: ...
     def sum_of(self, index: Index, users: Codes) -> tuple[Codes, Int64s]: ...
     def best_of(

@@ -279,24 +279,6 @@ cdef class SearchSpace:
         self.best.count = 0
         return answer
 
-    def recommend_users(
-        self, Index index, list users, Py_ssize_t k, double alpha, banned, user_order, item_order, Py_ssize_t n
-    ):
-        """`recommend` for each of many users, with their own vectors."""
-        cdef const uint32_t[::1] left_out = banned
-        cdef const int64_t[::1] people = user_order, goods = item_order
-        cdef Query query = Query(NULL, 0, 0, k, first_of(people))
-        cdef list answers = []
-        self.make_best(n, first_of(goods))
-        for user in users:
-            query.user = user
-            with nogil:
-                query.entries = index.vector(query.user)
-                query.length = index.vectors.length(query.user)
-                self.rank_items(index, &query, alpha, left_out)
-            answers.append(self.take_best())
-        return answers
-
     def recommend(
         self, Index index, Vector vector, int64_t user, Py_ssize_t k, double alpha, banned, orders, Py_ssize_t n
     ):
@@ -330,10 +312,11 @@ cdef class SearchSpace:
         return codes, squares
 
     def holders(
-        self, Index index, Py_ssize_t user, const int64_t[::1] items, Py_ssize_t k, const int64_t[::1] order
+        self, Index index, Vector vector, int64_t user, const int64_t[::1] items, Py_ssize_t k,
+        const int64_t[::1] order
     ):
         """For explanations: own weights of items, the neighbors' sums, how many of them have each, how many they are."""
-        cdef Query query = Query(index.vector(user), index.vectors.length(user), user, k, first_of(order))
+        cdef Query query = Query(vector.entries, vector.length, user, k, first_of(order))
         own = np.zeros(items.shape[0], np.int64)
         totals, having = own.copy(), own.copy()
         cdef int64_t[::1] mine = own, total = totals, count = having
@@ -342,9 +325,9 @@ cdef class SearchSpace:
         with nogil:
             self.find_nearest(index, &query)
             for j in range(items.shape[0]):
-                mine[j] = weight_in(index, user, items[j])
+                mine[j] = weight_in(query.entries, query.length, items[j])
                 for i in range(self.found):
-                    weight = weight_in(index, self.candidates[i].code, items[j])
+                    weight = weight_of(index, self.candidates[i].code, items[j])
                     total[j] += weight
                     count[j] += weight > 0
             found = self.found
@@ -412,10 +395,13 @@ cdef class SearchSpace:
         return count
 
 
-cdef int64_t weight_in(Index index, Py_ssize_t user, int64_t item) except -1 nogil:
-    cdef Entry *entries = index.vector(user)
+cdef int64_t weight_of(Index index, Py_ssize_t user, int64_t item) except -1 nogil:
+    return weight_in(index.vector(user), index.vectors.length(user), item)
+
+
+cdef int64_t weight_in(const Entry *entries, Py_ssize_t length, int64_t item) noexcept nogil:
     cdef Py_ssize_t i
-    for i in range(index.vectors.length(user)):
+    for i in range(length):
         if entries[i].item == item:
             return entries[i].weight
     return 0

@@ -16,6 +16,7 @@ from unbasket.core.history cimport Basket, Histories
 from unbasket.core.index cimport MAGNITUDES, Index
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks
+from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
 from unbasket.core.search cimport Query, SearchSpace
 from unbasket.core.space cimport FoldSpace
@@ -87,6 +88,15 @@ def crowd(Crowd crowd):
     }
 
 
+def pool(Pool pool):
+    """The pool's arrays by their names; `line` with the places that are not in use."""
+    return {
+        "lots": view(pool.lots, pool.user_room, np.uint64),
+        "places": view(pool.places, pool.user_room, np.uint32),
+        "line": view(pool.line, pool.user_room, np.uint32),
+    }
+
+
 def dissolve(Crowd crowd):
     """Let the crowd have no members."""
     crowd.dissolve()
@@ -112,6 +122,14 @@ def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item)
     """Put a basket before all others of a user, without anything that follows from it."""
     cdef Basket basket = Basket(key, 0, 0, 1, False, False)
     histories.insert(user, 0, &basket, &item, 0)
+
+
+def settle(Live live, Py_ssize_t user, bint in_index):
+    """Put a user's vector into the index, or take it out, whether the user is in the pool or not."""
+    if in_index:
+        fold.look(live.histories, live.marks, user, live.rule, live.space)
+    live.index.settle(user, live.space, live.rule.group_decay)
+    live.space.clean()
 
 
 def refold(Live live, Py_ssize_t user):
