@@ -44,9 +44,9 @@ define compiler
 		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends gcc libc6-dev python3-dev >/dev/null; }
 endef
 
-# All at once; where make can, it shows what each has said when it ends, but the progress of the tests as it goes.
+# Side by side. Where make can, each shows what it has to say when it ends; the tests (+) show how far they are.
 test: setup
-	+$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) tested lint checked described
+	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested lint checked described
 
 tested: setup  # three processes, since some wait for a disk or for another process
 	$(call install,chromium,chromium)
