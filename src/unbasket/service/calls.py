@@ -80,7 +80,7 @@ def _call(
         method=method,
         path=path,
         summary=summary,
-        roles=frozenset(word for word in words if word != "own"),  # type: ignore[misc]  # a test knows all roles
+        roles=frozenset(Role(word) for word in words if word != "own"),
         own=own,
         handler=handler,
         answer=answer,

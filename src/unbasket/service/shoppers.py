@@ -11,6 +11,7 @@ from unbasket.exchange.events import Event, Forget
 from unbasket.exchange.ids import Id, sort_key
 from unbasket.exchange.results import Basket, Explanation, Forgotten, Learned
 from unbasket.exchange.spelling import LiveIdReader
+from unbasket.service.access import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes.answers import (
@@ -72,9 +73,9 @@ def events(request: Request) -> EventsAnswer:
     body: list[LearnEvent | ForgetEvent] = request.body
     forgets = sum(isinstance(event, ForgetEvent) for event in body)
     if forgets < len(body):
-        request.caller.check({"write"}, None)
+        request.caller.check({Role.WRITE}, None)
     if forgets:
-        request.caller.check({"privacy"}, None)
+        request.caller.check({Role.PRIVACY}, None)
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
         raise ApiError(
             "too_large",
