@@ -10,6 +10,7 @@ import msgspec
 
 from unbasket.service import lists, operations, privacy, shoppers
 from unbasket.service.access import Role
+from unbasket.service.errors import CODES
 from unbasket.service.express import Quick
 from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
@@ -45,11 +46,25 @@ class Call:
     place: Place
     quick: Quick | None
     media_type: str
+    refusals: tuple[str, ...]
 
     @cached_property
     def places(self) -> list[str]:
         """The names of the ids in the path."""
         return re.findall(r"{(\w+)}", self.path)
+
+    @property
+    def errors(self) -> list[str]:
+        """The codes of all errors that it may be answered with, by status; `refusals` are those of few calls."""
+        occasions = {
+            "any": True,
+            "key": bool(self.roles),
+            "path": bool(self.places),
+            "body": self.body is not None,
+            "thread": self.place != "loop",
+            "write": self.place == "writer",
+        }
+        return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.refusals]
 
     @property
     def name(self) -> str:
@@ -72,6 +87,7 @@ def _call(
     place: Place = "reader",
     quick: Quick | None = None,
     media_type: str = JSON,
+    refusals: tuple[str, ...] = (),
 ) -> Call:
     method, path = line.split()
     words = who.split()
@@ -92,6 +108,7 @@ def _call(
         place=place,
         quick=quick,
         media_type=media_type,
+        refusals=refusals,
     )
 
 
@@ -189,8 +206,16 @@ CALLS = (
         "Why an item scores what it does",
         shoppers.explain,
         answers.ExplanationAnswer,
+        refusals=("unknown_user",),
     ),
-    _call("GET /v1/users/{user}", "privacy own", "Everything held about the user", shoppers.show, answers.UserAnswer),
+    _call(
+        "GET /v1/users/{user}",
+        "privacy own",
+        "Everything held about the user",
+        shoppers.show,
+        answers.UserAnswer,
+        refusals=("unknown_user",),
+    ),
     _call(
         "GET /v1/users/{user}/similar",
         "admin",
@@ -198,6 +223,7 @@ CALLS = (
         shoppers.similar,
         answers.SimilarAnswer,
         query=queries.HowManyQuery,
+        refusals=("unknown_user",),
     ),
     _call(
         "POST /v1/users/{user}/verify",
@@ -239,7 +265,14 @@ CALLS = (
         answers.ReceiptsAnswer,
         query=queries.ReceiptsQuery,
     ),
-    _call("GET /v1/receipts/{number}", "privacy", "One receipt", privacy.receipt, Receipt),
+    _call(
+        "GET /v1/receipts/{number}",
+        "privacy",
+        "One receipt",
+        privacy.receipt,
+        Receipt,
+        refusals=("unknown_receipt",),
+    ),
     _call(
         "POST /v1/receipts/verify",
         "privacy",
@@ -257,6 +290,7 @@ CALLS = (
         answers.RetentionAnswer,
         body=bodies.RetentionRequest,
         place="writer",
+        refusals=("invalid_rules",),
     ),
     _call("GET /v1/stats", "admin", "Live figures and parameters", lists.stats, answers.StatsAnswer),
     _call(
