@@ -18,6 +18,7 @@ LAYERS = [
     {"marks", "vector"},
     {"history", "space", "select", "arrange", "encode"},
     {"rows", "pool"},
+    {"blocks"},
     {"buffers"},
 ]
 """The highest first. Modules of a layer know those below it."""

@@ -553,7 +553,7 @@ def spoil_norm(index: Index, user: int) -> None:
 
 def spoil_first(pool: Rows, row: int, record: np.dtype[Any]) -> None:
     """Change the weight of the first record of a row."""
-    views.records(pool, record)["weight"][views.rows(pool)["start"][row]] += 1
+    views.row(pool, row, record)["weight"][0] += 1
 
 
 def spoil_vector(index: Index, user: int) -> None:

@@ -67,23 +67,22 @@ def a_basket(live: Live, user: int, item: int, _: int) -> None:
 
 
 def an_item_of_no_basket(live: Live, user: int, item: int, _: int) -> None:
-    place = live.histories.items.append(user)
-    views.records(live.histories.items, views.CODE)[place] = item
+    views.append(live.histories.items, user)
+    views.row(live.histories.items, user, views.CODE)[-1] = item
 
 
 def an_entry_of_the_vector(live: Live, user: int, item: int, _: int) -> None:
-    place = live.index.vectors.append(user)
-    views.records(live.index.vectors, views.ENTRY)[place] = (item, 5, 0)
+    views.append(live.index.vectors, user)
+    views.row(live.index.vectors, user, views.ENTRY)[-1] = (item, 5, 0)
 
 
 def an_entry_under_an_item(live: Live, user: int, item: int, _: int) -> None:
-    place = live.index.postings.append(item)
-    views.records(live.index.postings, views.POSTING)[place] = (user, 5)
+    views.append(live.index.postings, item)
+    views.row(live.index.postings, item, views.POSTING)[-1] = (user, 5)
 
 
 def an_entry_that_was_another_users(live: Live, user: int, item: int, _: int) -> None:
-    start, length, _ = views.rows(live.index.postings)[item].tolist()
-    owners = views.records(live.index.postings, views.POSTING)["user"][start : start + length]
+    owners = views.row(live.index.postings, item, views.POSTING)["user"]
     owners[owners != user] = user
 
 
@@ -198,7 +197,8 @@ def test_no_place_is_overlooked(
 
 def spoil_levels(live: Live) -> None:
     """Change the state that every mark has saved."""
-    views.records(live.marks.levels, views.LEVEL)["value"] *= 1.5
+    for mark in range(live.marks.size):
+        views.row(live.marks.levels, mark, views.LEVEL)["value"] *= 1.5
 
 
 def spoil_mark(live: Live) -> None:
@@ -297,13 +297,19 @@ def test_a_forget_that_forgets_nothing_shows(shop: ub.DurableRecommender, monkey
     assert [receipt.verified for receipt in shop.receipts()] == [False] * 4
 
 
-def litter(live: Live) -> None:
-    views.records(live.index.vectors, views.ENTRY)["item"][live.index.vectors.used - 1] = 1
+def a_byte_of_a_free_block(live: Live, _: int) -> None:
+    views.free_block(live.index.vectors, 3 * views.ENTRY.itemsize)[5] = 1
 
 
-def test_what_is_not_wiped_shows(shop: ub.DurableRecommender) -> None:
+def a_byte_behind_a_vector(live: Live, user: int) -> None:
+    live.index.vectors.reserve(user, 2 * views.rows(live.index.vectors)["capacity"][user])
+    views.spare(live.index.vectors, user)[-1] = 1
+
+
+@pytest.mark.parametrize("litter", [a_byte_of_a_free_block, a_byte_behind_a_vector])
+def test_what_is_not_wiped_shows(shop: ub.DurableRecommender, litter: Callable[[Live, int], None]) -> None:
     shop.forget("cat")
-    litter(shop._memory._live)
+    litter(shop._memory._live, shop._memory.users.codes["ann"])
     assert shop.verify().mismatches == ("something that belongs to nobody in the places that were left",)
     assert shop.verify("cat").mismatches == ("something that belongs to nobody in the places that were left",)
 

@@ -18,7 +18,8 @@ questions    what is asked about the state
 inspection   what would betray a change that was not carried through
 views        the core's memory as arrays, for tests
 
-rows         rows of records in one flat array, the container of histories, vectors and postings
+rows         rows of records that grow and shrink, the container of histories, vectors and postings
+blocks       the memory of rows: blocks of many sizes, without moving any
 select       the smallest of many
 arrange      rows of purchases to baskets
 encode       numbers to dense codes

@@ -60,6 +60,7 @@ cdef class Index:
             self.crowd.join(self.vector(user), self.vectors.length(user), -1)
         cdef int64_t norm = self._change_entries(user, space, group_decay)
         norm += self._add_entries(user, space, group_decay)
+        self.vectors.trim(user)
         self.rank(user, norm)
         if is_member:
             self.crowd.join(self.vector(user), self.vectors.length(user), 1)
@@ -104,10 +105,9 @@ cdef class Index:
 
     cdef int add(self, uint32_t user, uint32_t item, uint32_t weight) except -1 nogil:
         """Add an entry to a vector that lacks the item."""
-        cdef Py_ssize_t place = self.postings.append(item)
-        (<Posting *> self.postings.at(place))[0] = Posting(user, weight)
-        cdef Py_ssize_t number = place - self.postings.rows[item].start
-        (<Entry *> self.vectors.at(self.vectors.append(user)))[0] = Entry(item, weight, <uint32_t> number)
+        cdef uint32_t number = <uint32_t> self.postings.length(item)
+        (<Posting *> self.postings.append(item))[0] = Posting(user, weight)
+        (<Entry *> self.vectors.append(user))[0] = Entry(item, weight, number)
         return 0
 
     cdef int _remove(self, Py_ssize_t user, Py_ssize_t i) except -1 nogil:
@@ -125,6 +125,7 @@ cdef class Index:
                 moved += 1
             moved.place = number
         self.postings.pop(item)
+        self.postings.trim(item)
         last = self.vectors.length(user) - 1
         if i != last:
             entries[i] = entries[last]
@@ -180,11 +181,6 @@ cdef class Index:
     cdef int expect(self, const int64_t *having) except -1 nogil:
         """Reserve room for as many new entries of each item as `having` says: no row moves while they are added."""
         cdef Py_ssize_t item
-        cdef int64_t entries = 0
-        for item in range(self.item_room):
-            entries += having[item]
-        self.vectors.make_room(entries)
-        self.postings.make_room(entries)
         for item in range(self.item_room):
             if having[item]:
                 self.postings.reserve(item, self.postings.length(item) + having[item])

@@ -350,9 +350,9 @@ def strays(Live live, set users, set items):
             found[ENTRIES] += postings[i].user not in users
     found[MARKS] += stray_marks(live.marks)
     for rows in (histories.baskets, histories.items, index.vectors, index.postings, live.marks.levels):
-        found[LITTER] += litter(rows)
+        found[LITTER] += (<Rows> rows).litter()
     for rows in (live.items, live.gone):  # of an event that is over
-        found[LITTER] += litter(rows) + (<Rows> rows).length(0)
+        found[LITTER] += (<Rows> rows).litter() + (<Rows> rows).length(0)
     return found
 
 
@@ -377,19 +377,4 @@ cdef Py_ssize_t stray_marks(Marks marks) except -1:
     for mark in range(1, marks.size):
         count += not seen[mark]
     give_back(seen, marks.size * sizeof(uint8_t))
-    return count
-
-
-cdef Py_ssize_t litter(Rows rows) except -1:
-    """How many bytes of rows are no record's, and not zero."""
-    cdef uint8_t *live = <uint8_t *> allocated(rows.size, sizeof(uint8_t))
-    cdef Py_ssize_t row, place, i, count = 0, width = rows.width
-    for row in range(rows.count):
-        for place in range(rows.rows[row].start, rows.rows[row].start + rows.rows[row].length):
-            live[place] = True
-    for place in range(rows.size):
-        if not live[place]:
-            for i in range(place * width, place * width + width):
-                count += rows.data[i] != 0
-    give_back(live, rows.size * sizeof(uint8_t))
     return count

@@ -98,9 +98,8 @@ cdef class Live:
 
     cdef int note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
         """Keep the items of the baskets that are about to go."""
-        cdef Py_ssize_t place = self.items.open_gap(0, self.items.length(0), count)
         memcpy(
-            <uint32_t *> self.items.data + place,
+            self.items.open_gap(0, self.items.length(0), count),
             <uint32_t *> self.histories.items.first(user) + first,
             count * sizeof(uint32_t),
         )
@@ -229,7 +228,6 @@ cdef class Live:
     cdef int _forget_user(self, Py_ssize_t user) except -1 nogil:
         cdef Py_ssize_t count = self.histories.baskets.length(user)
         self.note_items(user, 0, self.histories.items.length(user))
-        cdef Py_ssize_t place = self.gone.open_gap(0, 0, count)
-        memcpy(<Basket *> self.gone.data + place, self.histories.baskets.first(user), count * sizeof(Basket))
+        memcpy(self.gone.open_gap(0, 0, count), self.histories.baskets.first(user), count * sizeof(Basket))
         self.histories.clear(user)
         return self.refresh(user, 0)

@@ -55,21 +55,20 @@ cdef int count_entries(
 
 
 cdef int reserve(
-    Live live, Baskets baskets, const int64_t[::1] users, const int64_t[::1] item_ends, const uint32_t[::1] items,
-    const uint32_t[::1] purchases
+    Live live, const int64_t[::1] users, const int64_t[::1] basket_ends, const int64_t[::1] item_ends,
+    const uint32_t[::1] items, const uint32_t[::1] purchases
 ) except -1 nogil:
     """Reserve room for all new records: none moves while they are added, and want of memory shows before anything is."""
     cdef Counts counts
     cdef Py_ssize_t room = live.index.item_room, count = users.shape[0], i
-    live.histories.baskets.make_room(baskets.count)
-    live.histories.items.make_room(purchases.shape[0])
     cdef int64_t *memory = <int64_t *> allocated(2 * room + count, sizeof(int64_t))
     counts.having, counts.newest, counts.distinct = memory, memory + room, memory + 2 * room
     count_entries(live, &counts, users, item_ends, items, purchases)
     live.index.expect(counts.having)
     for i in range(count):
-        if counts.distinct[i]:
-            live.index.vectors.reserve(users[i], counts.distinct[i])
+        live.histories.baskets.reserve(users[i], basket_ends[i] - (basket_ends[i - 1] if i else 0))
+        live.histories.items.reserve(users[i], item_ends[i] - (item_ends[i - 1] if i else 0))
+        live.index.vectors.reserve(users[i], counts.distinct[i])
     give_back(memory, (2 * room + count) * sizeof(int64_t))
     return 0
 
@@ -89,7 +88,7 @@ def load(
     cdef uint32_t *codes = <uint32_t *> allocated(most, sizeof(uint32_t))
     try:
         with nogil:
-            reserve(live, baskets, users, item_ends, items, purchases)
+            reserve(live, users, basket_ends, item_ends, items, purchases)
             for i in range(users.shape[0]):
                 for j in range(item, item_ends[i]):
                     codes[j - item] = items[purchases[j]]

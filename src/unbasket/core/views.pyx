@@ -22,7 +22,7 @@ from unbasket.core.search cimport Query, SearchSpace
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Vector
 
-ROW = np.dtype([("start", np.intp), ("length", np.intp), ("capacity", np.intp)])
+ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
     {
         "names": ["key", "time", "row", "size", "is_text", "opens"],
@@ -50,14 +50,32 @@ def rows(Rows rows):
     return view(rows.rows, rows.count, ROW)
 
 
-def records(Rows rows, dtype):
-    """All records, live or not."""
-    return view(rows.data, rows.size, dtype)
+def row(Rows rows, Py_ssize_t row, dtype):
+    """The records of a row."""
+    return view(rows.first(row), rows.length(row), dtype)
 
 
-def memory(Rows rows):
-    """The same by bytes, a row for each record."""
-    return view(rows.data, rows.size * rows.width, np.uint8).reshape(rows.size, rows.width)
+def spare(Rows rows, Py_ssize_t row):
+    """The bytes behind the last record of a row that are the row's as well."""
+    cdef char *first = <char *> rows.first(row)
+    return view(first + rows.length(row) * rows.width, (rows.rows[row].capacity - rows.length(row)) * rows.width, np.uint8)
+
+
+def free_block(Rows rows, size_t size):
+    """The bytes of a block that is not in use, of a size of which some are."""
+    cdef void *block = rows.blocks.take(size)
+    rows.blocks.give(block)
+    return view(block, size, np.uint8)
+
+
+def append(Rows rows, Py_ssize_t row):
+    """Add a record at the end of a row."""
+    rows.append(row)
+
+
+def open_gap(Rows rows, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count):
+    """Make room for `count` records before `position` of a row."""
+    rows.open_gap(row, position, count)
 
 
 def popularity(Histories histories):
