@@ -13,12 +13,13 @@ LAYERS = [
     {"loading", "questions"},
     {"live"},
     {"search"},
+    {"nearest"},
     {"index"},
-    {"crowd", "fold"},
+    {"crowd", "part"},
+    {"fold"},
     {"marks", "vector"},
     {"history", "space", "select", "arrange", "encode"},
-    {"rows", "pool"},
-    {"blocks"},
+    {"rows"},
     {"buffers"},
 ]
 """The highest first. Modules of a layer know those below it."""

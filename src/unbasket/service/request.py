@@ -24,11 +24,8 @@ class Request:
     repeats: Repeats
     caller: Caller
     path: dict[str, str]
-    query: Any = None
-    sent: bytes = b""
-    media_type: str = ""
-    body: Any = None
-    """What was sent, of this media type, as it is decoded in the thread of the handler."""
+    query: Any
+    body: Any
     results: list[Learned | Forgotten] = field(default_factory=list)
     """What events did; the figures count them in another thread."""
 

@@ -270,8 +270,6 @@ class ModelParams(msgspec.Struct, frozen=True):
     neighbors: int
     alpha: float
     grouping: str
-    pool: int | None
-    pool_seed: int | None
 
 
 class StatsAnswer(Figures, frozen=True):
