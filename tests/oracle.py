@@ -8,8 +8,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from hashlib import blake2b
 from math import fsum, sqrt
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from unbasket.params import Params
 
@@ -20,6 +23,12 @@ Number = TypeVar("Number", int, float)
 def id_key(external: Id) -> tuple[int, int, str]:
     """Sort key of the one order of ids: ints before strs, each in their natural order."""
     return (0, external, "") if isinstance(external, int) else (1, 0, external)
+
+
+def lot(seed: int, user: Id) -> int:
+    """The number by which a user gets into the pool, if it is small enough."""
+    key, person = seed.to_bytes(8, "big"), b"unbasket pool"
+    return int(blake2b(msgspec.msgpack.encode(user), digest_size=8, key=key, person=person).hexdigest(), 16)
 
 
 def group_vector(baskets: Sequence[AbstractSet[Id]], r_b: float) -> dict[Id, float]:
@@ -116,9 +125,14 @@ class Oracle:
         x, y = self.vector(a), self.vector(b)
         return sqrt(fsum((x.get(item, 0.0) - y.get(item, 0.0)) ** 2 for item in x.keys() | y.keys()))
 
+    def pool(self) -> list[Id]:
+        """The users among whom neighbors are looked for: those with the smallest lots, or all; equal lots by id."""
+        seed = self.params.pool_seed or 0
+        return sorted(self.users(), key=lambda user: (lot(seed, user), id_key(user)))[: self.params.pool]
+
     def neighbors_of(self, user: Id, k: int) -> list[tuple[Id, float]]:
-        """The k nearest other users and their distances, nearest first, equally near ones by id."""
-        others = [(other, self.distance(user, other)) for other in self.users() if other != user]
+        """The k nearest other users of the pool and their distances, nearest first, equally near ones by id."""
+        others = [(other, self.distance(user, other)) for other in self.pool() if other != user]
         return sorted(others, key=lambda other: (other[1], id_key(other[0])))[:k]
 
     def prediction(self, user: Id) -> dict[Id, float]:

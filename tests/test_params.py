@@ -59,6 +59,24 @@ def test_the_ends_of_the_ranges_are_allowed() -> None:
     least = ub.Params(group_size=1, neighbors=1, basket_decay=1e-300, group_decay=1e-300, alpha=0)
     most = ub.Params(group_size=2**31 - 1, neighbors=2**31 - 1, basket_decay=1, group_decay=1, alpha=1)
     assert (least.alpha, most.alpha) == (0.0, 1.0)
+    assert ub.Params(pool=2**31 - 1, pool_seed=2**53 - 1).seeded(3).pool_seed == 2**53 - 1
+    assert ub.Params(pool=1, pool_seed=0).seeded(3).pool_seed == 0
+
+
+@pytest.mark.parametrize("value", [0, -3, 2**31, 2.0, True, "7"])
+def test_a_pool_is_a_whole_number_from_1(value: object) -> None:
+    assert message(pool=value) == f"pool {WHOLE}, not {value!r}"
+
+
+@pytest.mark.parametrize("value", [-1, 2**53, 1.0, True, "7"])
+def test_a_seed_is_a_whole_number_that_all_programs_can_read(value: object) -> None:
+    assert message(pool=3, pool_seed=value).startswith("pool_seed must be a whole number from 0 to 9007199254740991, ")
+
+
+def test_a_seed_is_for_a_pool() -> None:
+    assert message(pool_seed=3) == "pool_seed=3 is for a pool. Say how large, as in pool=20_000"
+    assert ub.Params().seeded(3) == ub.Params()
+    assert ub.Params(pool=5).seeded(3) == ub.Params(pool=5, pool_seed=3)
 
 
 def test_whole_and_float_numbers_are_the_same_model() -> None:

@@ -1,7 +1,7 @@
-"""The five parameters of TIFU-kNN and the grouping policy."""
+"""The five parameters of TIFU-kNN, the grouping policy, and the pool of neighbors."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from inspect import signature
 from typing import Any, Literal, Self, get_args
@@ -10,14 +10,20 @@ from unbasket.errors import InvalidParamsError
 
 Grouping = Literal["fixed", "varying"]
 
+MAX_SEED = 2**53 - 1  # of a pool; every program that reads JSON reads such numbers exactly
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Params:
     """Parameters of the model (paper, section 2.2). The defaults are the paper's for Ta-Feng.
 
     `grouping` says what a deletion does to the groups. "fixed": baskets are always regrouped by m from the
     oldest on, so the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), group
     boundaries survive and a group that lost a basket stays short.
+
+    `pool` is how many users neighbors are looked for among; None, as in the paper, is all of them. It is for large
+    shops: a recommendation then costs what it costs in a shop of that many users. They are the users with the smallest
+    hashes of `pool_seed` and their id. Without a seed, an engine in memory takes 0, and a new database draws one.
 
     >>> Params(group_size=0)
     Traceback (most recent call last):
@@ -30,16 +36,22 @@ class Params:
     neighbors: int = 300
     alpha: float = 0.7
     grouping: Grouping = "fixed"
+    pool: int | None = None
+    pool_seed: int | None = None
 
     def __new__(cls, **given: Any) -> Self:
         check_names(given)
         return object.__new__(cls)
 
     def __post_init__(self) -> None:
-        for name in ("group_size", "neighbors"):
-            value = getattr(self, name)
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
-                raise InvalidParamsError(f"{name} must be a whole number from 1 to {2**31 - 1}, not {value!r}")
+        self._check_whole("group_size", 1, 2**31 - 1)
+        self._check_whole("neighbors", 1, 2**31 - 1)
+        if self.pool is not None:
+            self._check_whole("pool", 1, 2**31 - 1)
+        if self.pool_seed is not None:
+            self._check_whole("pool_seed", 0, MAX_SEED)
+            if self.pool is None:
+                raise InvalidParamsError(f"pool_seed={self.pool_seed} is for a pool. Say how large, as in pool=20_000")
         for name in ("basket_decay", "group_decay"):
             if not 0 < self._number(name) <= 1:
                 raise InvalidParamsError(f"{name} must be above 0 and at most 1, not {getattr(self, name)!r}")
@@ -58,6 +70,19 @@ class Params:
         if dataset not in _PAPER:
             raise InvalidParamsError(f"the paper has parameters for {', '.join(_PAPER)}, not for {dataset!r}")
         return cls(**_PAPER[dataset])
+
+    def __repr__(self) -> str:
+        given = [f"{name}={value!r}" for name, value in asdict(self).items() if value is not None]
+        return f"Params({', '.join(given)})"
+
+    def seeded(self, seed: int = 0) -> "Params":
+        """The same with this seed, if there is a pool and it has none."""
+        return self if self.pool is None or self.pool_seed is not None else replace(self, pool_seed=seed)
+
+    def _check_whole(self, name: str, least: int, most: int) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise InvalidParamsError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
 
     def _number(self, name: str) -> float:
         """The parameter as a float: 1 and 1.0 are the same model, so they must be the same Params."""

@@ -13,13 +13,12 @@ LAYERS = [
     {"loading", "questions"},
     {"live"},
     {"search"},
-    {"nearest"},
     {"index"},
-    {"crowd", "part"},
-    {"fold"},
+    {"crowd", "fold"},
     {"marks", "vector"},
     {"history", "space", "select", "arrange", "encode"},
-    {"rows"},
+    {"rows", "pool"},
+    {"blocks"},
     {"buffers"},
 ]
 """The highest first. Modules of a layer know those below it."""

@@ -37,15 +37,6 @@ def chain(live: Live, user: int) -> list[int]:
     return numbers
 
 
-def stray_levels(live: Live) -> int:
-    """Entries of saved states that belong to no mark and are not zero."""
-    levels = views.records(live.marks.levels, views.LEVEL)
-    held = np.zeros(len(levels), np.bool_)
-    for start, length, _ in views.rows(live.marks.levels).tolist():
-        held[start : start + length] = True
-    return int(np.count_nonzero(levels[~held] != np.zeros(1, views.LEVEL)))
-
-
 def stray_table(live: Live, user: int) -> int:
     """Marks that are in no chain of the only user's but say something of a history."""
     table = views.marks(live.marks)
@@ -210,7 +201,7 @@ def test_a_resumed_fold_is_the_fold_from_the_start(grouping: Grouping, seed: int
             shopper.edit(min(position, length - 1))
         resumed_folds += bool(shopper.marks())
         assert same_bits(shopper)
-        assert stray_levels(shopper.live) == 0
+        assert shopper.live.marks.levels.litter() == 0
         assert stray_table(shopper.live, 0) == 0
     assert resumed_folds > 200
 
@@ -241,7 +232,7 @@ def test_nothing_is_left_of_a_forgotten_user(grouping: Grouping) -> None:
     assert shopper.marks()
     shopper.memory.forget("u", None, None)
     assert shopper.marks() == []
-    assert stray_levels(shopper.live) == 0
+    assert shopper.live.marks.levels.litter() == 0
     assert stray_table(shopper.live, 0) == 0
 
 

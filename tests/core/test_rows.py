@@ -1,5 +1,6 @@
-"""The pool against a plain list of lists; and that whatever is not a live record is zero, always."""
+"""Rows against plain lists; that whatever is not a live record is zero, always; and how much memory they hold."""
 
+import random
 from itertools import pairwise
 from typing import Any
 
@@ -12,63 +13,58 @@ from unbasket.core import views
 from unbasket.core.rows import Rows
 
 ROWS = 5
-APPEND, POP, OPEN, CLOSE, CLEAR, RESERVE, ROOM, MORE_ROWS = range(8)
+APPEND, POP, OPEN, CLOSE, CLEAR, RESERVE, TRIM, MORE_ROWS = range(8)
+SEGMENT, LARGEST, LARGE = 2**16, 2**13, 2**22  # bytes: see blocks.pyx and buffers.h
 
 Operation = tuple[int, int, int, int]  # which, row, position, count
 
-# Records of several widths: a byte, a code, and three numbers that fill no power of two.
+# Records of several widths: a code, two numbers, three that fill no power of two; and one that few fit into a block of.
 RECORDS = [
     np.dtype([("a", np.uint32)]),
     np.dtype([("a", np.int64), ("b", np.int64)]),
     np.dtype([("a", np.uint32), ("b", np.uint32), ("c", np.uint32)]),
     np.dtype([("a", np.float64), ("b", np.int32)]),
+    np.dtype([("a", np.float64), ("rest", np.uint8, LARGEST // 3)]),
 ]
 
 
-def write(pool: Rows, record: np.dtype[Any], place: int, count: int, value: int) -> None:
-    data = views.records(pool, record)
-    for number, name in enumerate(record.names or (), 1):
-        data[name][place : place + count] = number * np.arange(value, value + count)
+def write(rows: Rows, row: int, record: np.dtype[Any], place: int, count: int, value: int) -> None:
+    """Fill all fields of some records: the first of them with these values, all with something."""
+    data = views.row(rows, row, record)[place : place + count]
+    data.view(np.uint8)[:] = 7
+    data["a"] = np.arange(value, value + count)
 
 
-def apply(pool: Rows, record: np.dtype[Any], operation: Operation, value: int) -> None:
+def apply(rows: Rows, record: np.dtype[Any], operation: Operation, value: int) -> None:
     which, row, position, count = operation
     if which == APPEND:
-        write(pool, record, pool.append(row), 1, value)
+        views.append(rows, row)
+        write(rows, row, record, len(views.row(rows, row, record)) - 1, 1, value)
     elif which == POP:
-        pool.pop(row)
+        rows.pop(row)
     elif which == OPEN:
-        write(pool, record, pool.open_gap(row, position, count), count, value)
+        views.open_gap(rows, row, position, count)
+        write(rows, row, record, position, count, value)
     elif which == CLOSE:
-        pool.close_gap(row, position, count)
+        rows.close_gap(row, position, count)
     elif which == CLEAR:
-        pool.clear_row(row)
+        rows.clear_row(row)
     elif which == RESERVE:
-        pool.reserve(row, count)
-    elif which == ROOM:
-        pool.make_room(count)
+        rows.reserve(row, count)
+    elif which == TRIM:
+        rows.trim(row)
     elif which == MORE_ROWS:
-        pool.add_rows(count)
-
-
-def check_that_the_rest_is_zero(pool: Rows) -> None:
-    """Every record belongs to one row at most, and is zero if it belongs to none."""
-    data = views.memory(pool)
-    live = np.zeros(pool.size, np.int64)
-    for start, length, _ in views.rows(pool).tolist():
-        live[start : start + length] += 1
-    assert live.max(initial=0) <= 1
-    assert not data[live == 0].any()
+        rows.add_rows(count)
 
 
 def run(operations: list[Operation], record: np.dtype[Any] = RECORDS[0]) -> Rows:
-    """Do operations, each with a value no other has."""
-    pool = Rows(record.itemsize)
-    pool.add_rows(ROWS)
+    """Do operations, each with a value no other has; nothing else may be in memory after any of them."""
+    rows = Rows(record.itemsize)
+    rows.add_rows(ROWS)
     for number, operation in enumerate(operations, 1):
-        apply(pool, record, operation, 1000 * number)
-        check_that_the_rest_is_zero(pool)
-    return pool
+        apply(rows, record, operation, 1000 * number)
+        assert rows.litter() == 0
+    return rows
 
 
 def run_lists(operations: list[Operation]) -> list[list[int]]:
@@ -95,7 +91,7 @@ def sequences(draw: st.DrawFn) -> list[Operation]:
     lengths = [0] * ROWS
     for _ in range(draw(st.integers(0, 40))):
         row = draw(st.integers(0, ROWS - 1))
-        which = draw(st.sampled_from([APPEND, APPEND, OPEN, POP, CLOSE, CLEAR, RESERVE, ROOM, MORE_ROWS]))
+        which = draw(st.sampled_from([APPEND, APPEND, OPEN, POP, CLOSE, CLEAR, RESERVE, TRIM, MORE_ROWS]))
         position = draw(st.integers(0, lengths[row]))
         count = draw(st.integers(0, 6))
         if which == POP and not lengths[row]:
@@ -111,69 +107,141 @@ def sequences(draw: st.DrawFn) -> list[Operation]:
 @settings(max_examples=150, deadline=None)
 @given(operations=sequences())
 def test_rows_are_as_lists_and_the_rest_is_zero(record: np.dtype[Any], operations: list[Operation]) -> None:
-    pool = run(operations, record)
-    data, rows = views.records(pool, record), views.rows(pool)
+    rows = run(operations, record)
+    places = views.rows(rows)
     for row, expected in enumerate(run_lists(operations)):
-        start, length, capacity = rows[row].tolist()
-        for number, name in enumerate(record.names or (), 1):
-            assert data[name][start : start + length].tolist() == [number * value for value in expected]
-        assert length <= capacity
-        assert start + capacity <= pool.used <= pool.size
-    assert not rows["length"][ROWS:].any()
-    assert not rows["capacity"][ROWS:].any()
-    spans = sorted((start, start + capacity) for start, _, capacity in rows.tolist() if capacity)
+        data = views.row(rows, row, record)
+        assert data["a"].tolist() == expected
+        if len(data) and record.itemsize > data["a"].itemsize:
+            assert data.view(np.uint8).reshape(len(data), -1)[:, -1].min() != 0
+        assert places["length"][row] <= places["capacity"][row]
+    assert not places["length"][ROWS:].any()
+    assert not places["capacity"][ROWS:].any()
+    spans = sorted((first, first + capacity * record.itemsize) for first, _, capacity in places.tolist() if capacity)
     assert all(end <= following for (_, end), (following, _) in pairwise(spans))
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=str)
-def test_cleared_rows_give_their_place_back(record: np.dtype[Any]) -> None:
+def test_cleared_rows_give_their_memory_back(record: np.dtype[Any]) -> None:
     filling = [(OPEN, row, 0, 6) for row in range(ROWS)]
     clearing = [(CLEAR, row, 0, 0) for row in range(ROWS)]
-    pool = run([*filling, *clearing], record)
-    assert not views.rows(pool)["length"].any()
-    assert not views.rows(pool)["capacity"].any()
-    assert not views.memory(pool).any()
+    rows = run([*filling, *clearing], record)
+    assert not any(views.rows(rows).view(np.uint8))
+    assert (rows.blocks.used, rows.blocks.segment_count - rows.blocks.idle_count) == (0, 0)
 
 
-def test_a_pool_does_not_grow_with_the_number_of_changes() -> None:
-    change = [(OPEN, 0, 0, 5), (APPEND, 1, 0, 0), (CLEAR, 0, 0, 0), (POP, 1, 0, 0)]
-    assert run(change * 500).size < 30
+def test_litter_is_found_wherever_it_is() -> None:
+    rows = run([(OPEN, 0, 0, 9), (OPEN, 1, 0, 9), (CLEAR, 1, 0, 0), (OPEN, 2, 0, 9), (RESERVE, 2, 0, 10)])
+    for place in (views.free_block(rows, 36), views.spare(rows, 2)):
+        place[3] = 1
+        assert rows.litter() == 1
+        place[3] = 0
+    views.rows(rows)[0] = views.rows(rows)[3]  # a block that no row has
+    assert rows.litter() == 1
 
 
-def test_a_pool_moves_only_for_want_of_room() -> None:
-    pool = run([(OPEN, 1, 0, 4)])
-    pool.make_room(0)
-    assert pool.size == 4
-    pool.make_room(10)
-    assert pool.size == 4 + 1 + 10
-    start, length, _ = views.rows(pool)[1].tolist()
-    assert views.records(pool, RECORDS[0])["a"][start : start + length].tolist() == [1000, 1001, 1002, 1003]
+# Memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_is_reserved_exactly_at_first_and_with_room_to_grow_later() -> None:
-    pool = run([(RESERVE, 0, 0, 8)])
-    assert views.rows(pool)[0].tolist() == (0, 0, 8)
-    write(pool, RECORDS[0], pool.open_gap(0, 0, 9), 9, 1)
-    assert views.rows(pool)["length"][0] == 9
-    assert views.rows(pool)["capacity"][0] > 9
+def test_a_row_is_reserved_closely_at_first_and_with_room_to_grow_later() -> None:
+    rows = run([(RESERVE, 0, 0, 100)])
+    assert views.rows(rows)["capacity"][0] in range(100, 108)
+    apply(rows, RECORDS[0], (OPEN, 0, 0, 109), 1)
+    assert views.rows(rows)["capacity"][0] in range(136, 150)
+
+
+def test_a_row_that_shrinks_gives_room_back() -> None:
+    rows = run([(OPEN, 0, 0, 1000), (CLOSE, 0, 3, 990)])
+    assert views.row(rows, 0, RECORDS[0])["a"].tolist() == [1000, 1001, 1002, *range(1993, 2000)]
+    assert views.rows(rows)["capacity"][0] < 20
+    assert run([(OPEN, 0, 0, 1000), (CLOSE, 0, 3, 490)]).blocks.used == 1
+
+
+@pytest.mark.parametrize("length", [LARGEST // 4 + 1, LARGE // 4 - 1, LARGE // 4, LARGE])
+def test_long_rows_have_memory_of_their_own(length: int) -> None:
+    rows = run([(OPEN, 1, 0, length)])
+    assert rows.blocks.used == 0
+    for number in range(3):
+        apply(rows, RECORDS[0], (OPEN, 1, 0, length // 2), number)  # grows, mapped or copied
+    assert views.row(rows, 1, RECORDS[0])["a"][-length:].tolist() == list(range(1000, 1000 + length))
+    apply(rows, RECORDS[0], (CLOSE, 1, 0, len(views.row(rows, 1, RECORDS[0])) - 3), 0)
+    assert views.row(rows, 1, RECORDS[0])["a"].tolist() == [length + 997, length + 998, length + 999]
+    assert (rows.blocks.used, rows.litter()) == (1, 0)
 
 
 def test_appending_is_amortised() -> None:
-    """Rows that grow side by side move now and then only: the array stays a small multiple of what it holds."""
-    pool = run([(APPEND, i % ROWS, 0, 0) for i in range(1000)])
-    assert views.rows(pool)["length"][:ROWS].tolist() == [200] * ROWS
-    assert pool.size < 2000
+    """A row that grows record by record moves now and then only."""
+    rows, places = Rows(4), set()
+    rows.add_rows(1)
+    for _ in range(100_000):
+        views.append(rows, 0)
+        places.add(views.rows(rows)["capacity"][0])
+    assert len(places) < 60
 
 
-def test_there_is_room_after_it_was_made() -> None:
-    pool = run([(APPEND, 0, 0, 0), (ROOM, 0, 0, 50)])
-    assert pool.size - pool.used >= 50
-    assert views.records(pool, RECORDS[0])["a"][views.rows(pool)["start"][0]] == 1000
+def in_use(rows: Rows) -> int:
+    """The bytes of all segments with a block in use."""
+    return (rows.blocks.segment_count - rows.blocks.idle_count) * SEGMENT
+
+
+def live(rows: Rows) -> int:
+    """The bytes of all records."""
+    return int(views.rows(rows)["length"].sum()) * rows.width
+
+
+def fill(rows: Rows, row: int, length: int) -> None:
+    """Let a row have so many records, at once as in bulk loading."""
+    rows.reserve(row, length)
+    views.open_gap(rows, row, 0, length)
+
+
+def test_bulk_loading_wastes_little() -> None:
+    chance, rows = random.Random(0), Rows(12)
+    rows.add_rows(20_000)
+    for row in range(20_000):
+        fill(rows, row, chance.randint(20, 200))
+    assert in_use(rows) < 1.2 * live(rows)
+
+
+def test_a_stream_of_changes_needs_no_more_memory_with_time() -> None:
+    """Rows grow, shrink, vanish, and new ones come: the share of memory that is not a record's does not grow."""
+    chance, rows, shares = random.Random(0), Rows(12), []
+    rows.add_rows(10_000)
+    for row in range(10_000):
+        fill(rows, row, chance.randint(20, 150))
+    for _ in range(8):
+        for _ in range(60_000):
+            row = chance.randrange(10_000)
+            length = len(views.row(rows, row, RECORDS[2]))
+            if length > 150 or chance.random() < 0.01:
+                rows.clear_row(row)
+            elif chance.random() < 0.2 and length > 4:
+                rows.close_gap(row, chance.randint(0, length - 4), 4)
+            else:
+                views.open_gap(rows, row, length, chance.randint(1, 9))
+        shares.append(in_use(rows) / live(rows))
+    assert max(shares) < 2
+    assert shares[-1] < 1.05 * shares[1]
+    assert rows.litter() == 0
+
+
+def test_memory_that_is_not_needed_any_more_is_given_back() -> None:
+    rows = Rows(12)
+    rows.add_rows(20_000)
+    for row in range(20_000):
+        fill(rows, row, 100)
+    most = in_use(rows)
+    for row in range(20_000):
+        rows.clear_row(row)
+    assert most > 24_000_000
+    assert rows.blocks.segment_count * SEGMENT < 9_000_000  # two regions
+    assert rows.litter() == 0
 
 
 def test_want_of_memory_is_an_error_and_changes_nothing() -> None:
-    pool = run([(OPEN, 1, 0, 4)])
-    before = views.rows(pool).tolist()
+    rows = Rows(2**30)
+    rows.add_rows(ROWS)
+    before = views.rows(rows).tolist()
     with pytest.raises(MemoryError, match="no memory"):
-        pool.make_room(2**58)
-    assert (views.rows(pool).tolist(), pool.size) == (before, 4)
+        rows.reserve(1, 2**31)
+    assert views.rows(rows).tolist() == before

@@ -29,10 +29,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
         places.path(folder).mkdir(parents=True)
     for source in DOCKER.sources():
         _copy(source, places.path("source"))
-    _python("-m", "build", "--wheel", "--outdir", places.path("dist"), places.path("source"))
+    _build("--wheel", "--outdir", places.path("dist"), places.path("source"))
     opt, wheel = places.path("opt/unbasket"), next(places.path("dist").glob("*.whl"))
     _python("-m", "venv", "--without-pip", opt)
-    _python("-m", "pip", "--python", opt / "bin" / "python", "install", "--quiet", f"{wheel}{DOCKER.extras}")
+    _python("-m", "uv", "pip", "install", "--python", opt / "bin" / "python", f"{wheel}{DOCKER.extras}")
     for preparation in DOCKER.preparations:
         _run(places, preparation, DOCKER.environment)
     return places
@@ -45,6 +45,10 @@ def _copy(source: Path, target: Path) -> None:
         )
     else:
         shutil.copy(source, target)
+
+
+def _build(*arguments: object) -> None:
+    _python("-m", "build", "--installer", "uv", *arguments)
 
 
 def _python(*arguments: object) -> None:
@@ -89,7 +93,7 @@ def test_the_wheel_has_what_the_program_needs_and_nothing_else(places: Places) -
 
 
 def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
-    _python("-m", "build", "--sdist", "--outdir", tmp_path, ROOT)
+    _build("--sdist", "--outdir", tmp_path, ROOT)
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     for source in DOCKER.sources():

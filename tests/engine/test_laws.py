@@ -17,14 +17,13 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
-    parts_are_small,
     short_histories_count_as_long,
 )
-from tests.oracle import Oracle
+from tests.oracle import Id, Oracle
 
 from unbasket import Params, Recommender
 
-__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
+__all__ = ["short_histories_count_as_long"]  # a fixture that all tests here use
 
 SEQUENCES = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHOP = pl.DataFrame(
@@ -87,6 +86,18 @@ def test_repeating_an_event_changes_nothing(params: Params, events: list[Event],
     apply(once, events + event)
     apply(twice, events + event + event)
     law_of_equality(once, twice)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(params=PARAMS, events=MIXED_IDS.events(most=40), seed=st.integers(0, 99), lots=st.integers(1, 2))
+def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[Event], seed: int, lots: int) -> None:
+    def few(user: Id) -> int:
+        return len(str(user)) % lots
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbasket.exchange.lots.Lots._hash", lambda _, user: few(user).to_bytes(8, "big"))
+        patch.setattr("tests.oracle.lot", lambda _, user: few(user))
+        keep_the_laws(params, events, seed)
 
 
 def test_the_laws_can_fail() -> None:

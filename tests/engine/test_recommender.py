@@ -548,22 +548,20 @@ def test_the_defaults() -> None:
 
 
 def spoil_norm(index: Index, user: int) -> None:
-    part, row = views.where(index, user)
-    views.norms(part)[row] += 1
+    views.norms(index)[user] += 1
 
 
 def spoil_first(pool: Rows, row: int, record: np.dtype[Any]) -> None:
     """Change the weight of the first record of a row."""
-    views.records(pool, record)["weight"][views.rows(pool)["start"][row]] += 1
+    views.row(pool, row, record)["weight"][0] += 1
 
 
 def spoil_vector(index: Index, user: int) -> None:
-    part, row = views.where(index, user)
-    spoil_first(part.vectors, row, views.ENTRY)
+    spoil_first(index.vectors, user, views.ENTRY)
 
 
 def spoil_entry(index: Index, item: int) -> None:
-    spoil_first(index.parts[0].postings, item, views.POSTING)
+    spoil_first(index.postings, item, views.POSTING)
 
 
 def spoil_popularity(histories: Histories, item: int) -> None:

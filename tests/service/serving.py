@@ -14,10 +14,15 @@ import uvicorn
 
 import unbasket as ub
 from unbasket.service.app import create_app
+from unbasket.service.calls import CALLS
+from unbasket.service.errors import CODES, ApiError
+from unbasket.service.routing import Router
 from unbasket.service.security import Security
 from unbasket.service.server import configuration
 from unbasket.service.settings import Settings
 from unbasket.service.shop import Shop
+
+_router = Router(CALLS)
 
 PRODUCTS = {
     "item": ["milk", "bread", "tea", "wine", "gin"],
@@ -48,6 +53,14 @@ def _files() -> dict[str, bytes]:
         return {suffix: db.with_name(db.name + suffix).read_bytes() for suffix in ("", "-keys")}
 
 
+def _errors(method: str, address: bytes) -> list[str]:
+    """The codes of the errors that a request may be answered with, by the table of calls."""
+    try:
+        return _router.find(method, address.partition(b"?")[0])[0].errors
+    except ApiError:
+        return [code for code, each in CODES.items() if each.occasion in ("any", "address", "path")]
+
+
 class Service:
     """A running service: its address, its shop, and a client without a key."""
 
@@ -65,6 +78,7 @@ class Service:
         if status >= 400:
             assert set(value) == {"error"}
             assert set(value["error"]) == {"code", "message"}
+            assert value["error"]["code"] in _errors(method, response.request.url.raw_path)
         return value
 
     def code(self, method: str, path: str, status: int, **kwargs: Any) -> str:

@@ -248,14 +248,19 @@ def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading
         release.set()
 
 
+def request(path: str, key: str = "") -> bytes:
+    """A question, with a key if there is one."""
+    authorization = f"Authorization: Bearer {key}\r\n" if key else ""
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n{authorization}\r\n".encode()
+
+
 @contextmanager
-def asking(service: Any, count: int, path: str, key: str) -> Iterator[list[socket.socket]]:
+def asking(service: Any, count: int, path: str, key: str = "") -> Iterator[list[socket.socket]]:
     """Connections that have each asked once."""
-    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
     with ExitStack() as stack:
         connections = [stack.enter_context(connected(service)) for _ in range(count)]
         for connection in connections:
-            connection.sendall(request)
+            connection.sendall(request(path, key))
         yield connections
 
 

@@ -23,7 +23,7 @@ from unbasket.service.errors import CODES
 
 FEW, MANY = 400, 100_000
 LARGEST = 64 * 1024
-DOCUMENTED = {200, 201} | {status for status, _ in CODES.values() if status < 500}
+DOCUMENTED = {200, 201} | {code.status for code in CODES.values() if code.status < 500}
 GROWTH = 64  # MiB
 
 WORDS = ["ann", "bob", "7", "17", '"17"', "-1", "", " ", ".", "..", "%", "%00", "%ff", "%2F", "\u00e9", "[" * 2_000]

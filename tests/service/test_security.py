@@ -15,12 +15,12 @@ import pytest
 from tests.service.serving import Service, serving, stock
 
 from unbasket.exchange.ids import Id
-from unbasket.service.access import ROLES, Access, AccessError
+from unbasket.service.access import Access, AccessError, Role
 from unbasket.service.calls import CALLS, Call
 from unbasket.service.errors import ApiError
 from unbasket.service.security import Security
 
-CALLERS = ("none", *ROLES, "own", "other")
+CALLERS = ("none", *Role, "own", "other")
 BODIES: dict[str, Any] = {
     "learn": {"items": ["milk"]},
     "learn_new": {"items": ["milk"]},
@@ -65,7 +65,7 @@ class Guarded:
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
     access, file = Access.new(), folder / "access.toml"
-    keys = {str(role): access.add(role, [role]) for role in ROLES}
+    keys = {str(role): access.add(role, [role]) for role in Role}
     access.write(file)
     security = Security.load(file)
     with serving(stock(folder / "shop.db"), security) as service:
@@ -99,7 +99,7 @@ def test_the_matrix(guarded: Guarded, who: str, call: Call) -> None:
 
 
 def test_every_role_is_known_and_every_call_needs_one() -> None:
-    assert {role for call in CALLS for role in call.roles} == set(ROLES)
+    assert {role for call in CALLS for role in call.roles} == set(Role)
     assert [call.path for call in CALLS if not call.roles] == ["/healthz", "/readyz"]
     assert [call.path for call in CALLS if call.own and "{user}" not in call.path] == ["/v1/me"]
 

@@ -16,14 +16,13 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
-    parts_are_small,
     short_histories_count_as_long,
 )
 from tests.oracle import Oracle
 
 import unbasket as ub
 
-__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
+__all__ = ["short_histories_count_as_long"]  # a fixture that all tests here use
 
 SEQUENCES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 REOPENED = st.sets(st.integers(0, 30))
@@ -36,14 +35,15 @@ def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], st
         for module in ("rows", "saving"):
             patch.setattr(f"unbasket.store.{module}.STEP", step)
         path = Path(folder) / "shop.db"
-        oracle, engine = Oracle(params), ub.open(path, params)
+        engine = ub.open(path, params)
+        oracle = Oracle(engine.params)
         for number, event in enumerate(events):
             apply(engine, [event])
             apply(oracle, [event])
             if number in reopened:
                 digest = engine.digest()
                 engine.close()
-                engine = ub.open(path)
+                engine = ub.open(path, params)
                 assert engine.digest() == digest
         with engine, ub.open(path, read_only=True) as reader:
             law_of_the_oracle(engine, oracle)

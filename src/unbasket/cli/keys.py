@@ -1,13 +1,12 @@
 """`unbasket keys`: who may ask the service what."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from unbasket.cli.terminal import AsJson, command, say, say_json, say_table, warn
-from unbasket.service.access import Access
+from unbasket.service.access import Access, Role
 from unbasket.service.settings import SettingsError, access_of
 
 keys = typer.Typer(
@@ -15,16 +14,6 @@ keys = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode="markdown",
 )
-
-
-class Role(StrEnum):
-    """What a key is good for."""
-
-    READ = "read"
-    WRITE = "write"
-    PRIVACY = "privacy"
-    ADMIN = "admin"
-
 
 Db = Annotated[
     Path | None,
@@ -54,7 +43,7 @@ def add(
     """Make a key and print it, this once: only a hash of it is stored. Repeat --role for several roles."""
     file = _file(db, access)
     with Access.changing(file) as access_file:
-        text = access_file.add(name, [part.value for part in role])
+        text = access_file.add(name, role)
     if as_json:
         say_json({"name": name, "roles": role, "key": text})
     else:

@@ -7,11 +7,10 @@ history      the baskets of each user, in order, and the changes an event can ma
 fold         the one update rule: from baskets to weights, from a mark or from the start (in a work `space`)
 marks        saved states of the fold, so that a change late in a long history replays little
 vector       a vector in fixed point, on its own
-part         the vectors of some users, and for each item those who have it
-index        the parts, and who is where in them
+index        the vectors of all users, and for each item the users who have it
 crowd        the users who are near to everyone, summed in advance
-nearest      the nearest users
-search       the mean of their vectors, the best items
+pool         who is in the index, if not everybody is
+search       the nearest users, the mean of their vectors, the best items
 
 live         the path of an event through all of these
 loading      the same for many new users at once
@@ -19,7 +18,8 @@ questions    what is asked about the state
 inspection   what would betray a change that was not carried through
 views        the core's memory as arrays, for tests
 
-rows         rows of records in one flat array, the container of histories, vectors and postings
+rows         rows of records that grow and shrink, the container of histories, vectors and postings
+blocks       the memory of rows: blocks of many sizes, without moving any
 select       the smallest of many
 arrange      rows of purchases to baskets
 encode       numbers to dense codes
@@ -37,12 +37,11 @@ if not are_compiled():
     )
 
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
-from unbasket.core import fold, history, index, inspection, live, loading, marks, search, space, vector
+from unbasket.core import fold, history, index, inspection, live, loading, marks, pool, search, space, vector
 
 MARK_EVERY = marks.MARK_EVERY
 MAX_BASKET = index.MAX_BASKET
 ONE = index.ONE
-PART_SIZE = index.PART_SIZE
 PLACES = inspection.PLACES
 TIED = live.TIED
 UNTIMED = history.UNTIMED
@@ -52,6 +51,7 @@ FoldSpace = space.FoldSpace
 Histories = history.Histories
 Index = index.Index
 Live = live.Live
+Pool = pool.Pool
 Rule = fold.Rule
 SearchSpace = search.SearchSpace
 Vector = vector.Vector

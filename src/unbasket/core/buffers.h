@@ -9,6 +9,9 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
 
 #ifdef CYTHON_WITHOUT_ASSERTIONS
 #define CHECKED 0
@@ -16,22 +19,48 @@
 #define CHECKED 1
 #endif
 
-#define HUGE_FROM ((size_t)1 << 22) /* bytes from which on huge pages are asked for: many fewer page faults */
+/* Bytes from which on memory is mapped on its own: in huge pages, so that there are few page faults, and without a copy
+   when it grows. Only Linux can do that; elsewhere, what grows is copied. */
+#define LARGE ((size_t)1 << 22)
 
 /* A compiler may leave out a memset before a free; it must not leave out a call through this. */
 static void *(*const volatile set_memory)(void *, int, size_t) = memset;
 
+#ifdef __linux__
+/* Ask for huge pages; a kernel that has none answers with others. */
+static inline void *in_huge_pages(void *memory, size_t bytes)
+{
+    if (memory == MAP_FAILED)
+        return NULL;
+#ifdef MADV_HUGEPAGE
+    madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+#endif
+
 /* Zeroed memory, or NULL if there is none. */
 static inline void *zeroed(size_t count, size_t size)
 {
-    void *memory = calloc(count ? count : 1, size);
-#if defined(__linux__) && defined(MADV_HUGEPAGE)
-    if (memory && count * size >= HUGE_FROM) {
-        uintptr_t page = 4096, begin = ((uintptr_t)memory + page - 1) & ~(page - 1);
-        madvise((void *)begin, count * size - (begin - (uintptr_t)memory), MADV_HUGEPAGE); /* advice: it may fail */
+#ifdef __linux__
+    if (count >= LARGE / size && count * size >= LARGE && count <= PTRDIFF_MAX / size) {
+        void *memory = mmap(NULL, count * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return in_huge_pages(memory, count * size);
     }
 #endif
-    return memory;
+    return calloc(count ? count : 1, size);
+}
+
+/* Free memory that is wiped already. */
+static inline void release(void *memory, size_t bytes)
+{
+#ifdef __linux__
+    if (memory && bytes >= LARGE) {
+        munmap(memory, bytes);
+        return;
+    }
+#endif
+    free(memory);
 }
 
 /* Wipe memory, then free it. */
@@ -39,8 +68,53 @@ static inline void give_back(void *memory, size_t bytes)
 {
     if (memory) {
         set_memory(memory, 0, bytes);
-        free(memory);
+        release(memory, bytes);
     }
+}
+
+/* The same memory with more room, zeroed, or NULL if there is none. What is copied is wiped where it was. */
+static inline void *extended(void *old, size_t bytes, size_t new_bytes)
+{
+    void *memory;
+#ifdef __linux__
+    if (old && bytes >= LARGE)
+        return in_huge_pages(mremap(old, bytes, new_bytes, MREMAP_MAYMOVE), new_bytes);
+#endif
+    memory = zeroed(new_bytes, 1);
+    if (memory && old) {
+        memcpy(memory, old, bytes);
+        give_back(old, bytes);
+    }
+    return memory;
+}
+
+/* How many of these bytes are not zero. */
+static inline size_t nonzero_bytes(const void *memory, size_t bytes)
+{
+    const unsigned char *at = (const unsigned char *)memory;
+    size_t i = 0, count = 0;
+    uint64_t word;
+    for (; i + sizeof(word) <= bytes; i += sizeof(word)) {
+        memcpy(&word, at + i, sizeof(word));
+        if (word)
+            for (size_t j = i; j < i + sizeof(word); j++)
+                count += at[j] != 0;
+    }
+    for (; i < bytes; i++)
+        count += at[i] != 0;
+    return count;
+}
+
+/* The number of the lowest bit that is 0; there must be one. */
+static inline int lowest_zero(uint64_t bits)
+{
+#ifdef _MSC_VER
+    unsigned long place;
+    _BitScanForward64(&place, ~bits);
+    return (int)place;
+#else
+    return __builtin_ctzll(~bits);
+#endif
 }
 
 #endif

@@ -1,10 +1,14 @@
 """Growable arrays of C structs: zero when they come, wiped before they go."""
 
-from libc.string cimport memcpy
+from libc.stdint cimport uint64_t
 
 cdef extern from "buffers.h" nogil:
     void *zeroed(size_t count, size_t size)
+    void release(void *memory, size_t bytes)
     void give_back(void *memory, size_t bytes)
+    void *extended(void *old, size_t bytes, size_t new_bytes)
+    size_t nonzero_bytes(const void *memory, size_t bytes)
+    int lowest_zero(uint64_t bits)
     const bint CHECKED
 
 
@@ -26,9 +30,9 @@ cdef inline void *allocated(Py_ssize_t count, size_t size) except NULL nogil:
 
 
 cdef inline void *grown(void *old, Py_ssize_t length, Py_ssize_t new_length, size_t size) except NULL nogil:
-    """A longer array with the same start; the old one is wiped and freed."""
-    cdef void *memory = allocated(new_length, size)
-    if old != NULL:
-        memcpy(memory, old, length * size)
-        give_back(old, length * size)
+    """A longer array with the same start. On Linux, a large one is not copied; of others, the old one is wiped."""
+    cdef void *memory = extended(old, length * size, new_length * size)
+    if memory == NULL:
+        with gil:
+            raise MemoryError(f"no memory for {new_length} times {size} bytes")
     return memory

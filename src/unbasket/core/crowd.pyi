@@ -2,7 +2,8 @@ class Crowd:
     size: int
     count: int
     records: int
+    age: int
     member_count: int
-    member_room: int
+    user_room: int
     item_room: int
     def __init__(self, size: int) -> None: ...

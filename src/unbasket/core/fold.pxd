@@ -31,4 +31,5 @@ cdef inline double weight(FoldSpace space, uint32_t item, double group_decay) no
 
 cdef int fold_group(const History *history, Mark *state, Rule rule, FoldSpace space) except -1 nogil
 cdef int fold(Histories histories, Marks marks, Py_ssize_t user, Rule rule, FoldSpace space) except -1 nogil
+cdef int look(Histories histories, Marks marks, Py_ssize_t user, Rule rule, FoldSpace space) except -1 nogil
 cdef int replay(const History *history, Rule rule, FoldSpace space) except -1 nogil

@@ -75,16 +75,24 @@ cdef int fold_group(const History *history, Mark *state, Rule rule, FoldSpace sp
     return 0
 
 
+cdef int resume(
+    Histories histories, Marks marks, Py_ssize_t user, FoldSpace space, History *history, Mark *state
+) except -1 nogil:
+    """Put what a user's newest mark says into a clean work space; fills in the history, and what lies before."""
+    histories.of(user, history)
+    space.widen(histories.item_room)
+    state[0] = marks.table[marks.newest[user]]  # number 0 says that nothing lies before the start
+    if marks.newest[user] != 0:
+        marks.restore(marks.newest[user], space)
+    return 0
+
+
 cdef int fold(Histories histories, Marks marks, Py_ssize_t user, Rule rule, FoldSpace space) except -1 nogil:
     """Fold a user's history from the newest mark on into a clean work space; sets the marks that it should have."""
     cdef History history
     cdef Mark state
     cdef Py_ssize_t groups, resumed
-    histories.of(user, &history)
-    space.widen(histories.item_room)
-    state = marks.table[marks.newest[user]]  # number 0 says that nothing lies before the start
-    if marks.newest[user] != 0:
-        marks.restore(marks.newest[user], space)
+    resume(histories, marks, user, space, &history, &state)
     groups = state.groups + count_groups(&history, state.baskets, rule)
     resumed = state.groups
     while state.baskets < history.length:
@@ -92,6 +100,16 @@ cdef int fold(Histories histories, Marks marks, Py_ssize_t user, Rule rule, Fold
             marks.save(user, &state, space)
         fold_group(&history, &state, rule, space)
     return marks.thin(user, groups, rule.stride)
+
+
+cdef int look(Histories histories, Marks marks, Py_ssize_t user, Rule rule, FoldSpace space) except -1 nogil:
+    """`fold` without a change to the marks."""
+    cdef History history
+    cdef Mark state
+    resume(histories, marks, user, space, &history, &state)
+    while state.baskets < history.length:
+        fold_group(&history, &state, rule, space)
+    return 0
 
 
 cdef int replay(const History *history, Rule rule, FoldSpace space) except -1 nogil:

@@ -99,7 +99,7 @@ cdef class Histories:
         cdef Basket basket = new[0]
         basket.opens_group = group_size > 0 and self._group_is_full(user, position, group_size)
         self._add_items(user, self.offset(user, position), items, basket.size)
-        (<Basket *> self.baskets.at(self.baskets.open_gap(user, position, 1)))[0] = basket
+        (<Basket *> self.baskets.open_gap(user, position, 1))[0] = basket
         self.unsaved += basket.saved_row == 0
         return 0
 
@@ -155,7 +155,7 @@ cdef class Histories:
     cdef int _outdate(self, Basket *basket) except -1 nogil:
         """Note that a store's row does not say any more what this record does."""
         if basket.saved_row:
-            (<int64_t *> self.outdated.at(self.outdated.append(0)))[0] = basket.saved_row
+            (<int64_t *> self.outdated.append(0))[0] = basket.saved_row
             basket.saved_row = 0
         return 0
 
@@ -185,7 +185,7 @@ cdef class Histories:
                 removal.oldest = min(removal.oldest, position)
                 self._outdate(basket)
             if target == before:
-                (<Basket *> gone.at(gone.append(0)))[0] = basket[0]
+                (<Basket *> gone.append(0))[0] = basket[0]
                 opens |= basket.opens_group
                 emptied += 1
                 continue
@@ -202,8 +202,8 @@ cdef class Histories:
     cdef int _add_items(
         self, Py_ssize_t user, Py_ssize_t first, const uint32_t *items, Py_ssize_t count
     ) except -1 nogil:
-        cdef Py_ssize_t place = self.items.open_gap(user, first, count), i
-        memcpy(<uint32_t *> self.items.data + place, items, count * sizeof(uint32_t))
+        cdef Py_ssize_t i
+        memcpy(self.items.open_gap(user, first, count), items, count * sizeof(uint32_t))
         for i in range(count):
             assert items[i] < self.item_room, "no such item"
             self.popularity[items[i]] += 1
@@ -220,9 +220,7 @@ cdef class Histories:
         self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size
     ) except -1 nogil:
         """Fill the empty history of a user with records that are in order already."""
-        self.baskets.reserve(user, count)
-        memcpy(<Basket *> self.baskets.data + self.baskets.open_gap(user, 0, count), baskets, count * sizeof(Basket))
-        self.items.reserve(user, size)
+        memcpy(self.baskets.open_gap(user, 0, count), baskets, count * sizeof(Basket))
         return self._add_items(user, 0, items, size)
 
     cdef int clear(self, Py_ssize_t user) except -1 nogil:

@@ -5,6 +5,7 @@ from unbasket.core.fold cimport Rule
 from unbasket.core.history cimport Basket, Histories
 from unbasket.core.index cimport Index
 from unbasket.core.marks cimport Marks
+from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 
@@ -16,9 +17,11 @@ cdef class Live:
     cdef readonly Index index
     cdef readonly FoldSpace space
     cdef readonly Rule rule
+    cdef readonly Pool pool
     cdef readonly Rows items, gone
 
     cdef uint32_t *put(self, list codes) except NULL
+    cdef bint in_pool(self, Py_ssize_t user) except -1 nogil
     cdef int replay(self, Py_ssize_t user) except -1 nogil
     cdef int refresh(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil

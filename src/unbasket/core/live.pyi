@@ -2,6 +2,7 @@ from unbasket.core.fold import Rule
 from unbasket.core.history import Histories
 from unbasket.core.index import Index
 from unbasket.core.marks import Marks
+from unbasket.core.pool import Pool
 from unbasket.core.rows import Rows
 from unbasket.core.space import FoldSpace
 
@@ -14,10 +15,13 @@ class Live:
     index: Index
     space: FoldSpace
     rule: Rule
+    pool: Pool | None
     items: Rows
     gone: Rows
-    def __init__(self, histories: Histories, index: Index, rule: Rule) -> None: ...
+    def __init__(self, histories: Histories, index: Index, rule: Rule, pool: Pool | None = None) -> None: ...
     def admit(self, users: int, items: int) -> None: ...
+    def join(self, user: int, lot: int) -> None: ...
+    def leave(self, user: int) -> None: ...
     def learn(
         self, user: int, key: int, is_text: bool, row: int, time: int, items: list[int], search: bool
     ) -> tuple[int, int, int]: ...

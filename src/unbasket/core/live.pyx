@@ -1,18 +1,22 @@
-"""One event, all the way: change the history, rewind the fold, replay it, put the vector into the index.
+"""One event, all the way: change the history, rewind the fold, replay it, settle the index.
 
 Learning, editing, late arrival and every way of forgetting are the same operation: a change of the history, and
 `refresh`, which drops the marks behind it and brings the vector up to date. What is forgotten is answered with the
 items that nobody has any more, whose codes the caller frees.
+
+If there is a pool, only the vectors of those who are in it are in the index; a change of who is there may let one enter
+or leave.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from unbasket.core.fold cimport Rule, fold
 from unbasket.core.history cimport Basket, Histories, Removal, Slot
-from unbasket.core.index cimport Index
+from unbasket.core.index cimport Index, room_for
 from unbasket.core.marks cimport Marks
+from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 
@@ -24,12 +28,13 @@ TIED = -2
 cdef class Live:
     """All that an event goes through; the writer's work space; and the items and baskets that an event is about."""
 
-    def __cinit__(self, Histories histories, Index index, Rule rule):
+    def __cinit__(self, Histories histories, Index index, Rule rule, Pool pool=None):
         self.histories = histories
         self.marks = Marks()
         self.index = index
         self.space = FoldSpace()
         self.rule = rule
+        self.pool = pool
         self.items = Rows(sizeof(uint32_t))
         self.items.add_rows(1)
         self.gone = Rows(sizeof(Basket))
@@ -37,20 +42,49 @@ cdef class Live:
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):
         """Make room for user codes below `users` and item codes below `items`."""
+        users = room_for(users)
         self.histories.admit(users, items)
         self.marks.admit(users)
         self.index.make_room(users, items)
+        if self.pool is not None:
+            self.pool.admit(users)
+
+    cdef bint in_pool(self, Py_ssize_t user) except -1 nogil:
+        """Whether a user's vector belongs into the index: without a pool, everybody's does."""
+        return self.pool is None or self.pool.holds(user)
+
+    def join(self, Py_ssize_t user, uint64_t lot):
+        """Give a new user a lot, with which they may get into the pool; whoever leaves it for them leaves the index."""
+        assert self.pool is not None, "no pool"
+        cdef Py_ssize_t leaver = self.pool.add(<uint32_t> user, lot)
+        if leaver >= 0:
+            self.space.widen(self.histories.item_room)
+            self.index.settle(leaver, self.space, self.rule.group_decay)
+
+    def leave(self, Py_ssize_t user):
+        """Take the lot of a user who has no baskets left; whoever enters the pool in their place enters the index."""
+        assert self.pool is not None, "no pool"
+        cdef Py_ssize_t entrant = self.pool.remove(<uint32_t> user)
+        if entrant >= 0:
+            with nogil:
+                self.replay(entrant)
+                self.index.grow_older()
 
     cdef int replay(self, Py_ssize_t user) except -1 nogil:
+        """Fold a history from its newest mark on, into new marks and, if the user is in the pool, into the index."""
+        cdef bint in_pool = self.in_pool(user)
+        if not in_pool and self.histories.baskets.length(user) <= self.rule.stride:
+            return 0  # too short for marks
         fold(self.histories, self.marks, user, self.rule, self.space)
-        self.index.put(user, self.space, self.rule.group_decay)
+        if in_pool:
+            self.index.settle(user, self.space, self.rule.group_decay)
         return self.space.clean()
 
     cdef int refresh(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Bring a user's vector up to date with the history, after a change at this position."""
         self.marks.drop_from(user, position)
         self.replay(user)
-        return self.index.tend_crowd()
+        return self.index.grow_older() if self.in_pool(user) else 0
 
     cdef uint32_t *put(self, list codes) except NULL:
         """The items of an event, as an array."""
@@ -64,9 +98,8 @@ cdef class Live:
 
     cdef int note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
         """Keep the items of the baskets that are about to go."""
-        cdef Py_ssize_t place = self.items.open_gap(0, self.items.length(0), count)
         memcpy(
-            <uint32_t *> self.items.data + place,
+            self.items.open_gap(0, self.items.length(0), count),
             <uint32_t *> self.histories.items.first(user) + first,
             count * sizeof(uint32_t),
         )
@@ -195,7 +228,6 @@ cdef class Live:
     cdef int _forget_user(self, Py_ssize_t user) except -1 nogil:
         cdef Py_ssize_t count = self.histories.baskets.length(user)
         self.note_items(user, 0, self.histories.items.length(user))
-        cdef Py_ssize_t place = self.gone.open_gap(0, 0, count)
-        memcpy(<Basket *> self.gone.data + place, self.histories.baskets.first(user), count * sizeof(Basket))
+        memcpy(self.gone.open_gap(0, 0, count), self.histories.baskets.first(user), count * sizeof(Basket))
         self.histories.clear(user)
         return self.refresh(user, 0)

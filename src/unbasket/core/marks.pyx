@@ -86,7 +86,7 @@ cdef class Marks:
         self.newest[user] = <int32_t> mark
         self.levels.reserve(mark, space.count)
         for i in range(space.count):
-            saved = <SavedLevel *> self.levels.at(self.levels.append(mark))
+            saved = <SavedLevel *> self.levels.append(mark)
             saved.item = space.touched[i]
             saved.value = space.levels[saved.item].value
             saved.last = space.levels[saved.item].last

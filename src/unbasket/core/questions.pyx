@@ -5,11 +5,10 @@ from libc.stdint cimport int64_t, uint32_t
 import numpy as np
 
 from unbasket.core.buffers cimport allocated, give_back
-from unbasket.core.fold cimport Rule, replay, weight
+from unbasket.core.fold cimport Rule, look, replay, weight
 from unbasket.core.history cimport Basket, Histories, History
-from unbasket.core.index cimport Index
+from unbasket.core.index cimport Index, Posting, fixed_point
 from unbasket.core.live cimport Live
-from unbasket.core.part cimport Part, Posting, fixed_point
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
 
@@ -41,6 +40,15 @@ cdef Vector rounded(FoldSpace space, Rule rule):
     return result
 
 
+def vector_of(Live live, FoldSpace space, Py_ssize_t user):
+    """A user's vector as the index holds it or, if the user is not in the pool, would hold it."""
+    if live.in_pool(user):
+        return live.index.vector_of(user)
+    with nogil:
+        look(live.histories, live.marks, user, live.rule, space)
+    return rounded(space, live.rule)
+
+
 def query(list baskets, FoldSpace space, Rule rule):
     """The vector of a history that is not stored, as the index would hold it.
 
@@ -66,21 +74,16 @@ def query(list baskets, FoldSpace space, Rule rule):
 
 def entries(Index index, Py_ssize_t user):
     """A user's vector, the same as listed under its items (0 where it is not), and the squared norm."""
-    cdef Py_ssize_t slot = index.slot_of(user), row = index.row_of(slot), i
+    cdef Entry *own = index.vector(user)
     cdef Posting *postings
-    cdef Entry *own
-    cdef Part part
+    cdef Py_ssize_t i
     vector, listed = {}, {}
-    if not 0 <= slot < index.slot_end:
-        return vector, listed, 0
-    part = index.parts[slot >> index.part_bits]
-    own = part.vector(row)
-    for i in range(part.vectors.length(row)):
-        postings = <Posting *> part.postings.first(own[i].item)
+    for i in range(index.vectors.length(user)):
+        postings = <Posting *> index.postings.first(own[i].item)
         vector[own[i].item] = own[i].weight
-        is_there = own[i].place < part.postings.length(own[i].item) and postings[own[i].place].row == row
+        is_there = own[i].place < index.postings.length(own[i].item) and postings[own[i].place].user == user
         listed[own[i].item] = postings[own[i].place].weight if is_there else 0
-    return vector, listed, part.norm[row]
+    return vector, listed, index.norm[user]
 
 
 def popularity(Histories histories, const uint32_t[::1] items):
@@ -96,21 +99,15 @@ def popularity(Histories histories, const uint32_t[::1] items):
 
 def item_counts(Histories histories, Index index, Py_ssize_t item):
     """In how many baskets an item is, and in how many vectors."""
-    cdef Part part
-    cdef Py_ssize_t vectors = 0
-    for part in index.parts:
-        vectors += part.postings.length(item)
-    return histories.popularity[item], vectors
+    return histories.popularity[item], index.postings.length(item)
 
 
 def sizes(Live live):
     """How many baskets, purchases and entries of vectors there are."""
-    cdef Py_ssize_t user, row, baskets = 0, purchases = 0, held = 0
-    cdef Part part
+    cdef Py_ssize_t user, baskets = 0, purchases = 0, held = 0
     for user in range(live.histories.baskets.count):
         baskets += live.histories.baskets.rows[user].length
         purchases += live.histories.items.rows[user].length
-    for part in live.index.parts:
-        for row in range(part.end):
-            held += part.vectors.length(row)
+    for user in range(live.index.vectors.count):
+        held += live.index.vectors.rows[user].length
     return baskets, purchases, held

@@ -1,36 +1,34 @@
-"""Ragged rows in one flat, growable array: the container of histories, vectors and postings alike.
+"""Rows of records that grow and shrink: the container of histories, vectors and postings alike.
 
-A row is a run of records, a record any C struct: the pool knows its width, and whoever owns the pool casts what `first`
-and `at` point to. Rows grow at the end of the pool; the place they leave is wiped at once and won back when the pool is
-next laid out anew. Whatever is not a live record is zero, always: forgotten records leave nothing behind.
+A record is any C struct: the rows know its width, and whoever owns them casts what `first`, `append` and `open_gap`
+point to. Each row has memory of its own, a block or, if it is long, an allocation, so a change costs what its row
+costs, however many rows there are. Whatever is not a live record is zero, always: forgotten records leave nothing
+behind.
 """
 
 cimport cython
+from libc.stdint cimport UINT32_MAX, uint32_t
 from libc.string cimport memcpy, memmove, memset
 
-from unbasket.core.buffers cimport allocated, give_back, grown
-
-
-cdef Py_ssize_t roomy(Py_ssize_t length) noexcept nogil:
-    return length + length // 4 + 1
-
-
-cdef Py_ssize_t kept_capacity(const Row *row) noexcept nogil:
-    return min(row.capacity, roomy(row.length))
+from unbasket.core.blocks cimport LARGEST, Blocks, bytes_of, kind_of
+from unbasket.core.buffers cimport allocated, check, give_back, grown, nonzero_bytes
 
 
 @cython.final
 cdef class Rows:
-    """Rows of records of one width, in bytes. `used` is the end of the last row, `size` the room there is."""
+    """Rows of records of one width, in bytes."""
 
     def __cinit__(self, size_t width):
         self.width = width
+        self.blocks = Blocks()
         self.rows = <Row *> allocated(0, sizeof(Row))
-        self.data = <char *> allocated(0, width)
 
     def __dealloc__(self):
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            if self._room(&self.rows[i]) > LARGEST:
+                give_back(self.rows[i].first, self._room(&self.rows[i]))
         give_back(self.rows, self.count * sizeof(Row))
-        give_back(self.data, self.size * self.width)
 
     cpdef int add_rows(self, Py_ssize_t count) except -1 nogil:
         """Make sure that there are at least `count` rows; new ones are empty."""
@@ -41,55 +39,68 @@ cdef class Rows:
         return 0
 
     cpdef int reserve(self, Py_ssize_t row, Py_ssize_t length) except -1 nogil:
-        """Give a row capacity for `length` records: exactly that much at first, then with room to grow."""
+        """Give a row capacity for `length` records: just that at first, later with a quarter to spare."""
         assert 0 <= row < self.count, "no such row"
         cdef Row *place = &self.rows[row]
         if length <= place.capacity:
             return 0
         if place.capacity > 0:
-            length = roomy(length)
-        self.make_room(length)
-        cdef char *old = self.data + place.start * self.width
-        memcpy(self.data + self.used * self.width, old, place.length * self.width)
-        memset(old, 0, place.length * self.width)
-        place.start = self.used
-        place.capacity = length
-        self.used += length
-        return 0
+            length += length // 4 + 1
+        return self._move(place, length)
 
-    cpdef int make_room(self, Py_ssize_t records) except -1 nogil:
-        """Make sure that so many records can be added without laying the pool out anew; it gets a quarter to spare."""
-        cdef Py_ssize_t live = 0, row
-        if self.used + records <= self.size:
+    cpdef int trim(self, Py_ssize_t row) except -1 nogil:
+        """Let a row that is less than half full have less room."""
+        assert 0 <= row < self.count, "no such row"
+        cdef Row *place = &self.rows[row]
+        cdef Py_ssize_t length = place.length + place.length // 4 + 1
+        if 2 * place.length >= place.capacity or kind_of(length * self.width) >= kind_of(self._room(place)):
             return 0
-        for row in range(self.count):
-            live += kept_capacity(&self.rows[row])
-        return self._lay_out(live + live // 4 + records)
+        return self._move(place, length)
 
-    cdef int _lay_out(self, Py_ssize_t size) except -1 nogil:
-        """Move all rows, tightly packed, into an array of this size; the old one is wiped."""
-        cdef char *data = <char *> allocated(size, self.width)
-        cdef Py_ssize_t used = 0, i
-        cdef Row *row
-        for i in range(self.count):
-            row = &self.rows[i]
-            row.capacity = kept_capacity(row)
-            memcpy(data + used * self.width, self.data + row.start * self.width, row.length * self.width)
-            row.start = used
-            used += row.capacity
-        give_back(self.data, self.size * self.width)
-        self.data, self.size, self.used = data, size, used
+    cdef size_t _room(self, const Row *row) noexcept nogil:
+        """The bytes that a row has room for."""
+        return row.capacity * self.width
+
+    cdef int _move(self, Row *row, Py_ssize_t capacity) except -1 nogil:
+        """Give a row memory for `capacity` records or a few more; what it leaves is wiped."""
+        cdef size_t room = self._room(row), bytes = capacity * self.width
+        cdef void *memory
+        assert row.length <= capacity <= UINT32_MAX, "too long a row"
+        if room > LARGEST and bytes > room:
+            row.first = grown(row.first, row.capacity, capacity, self.width)
+            row.capacity = <uint32_t> capacity
+            return 0
+        if bytes > LARGEST:
+            memory = allocated(capacity, self.width)
+        else:
+            memory = self.blocks.take(bytes)
+            capacity = bytes_of(kind_of(bytes)) // self.width
+        if row.first != NULL:
+            memcpy(memory, row.first, row.length * self.width)
+            self._give_back(row)
+        row.first, row.capacity = memory, <uint32_t> capacity
         return 0
 
-    cpdef Py_ssize_t open_gap(self, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count) except -1 nogil:
-        """Make room for `count` records before `position` of a row; returns the place of the first."""
+    cdef int _give_back(self, Row *row) except -1 nogil:
+        """Wipe a row's records and give back its memory."""
+        cdef size_t room = self._room(row)
+        memset(row.first, 0, row.length * self.width)
+        if room > LARGEST:
+            give_back(row.first, room)
+        else:
+            self.blocks.give(row.first)
+        row.first, row.capacity = NULL, 0
+        return 0
+
+    cdef void *open_gap(self, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count) except NULL nogil:
+        """Make room for `count` records before `position` of a row; returns the first of them, to be written to."""
         cdef Py_ssize_t length = self.length(row)
-        assert 0 <= position <= length and count >= 0, "a gap outside the row"
+        check(0 <= position <= length and count >= 0, "a gap outside the row")
         self.reserve(row, length + count)
-        cdef char *gap = self.data + (self.rows[row].start + position) * self.width
+        cdef char *gap = <char *> self.first(row) + position * self.width
         memmove(gap + count * self.width, gap, (length - position) * self.width)
-        self.rows[row].length = length + count
-        return self.rows[row].start + position
+        self.rows[row].length = <uint32_t> (length + count)
+        return gap
 
     cpdef int close_gap(self, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count) except -1 nogil:
         """Remove `count` records from `position` of a row on."""
@@ -99,23 +110,24 @@ cdef class Rows:
         cdef char *gap = first + position * self.width
         memmove(gap, gap + count * self.width, (left - position) * self.width)
         memset(first + left * self.width, 0, count * self.width)
-        return self._set_length(row, left)
+        self._set_length(row, left)
+        return self.trim(row)
 
     cdef int _set_length(self, Py_ssize_t row, Py_ssize_t length) except -1 nogil:
-        """Note a row's new length; an empty row gives its place back."""
-        self.rows[row].length = length
-        if length == 0:
-            self.rows[row].start = self.rows[row].capacity = 0
+        """Note a row's new length; an empty row gives its memory back."""
+        self.rows[row].length = <uint32_t> length
+        if length == 0 and self.rows[row].first != NULL:
+            self._give_back(&self.rows[row])
         return 0
 
-    cpdef Py_ssize_t append(self, Py_ssize_t row) except -1 nogil:
-        """Add a record at the end of a row; returns its place."""
-        assert 0 <= row < self.count, "no such row"
+    cdef void *append(self, Py_ssize_t row) except NULL nogil:
+        """Add a record at the end of a row; returns it, to be written to."""
+        check(0 <= row < self.count, "no such row")
         cdef Row *place = &self.rows[row]
         if place.length == place.capacity:
             self.reserve(row, place.length + 1)
         place.length += 1
-        return place.start + place.length - 1
+        return <char *> place.first + (place.length - 1) * self.width
 
     cpdef int pop(self, Py_ssize_t row) except -1 nogil:
         """Remove the last record of a row."""
@@ -126,5 +138,21 @@ cdef class Rows:
 
     cpdef int clear_row(self, Py_ssize_t row) except -1 nogil:
         """Remove all records of a row."""
-        memset(self.first(row), 0, self.length(row) * self.width)
+        cdef Row *place = &self.rows[row]
+        assert 0 <= row < self.count, "no such row"
+        memset(self.first(row), 0, place.length * self.width)
         return self._set_length(row, 0)
+
+    cpdef Py_ssize_t litter(self) noexcept nogil:
+        """How many bytes are no record's, and not zero. A block that is no row's counts as one."""
+        cdef Py_ssize_t i, blocks = self.blocks.used
+        cdef size_t used, room, count = self.blocks.litter()
+        for i in range(self.count):
+            if self.rows[i].first != NULL:
+                room = self._room(&self.rows[i])
+                if room <= LARGEST:
+                    room = self.blocks.room(self.rows[i].first)
+                    blocks -= 1
+                used = self.rows[i].length * self.width
+                count += nonzero_bytes(<char *> self.rows[i].first + used, room - used)
+        return count + (blocks if blocks > 0 else -blocks)

@@ -1,22 +1,10 @@
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index import Index
-from unbasket.core.nearest import Scan
 from unbasket.core.vector import Vector
 
 class SearchSpace:
-    nearest: Scan
+    user_room: int
     item_room: int
-    def recommend_users(
-        self,
-        index: Index,
-        users: list[int],
-        k: int,
-        alpha: float,
-        banned: Codes,
-        user_order: Int64s,
-        item_order: Int64s,
-        n: int,
-    ) -> list[list[tuple[int, float]]]: ...
     def recommend(
         self,
         index: Index,

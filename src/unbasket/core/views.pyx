@@ -11,20 +11,18 @@ import numpy as np
 
 from unbasket.core cimport fold
 from unbasket.core cimport index as indexes
-from unbasket.core cimport part as parts
-from unbasket.core.crowd cimport Crowd
+from unbasket.core.crowd cimport BLOCK, Crowd
 from unbasket.core.history cimport Basket, Histories
-from unbasket.core.index cimport MAGNITUDES, SEGMENT, Index
+from unbasket.core.index cimport MAGNITUDES, Index
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks
-from unbasket.core.nearest cimport Query
-from unbasket.core.part cimport Part
+from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
-from unbasket.core.search cimport SearchSpace
+from unbasket.core.search cimport Query, SearchSpace
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Vector
 
-ROW = np.dtype([("start", np.intp), ("length", np.intp), ("capacity", np.intp)])
+ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
     {
         "names": ["key", "time", "row", "size", "is_text", "opens"],
@@ -35,9 +33,8 @@ BASKET = np.dtype(
 )
 CODE = np.dtype(np.uint32)
 ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("place", np.uint32)])
-POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
+POSTING = np.dtype([("user", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
-LISTED = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
 MARK = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
@@ -53,14 +50,32 @@ def rows(Rows rows):
     return view(rows.rows, rows.count, ROW)
 
 
-def records(Rows rows, dtype):
-    """All records, live or not."""
-    return view(rows.data, rows.size, dtype)
+def row(Rows rows, Py_ssize_t row, dtype):
+    """The records of a row."""
+    return view(rows.first(row), rows.length(row), dtype)
 
 
-def memory(Rows rows):
-    """The same by bytes, a row for each record."""
-    return view(rows.data, rows.size * rows.width, np.uint8).reshape(rows.size, rows.width)
+def spare(Rows rows, Py_ssize_t row):
+    """The bytes behind the last record of a row that are the row's as well."""
+    cdef char *first = <char *> rows.first(row)
+    return view(first + rows.length(row) * rows.width, (rows.rows[row].capacity - rows.length(row)) * rows.width, np.uint8)
+
+
+def free_block(Rows rows, size_t size):
+    """The bytes of a block that is not in use, of a size of which some are."""
+    cdef void *block = rows.blocks.take(size)
+    rows.blocks.give(block)
+    return view(block, size, np.uint8)
+
+
+def append(Rows rows, Py_ssize_t row):
+    """Add a record at the end of a row."""
+    rows.append(row)
+
+
+def open_gap(Rows rows, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count):
+    """Make room for `count` records before `position` of a row."""
+    rows.open_gap(row, position, count)
 
 
 def popularity(Histories histories):
@@ -68,30 +83,9 @@ def popularity(Histories histories):
     return view(histories.popularity, histories.item_room, np.int64)
 
 
-def norms(Part part):
-    """The squared norm of each row."""
-    return view(part.norm, part.end, np.int64)
-
-
-def owners(Part part):
-    """The user of each row; of one that is nobody's, the next such slot plus 1."""
-    return view(part.owner, part.end, np.uint32)
-
-
-def members(Part part):
-    """The number in the crowd of each row's user, from 1 on."""
-    return view(part.member, part.end, np.uint32)
-
-
-def slots(Index index, Py_ssize_t segment=0):
-    """The slot of each user plus 1, for a segment of the users."""
-    return view(index.segments[segment], SEGMENT, np.uint32)
-
-
-def where(Index index, Py_ssize_t user):
-    """The part that a user is in, and the row there."""
-    cdef Py_ssize_t slot = index.slot_of(user)
-    return index.parts[slot // index.part_size], slot % index.part_size
+def norms(Index index):
+    """The squared norm of each user."""
+    return view(index.norm, index.user_room, np.int64)
 
 
 def population(Index index):
@@ -100,21 +94,30 @@ def population(Index index):
 
 
 def crowd(Crowd crowd):
-    """The crowd's arrays by their names; `members` and `heap` with the places that are not in use."""
+    """The crowd's arrays by their names; `members`, `items` and `listed` with the places that are not in use."""
     return {
-        "members": view(crowd.members, crowd.member_room, np.uint32),
+        "members": view(crowd.members, crowd.user_room, np.uint32),
+        "is_member": view(crowd.is_member, crowd.user_room, np.uint8),
         "sums": view(crowd.sums, crowd.item_room, np.int64),
-        "place": view(crowd.place, crowd.item_room, np.uint32),
-        "heap": view(crowd.heap, crowd.item_room, LISTED),
+        "place": view(crowd.place, crowd.item_room, np.int32),
+        "items": view(crowd.items, crowd.item_room, np.uint32),
+        "listed": view(crowd.listed, crowd.item_room, np.int64),
+        "peaks": view(crowd.peaks, crowd.item_room // BLOCK, np.int64),
     }
 
 
-def dissolve(Index index):
+def pool(Pool pool):
+    """The pool's arrays by their names; `line` with the places that are not in use."""
+    return {
+        "lots": view(pool.lots, pool.user_room, np.uint64),
+        "places": view(pool.places, pool.user_room, np.uint32),
+        "line": view(pool.line, pool.user_room, np.uint32),
+    }
+
+
+def dissolve(Crowd crowd):
     """Let the crowd have no members."""
-    cdef Py_ssize_t slot
-    index.crowd_limit = 0
-    for slot in range(index.slot_end):
-        index._reconsider(slot)
+    crowd.dissolve()
 
 
 def newest_marks(Marks marks):
@@ -137,6 +140,14 @@ def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item)
     """Put a basket before all others of a user, without anything that follows from it."""
     cdef Basket basket = Basket(key, 0, 0, 1, False, False)
     histories.insert(user, 0, &basket, &item, 0)
+
+
+def settle(Live live, Py_ssize_t user, bint in_index):
+    """Put a user's vector into the index, or take it out, whether the user is in the pool or not."""
+    if in_index:
+        fold.look(live.histories, live.marks, user, live.rule, live.space)
+    live.index.settle(user, live.space, live.rule.group_decay)
+    live.space.clean()
 
 
 def refold(Live live, Py_ssize_t user):
@@ -163,9 +174,9 @@ def uses_crowd(SearchSpace space, Index index, Vector vector, Py_ssize_t user, P
     """Whether a recommendation starts from the crowd's sums."""
     cdef const int64_t[::1] labels = order
     cdef Query query = Query(vector.entries, vector.length, user, k, &labels[0])
-    space.nearest.search(index, &query)
+    space.find_nearest(index, &query)
     answer = space.use_crowd(index)
-    space.nearest.forget()
+    space.forget_candidates()
     return bool(answer)
 
 
@@ -176,7 +187,7 @@ def power(double base, Py_ssize_t exponent):
 
 def fixed_point(double value):
     """A weight as a multiple of 2^-24."""
-    return parts.fixed_point(value)
+    return indexes.fixed_point(value)
 
 
 def magnitude(norm):

@@ -24,8 +24,9 @@ _encode = msgspec.msgpack.Encoder().encode  # no two values share an encoding
 
 
 def params_hash(params: Params) -> int:
-    """The hash of the parameters."""
-    return _number(blake2b(repr(astuple(params)).encode(), digest_size=_SIZE, person=b"unbasket params").digest())
+    """The hash of the parameters; those that are None, as without a pool, are left out."""
+    given = tuple(value for value in astuple(params) if value is not None)
+    return _number(blake2b(repr(given).encode(), digest_size=_SIZE, person=b"unbasket params").digest())
 
 
 def _number(digest: bytes) -> int:

@@ -11,7 +11,6 @@ import numpy as np
 
 from unbasket.core import (
     MARK_EVERY,
-    PART_SIZE,
     PLACES,
     TIED,
     UNTIMED,
@@ -20,12 +19,15 @@ from unbasket.core import (
     Histories,
     Index,
     Live,
+    Pool,
     Rule,
+    Vector,
     inspection,
     loading,
     questions,
 )
 from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
+from unbasket.exchange.lots import Lots
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.results import Basket, Forgotten, Learned, Sizes
 from unbasket.params import Params
@@ -50,19 +52,18 @@ class Trace(NamedTuple):
     owner: int
     elsewhere: dict[int, int]
     level: int
-    slot: int
 
 
 class Memory:
     """Users, items and baskets under their codes, their histories, and the live index."""
 
     def __init__(self, params: Params) -> None:
-        self.params = params
+        self.params = params = params.seeded()
         self.users = Ids()
         self.items = Ids()
         self.texts = Texts()
         self.histories = Histories()
-        self.index = Index(params.neighbors, PART_SIZE)
+        self.index = Index(params.neighbors)
         self.rule = Rule(
             params.group_size,
             params.basket_decay,
@@ -70,7 +71,9 @@ class Memory:
             params.grouping == "varying",
             max(1, MARK_EVERY // params.group_size),
         )
-        self._live = Live(self.histories, self.index, self.rule)
+        self.pool = None if params.pool is None else Pool(params.pool, self._precedes)
+        self._lots = Lots(params.pool_seed or 0)
+        self._live = Live(self.histories, self.index, self.rule, self.pool)
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
         self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
@@ -81,9 +84,12 @@ class Memory:
         A basket that `comes_last` may be in a row of a store.
         """
         owner = self.users.codes.get(user)
+        is_new = owner is None
         if owner is None:
             owner = self.users.add(user)
         codes = self._item_codes(items)
+        if is_new and self.pool is not None:
+            self._live.join(owner, self._lots.of(user))
         moment = UNTIMED if time is None else time
         is_text = isinstance(basket, str)
         key = self.texts.claim(basket) if isinstance(basket, str) else basket
@@ -134,6 +140,8 @@ class Memory:
         else:
             forgotten = self._forget_user(owner)
         if forgotten.users:
+            if self.pool is not None:
+                self._live.leave(owner)
             self.users.remove(user)
             self._long.pop(owner, None)
         return forgotten
@@ -180,6 +188,9 @@ class Memory:
         owners = np.array(self.users.add_all(orders.users), np.int64)
         codes = np.array(self.items.add_all(orders.items), np.uint32)
         self._admit()
+        if self.pool is not None:
+            for owner, lot in zip(owners.tolist(), self._lots.of_all(orders.users).tolist(), strict=True):
+                self._live.join(owner, lot)
         basket_ends, item_ends = orders.ends_by_user()
         loading.load(self._live, self._baskets(orders), owners, basket_ends, item_ends, codes, orders.purchases)
 
@@ -243,13 +254,22 @@ class Memory:
         The code of a user who is gone must not have been given to another since the trace was taken.
         """
         places = _wrong_places(inspection.user_faults(self._live, space, *trace[1:]))
-        return places if self._ids_are_right(trace.user, trace.owner) else [*places, "the ids"]
+        return places + self._named_faults(trace.user, trace.owner)
 
     def private_faults(self, user: Id, space: FoldSpace) -> list[str]:
         """Those of these places that no other user's records have a part in."""
         owner = self.users.codes[user]
         marks = inspection.mark_faults(self._live, space, owner)
-        return ["the marks"] * bool(marks) + ["the ids"] * (not self._ids_are_right(user, owner))
+        return ["the marks"] * bool(marks) + self._named_faults(user, owner)
+
+    def _named_faults(self, user: Id, owner: int) -> list[str]:
+        """Those of these places that know ids, or what depends on them."""
+        ids, pool = self._ids_are_right(user, owner), self._lot_is_right(user, owner)
+        return ["the ids"] * (not ids) + ["the pool"] * (not pool)
+
+    def _lot_is_right(self, user: Id, owner: int) -> bool:
+        is_there = self.histories.count(owner) > 0
+        return self.pool is None or self.pool.lot_of(owner) == (self._lots.of(user) if is_there else 0)
 
     def _ids_are_right(self, user: Id, owner: int) -> bool:
         """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
@@ -275,6 +295,14 @@ class Memory:
         if kind == "basket":
             return bool(self.texts.codes)
         return (self.users if kind == "user" else self.items).has_texts()
+
+    def in_pool(self, user: Id) -> bool:
+        """Whether a user is among those whom neighbors are looked for among: without a pool, everybody is."""
+        return self.pool is None or self.pool.has(self.users.codes[user])
+
+    def query(self, owner: int, space: FoldSpace) -> Vector:
+        """The vector of a user, who need not be in the pool."""
+        return questions.vector_of(self._live, space, owner)
 
     def sizes(self) -> Sizes:
         """How much there is."""
@@ -339,6 +367,10 @@ class Memory:
     def _key(self, basket: Id) -> tuple[int, bool]:
         """How a basket id is stored; a text that no basket bears gets a key that none has."""
         return (self.texts.codes.get(basket, -1), True) if isinstance(basket, str) else (basket, False)
+
+    def _precedes(self, owner: int, other: int) -> bool:
+        """Whether a user comes before another in the order of ids."""
+        return sort_key(self.users.names[owner]) < sort_key(self.users.names[other])
 
     def _position_by_id(self, owner: int, position: int, time: int, basket: Id) -> int:
         """Where a basket goes among those of the same time, the last of which are before `position`."""

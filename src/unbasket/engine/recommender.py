@@ -277,17 +277,11 @@ class Recommender:
         n = min(n, len(memory.items))
         if n == 0:
             return [[] for _ in owners]
-        with self._borrowed_spaces() as (space, _):
-            answers = space.recommend_users(
-                memory.index,
-                owners,
-                self.params.neighbors,
-                self.params.alpha,
-                np.array(banned, np.uint32),
-                memory.users.labels,
-                memory.items.labels,
-                n,
-            )
+        left_out, orders = np.array(banned, np.uint32), (memory.users.labels, memory.items.labels)
+        k, alpha = self.params.neighbors, self.params.alpha
+        with self._borrowed_spaces() as (space, fold_space):
+            queries = ((memory.query(owner, fold_space), owner) for owner in owners)
+            answers = [space.recommend(memory.index, *query, k, alpha, left_out, orders, n) for query in queries]
         return [self._named(answer) for answer in answers]
 
     def recommend_for(
@@ -362,11 +356,14 @@ class Recommender:
         return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
 
     def similar_users(self, user: Id, n: int = 10) -> list[Neighbor]:
-        """The n nearest other users and their Euclidean distances; equal distances in the order of user ids."""
+        """The n nearest other users and their Euclidean distances; equal distances in the order of user ids.
+
+        With a pool, they are users of the pool.
+        """
         n = checked_count(n)
-        with self._lock.reading, self._borrowed_spaces() as (space, _):
+        with self._lock.reading, self._borrowed_spaces() as (space, fold_space):
             memory, owner = self._memory, self._owner(user)
-            query = memory.index.vector_of(owner)
+            query = memory.query(owner, fold_space)
             n = min(n, len(memory.users))
             codes, squares = space.neighbors(memory.index, query, owner, n, memory.users.labels)
             labels = memory.users.labels[codes]
@@ -382,16 +379,12 @@ class Recommender:
     def explain_many(self, user: Id, items: Iterable[Id]) -> list[Explanation]:
         """`explain` for many items of one user, whose neighbors are looked for once."""
         names = [checked(item, "item") for item in items]
-        with self._lock.reading, self._borrowed_spaces() as (space, _):
+        with self._lock.reading, self._borrowed_spaces() as (space, fold_space):
             memory, owner = self._memory, self._owner(user)
+            query = memory.query(owner, fold_space)
             codes = [memory.items.codes.get(item, -1) for item in names]
             own, totals, having, found = space.holders(
-                memory.index,
-                memory.index.vector_of(owner),
-                owner,
-                np.array(codes, np.int64),
-                self.params.neighbors,
-                memory.users.labels,
+                memory.index, query, owner, np.array(codes, np.int64), self.params.neighbors, memory.users.labels
             )
             records = memory.records(user)
         weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)

@@ -9,15 +9,18 @@ from unbasket.exchange.results import Verification
 
 _MOST = 20  # mismatches that a report lists
 
+_OUTSIDE: dict[str, object] = {"the vector": {}, "the entries under items": {}, "the norm": 0, "the pool": False}
+"""What the index holds of a user who is not in the pool."""
+
 
 class Witness:
     """Notes what is held about a user before a forget, and says after it whether that is gone, and only that.
 
     It looks, place by place, at the history, the vector, the users of every item that the user had, the norm, the
     counts of users of its magnitude before and now, the crowd's members and the sum of their vectors, the marks, the
-    counts of the user's items, the ids, and the user's part of the digest. Each must hold what a fold of the remaining
-    history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the history, and
-    everybody else's part of the counts and of the digest must be what it was.
+    counts of the user's items, the pool, the ids, and the user's part of the digest. Each must hold what a fold of the
+    remaining history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the
+    history, and everybody else's part of the counts and of the digest must be what it was.
 
     It costs about as much as a recommendation for that user. Other users' records are left to `compare`.
     """
@@ -52,7 +55,8 @@ def compare(live: Memory, digest: Digest, user: Id | None) -> Verification:
         return _compare_all(live, digest)
     trace, wrong = live.trace(user), []
     if trace is not None:
-        wrong = _differences(live, _retrained(live, [user]), user) + live.faults(trace, FoldSpace())
+        expected = _derived(_retrained(live, [user]), user) | ({} if live.in_pool(user) else _OUTSIDE)
+        wrong = _differences(_derived(live, user), expected) + live.faults(trace, FoldSpace())
         if not digest.is_exact(trace.owner):
             wrong.append("the digest")
     elif live.users.knows(user):
@@ -66,10 +70,10 @@ def _compare_all(live: Memory, digest: Digest) -> Verification:
     fresh = _retrained(live, users[::-1])  # in another order, so under other codes
     mismatches = []
     for user in users:
-        wrong = _differences(live, fresh, user) + live.private_faults(user, space)
+        wrong = _differences(_derived(live, user), _derived(fresh, user)) + live.private_faults(user, space)
         if not digest.is_exact(live.users.codes[user]):
             wrong.append("the digest")
-        mismatches += [f"{what} of user {user!r}" for what in wrong]
+        mismatches += [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
     mismatches += _counts(live, fresh) + _shared(live, digest)
     if not (live.users.is_consistent() and live.items.is_consistent() and live.texts.uses() == fresh.texts.uses()):
         mismatches.append("the ids")
@@ -92,8 +96,7 @@ def _shared(live: Memory, digest: Digest) -> list[str]:
     return live.shared_faults() + strays + ([] if digest.is_whole() else ["the digest"])
 
 
-def _differences(live: Memory, fresh: Memory, user: Id) -> list[str]:
-    derived, expected = _derived(live, user), _derived(fresh, user)
+def _differences(derived: dict[str, object], expected: dict[str, object]) -> list[str]:
     return [what for what in derived if derived[what] != expected[what]]
 
 
@@ -107,6 +110,7 @@ def _derived(memory: Memory, user: Id) -> dict[str, object]:
         "the vector": {names[code]: weight for code, weight in vector.items()},
         "the entries under items": {names[code]: weight for code, weight in listed.items()},
         "the norm": norm,
+        "the pool": memory.in_pool(user),
     }
 
 

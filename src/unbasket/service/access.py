@@ -8,9 +8,10 @@ import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 import msgspec
 
@@ -18,8 +19,23 @@ from unbasket.errors import UnbasketError
 from unbasket.exchange.decoding import decode_toml
 from unbasket.files import alone_in, write
 
-Role = Literal["read", "write", "privacy", "admin"]
-ROLES: tuple[Role, ...] = ("read", "write", "privacy", "admin")
+
+class Role(StrEnum):
+    """What a key is good for."""
+
+    READ = "read"
+    WRITE = "write"
+    PRIVACY = "privacy"
+    ADMIN = "admin"
+
+
+GRANTS = {
+    Role.READ: frozenset({Role.READ}),
+    Role.WRITE: frozenset({Role.WRITE}),
+    Role.PRIVACY: frozenset({Role.PRIVACY, Role.READ}),
+    Role.ADMIN: frozenset(Role),
+}
+"""The roles that each role includes."""
 
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,64}")
 _Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2}){16,32}$")]
@@ -61,17 +77,17 @@ class Access(msgspec.Struct, forbid_unknown_fields=True):
         """No keys yet."""
         return cls(secrets.token_hex(32))
 
-    def add(self, name: str, roles: Iterable[Role]) -> str:
+    def add(self, name: str, roles: Iterable[str]) -> str:
         """Make a key; it is shown this once."""
         wanted = list(dict.fromkeys(roles))
         if not _NAME.fullmatch(name):
             raise AccessError(f"a key's name has 1 to 64 letters, digits, dots and dashes, unlike {name!r}")
-        if not wanted or not set(wanted) <= set(ROLES):
-            raise AccessError(f"a key has roles among {', '.join(ROLES)}, not {wanted}")
+        if not wanted or not set(wanted) <= set(Role):
+            raise AccessError(f"a key has roles among {', '.join(Role)}, not {wanted}")
         if any(record.name == name for record in self.key):
             raise AccessError(f"there is a key {name!r} already. Remove it first, or choose another name")
         text, salt = f"unbasket_{name}_{secrets.token_urlsafe(32)}", os.urandom(16)
-        self.key.append(KeyRecord(name, wanted, salt.hex(), hashed(text, salt)))
+        self.key.append(KeyRecord(name, list(map(Role, wanted)), salt.hex(), hashed(text, salt)))
         return text
 
     def remove(self, name: str) -> None:
@@ -96,7 +112,8 @@ class Access(msgspec.Struct, forbid_unknown_fields=True):
     def write(self, path: Path) -> None:
         """Replace the file, which only its owner can read: all of it or nothing."""
         records = [
-            f'\n[[key]]\nname = "{key.name}"\nroles = {key.roles}\nsalt = "{key.salt}"\nhash = "{key.hash}"\n'
+            f'\n[[key]]\nname = "{key.name}"\nroles = {list(map(str, key.roles))}\n'
+            f'salt = "{key.salt}"\nhash = "{key.hash}"\n'
             for key in self.key
         ]
         try:

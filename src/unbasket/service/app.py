@@ -1,6 +1,6 @@
 """The application: a request is routed, its sender identified, its input checked, and a handler answers.
 
-path -> call -> caller may? -> query, body -> handler (in a thread) -> JSON
+path -> call -> caller may? -> query -> in a thread: body -> handler -> JSON
 """
 
 import asyncio
@@ -21,8 +21,9 @@ from starlette.routing import Route
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs, pages
 from unbasket.service.calls import CALLS, JSON, Call
-from unbasket.service.errors import ApiError, translated
-from unbasket.service.limits import ClientGoneError, Rates, Turns, check_address, drain, read_body
+from unbasket.service.errors import ApiError, ClientGoneError, translated
+from unbasket.service.express import ExpressLane
+from unbasket.service.limits import Limits, drain, read_body
 from unbasket.service.metrics import Metrics
 from unbasket.service.openapi import document
 from unbasket.service.repeats import Repeats
@@ -43,9 +44,6 @@ _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _OURS = tuple({call.path.encode() if call.path.count("/") == 1 else b"/v1/" for call in CALLS})
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _NOBODY = Caller("")
-_THIS_MACHINE = ("127.0.0.1", "::1")
-_KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
-_CALLS, _SHOPPER_CALLS = 64, 4  # under way of one caller
 _encode = msgspec.json.Encoder().encode
 
 
@@ -126,12 +124,11 @@ class Api:
     def __init__(self, shop: Shop, security: Security, metrics: Metrics, settings: Settings) -> None:
         self._shop, self._security, self._metrics, self._settings = shop, security, metrics, settings
         self._router = Router(CALLS)
-        self._rates = Rates()
+        self._limits = Limits(settings, security)
         self._repeats = Repeats()
+        self._express = ExpressLane()
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
-        self._turns = {place: Turns(settings.threads) for place in self._pools}  # nobody reads behind their own writes
-        self._under_way = 0
 
     def close(self) -> None:
         """Finish what was begun."""
@@ -140,15 +137,13 @@ class Api:
 
     def apply(self, settings: Settings) -> None:
         """Go on with other settings, of those that can change."""
-        self._settings = settings
+        self._settings = self._limits.settings = settings
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         start = time.perf_counter()
         method, name = scope["method"], "unknown"
-        self._under_way += 1
         try:
-            check_address(scope["raw_path"], scope["query_string"])
             call, path = self._found(method, scope)
             name = call.path
             answer = await self._answer(call, path, scope, receive)
@@ -159,8 +154,6 @@ class Api:
             answer = _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not take the service down
             answer = self._failed(name, error)
-        finally:
-            self._under_way -= 1
         seconds = time.perf_counter() - start
         self._metrics.observe(name, method if method in _METHODS else "other", answer.status, seconds)
         if method != "GET" or answer.status >= 400:
@@ -176,15 +169,14 @@ class Api:
 
     async def _answer(self, call: Call, path: dict[str, str], scope: Scope, receive: Receive) -> _Answer:
         headers = dict(scope["headers"])
-        caller = self._admitted(call, path, scope, headers) if call.roles else self._stranger(scope)
-        query = decoding.read_query(scope["query_string"], call.query)
-        body = None
+        caller = self._admitted(call, path, scope, headers) if call.roles else self._probing(scope)
+        request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path)
+        request.query = decoding.read_query(scope["query_string"], call.query)
         if call.body is not None:
-            settings = self._settings
-            data = await read_body(receive, headers.get(b"content-length"), settings.max_body, settings.timeout)
-            body = decoding.read_body(data, headers.get(b"content-type", b"").decode("latin-1"), call)
-        request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path, query, body)
-        return _good(call, await self._run(call, request, scope), scope)
+            most, seconds = self._settings.max_body, self._settings.timeout
+            request.sent = await read_body(receive, headers.get(b"content-length"), most, seconds)
+            request.media_type = headers.get(b"content-type", b"").decode("latin-1")
+        return await self._run(call, request, scope)
 
     def _found(self, method: str, scope: Scope) -> tuple[Call, dict[str, str]]:
         """The call that a request means. One for an unknown address counts against its sender, who may try many."""
@@ -194,15 +186,9 @@ class Api:
             self.count_stranger(scope)
             raise
 
-    def _stranger(self, scope: Scope) -> Caller:
-        """Whoever asks for what needs no key, if they do not ask too often. This machine's own probes always may."""
-        if _address(scope) not in _THIS_MACHINE:
-            self.count_stranger(scope)
-        return _NOBODY
-
     def count_stranger(self, scope: Scope) -> None:
-        """Count a request whose sender has shown no key, by the address; an error if there were too many."""
-        self._rates.take(f"address {_address(scope)}", self._rate(is_public=self._security.enabled))
+        """Count a request whose sender has shown no key; an error if there were too many."""
+        self._limits.count_stranger(_address(scope))
 
     def _admitted(self, call: Call, path: dict[str, str], scope: Scope, headers: dict[bytes, bytes]) -> Caller:
         """The caller, if they may do this. A wrong key counts against its address: somebody may try many."""
@@ -211,58 +197,52 @@ class Api:
         except ApiError:
             self.count_stranger(scope)
             raise
-        self._rates.take(_label(caller, scope), self._rate(is_public=caller.shopper is not None))
+        self._limits.count(caller, _address(scope))
         if not call.own or "user" in path:  # else it is about whoever asks, and nobody else
             caller.check(call.roles, path.get("user") if call.own else None)
         return caller
 
-    def _rate(self, *, is_public: bool) -> float:
-        """The requests per second that a shopper or a stranger (`is_public`), or a key, may make."""
-        chosen, usual = (self._settings.public_rate, _PUBLIC_RATE) if is_public else (self._settings.rate, _KEY_RATE)
-        if chosen is None:
-            return usual if self._security.enabled else 0
-        return chosen
+    def _probing(self, scope: Scope) -> Caller:
+        """Whoever asks for what needs no key, if they do not ask too often."""
+        self._limits.count_probe(_address(scope))
+        return _NOBODY
 
-    async def _run(self, call: Call, request: Request, scope: Scope) -> Any:
-        if call.place == "loop" or (call.quick(request) and await self._is_alone()):
-            return call.handler(request)
+    async def _run(self, call: Call, request: Request, scope: Scope) -> _Answer:
+        if call.place == "loop":
+            return _good(call, call.handler(request), scope)
         loop, is_gone = asyncio.get_running_loop(), scope.get("state", {}).get("is_gone", _never)
+        with self._limits.under_way(call.place, request.caller, _address(scope)) as thread:
+            if call.quick is not None and self._express.is_open:
+                answer = await self._express.answer(call.quick, request, is_gone)
+                if answer is not None:
+                    return _good(call, answer, scope)
 
-        def work() -> Any:
-            if is_gone():
-                raise ClientGoneError
+            def work() -> _Answer:
+                if is_gone():
+                    raise ClientGoneError
+                return self._work(call, request, scope, loop)
+
             try:
-                return call.handler(request)
-            finally:
-                if request.results:
-                    with suppress(RuntimeError):  # the loop is closed: nobody asks for figures any more
-                        loop.call_soon_threadsafe(self._metrics.happened, request.results)
+                async with asyncio.timeout(self._settings.timeout), thread:
+                    return await loop.run_in_executor(self._pools[call.place], work)
+            except TimeoutError:
+                raise ApiError("timed_out", f"this takes longer than {self._settings.timeout:g} s") from None
 
-        caller = request.caller
-        most = _SHOPPER_CALLS if caller.shopper is not None else _CALLS
+    def _work(self, call: Call, request: Request, scope: Scope, loop: asyncio.AbstractEventLoop) -> _Answer:
+        """All that takes longer, the more is sent or asked for: in a thread."""
         try:
-            async with (
-                asyncio.timeout(self._settings.timeout),
-                self._turns[call.place].turn(_label(caller, scope), most),
-            ):
-                return await loop.run_in_executor(self._pools[call.place], work)
-        except TimeoutError:
-            raise ApiError("timed_out", f"this takes longer than {self._settings.timeout:g} s") from None
-
-    async def _is_alone(self) -> bool:
-        """Whether no other request is here or has just come: then a thread would only take time."""
-        await asyncio.sleep(0)
-        return self._under_way == 1
+            request.body = decoding.read_body(request.sent, request.media_type, call)
+            answer = self._express.measured(call.quick, request) if call.quick is not None else None
+            return _good(call, call.handler(request) if answer is None else answer, scope)
+        finally:
+            if request.results:
+                with suppress(RuntimeError):  # the loop is closed: nobody asks for figures any more
+                    loop.call_soon_threadsafe(self._metrics.happened, request.results)
 
 
 def _address(scope: Scope) -> str:
     client = scope.get("client")
     return str(client[0]) if client else ""
-
-
-def _label(caller: Caller, scope: Scope) -> str:
-    """What a caller is counted under: the name, or where there are no keys the address."""
-    return caller.name or f"address {_address(scope)}"
 
 
 def _never() -> bool:

@@ -10,6 +10,8 @@ import msgspec
 
 from unbasket.service import lists, operations, privacy, shoppers
 from unbasket.service.access import Role
+from unbasket.service.errors import CODES
+from unbasket.service.express import Quick
 from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
 from unbasket.service.shapes import answers, bodies, queries
@@ -25,8 +27,8 @@ Place = Literal["loop", "reader", "writer"]
 class Call:
     """One call. Without roles, it is open to everybody; `own` also opens it to the shopper whom it is about.
 
-    A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, or
-    if `quick` says that this request does and no other one is under way.
+    A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, and
+    there is no body. What `quick` can answer may be answered in the express lane.
     """
 
     method: str
@@ -42,13 +44,27 @@ class Call:
     body_is_optional: bool
     takes_lines: bool
     place: Place
-    quick: Callable[[Request], bool]
+    quick: Quick | None
     media_type: str
+    refusals: tuple[str, ...]
 
     @cached_property
     def places(self) -> list[str]:
         """The names of the ids in the path."""
         return re.findall(r"{(\w+)}", self.path)
+
+    @property
+    def errors(self) -> list[str]:
+        """The codes of all errors that it may be answered with, by status; `refusals` are those of few calls."""
+        occasions = {
+            "any": True,
+            "key": bool(self.roles),
+            "path": bool(self.places),
+            "body": self.body is not None,
+            "thread": self.place != "loop",
+            "write": self.place == "writer",
+        }
+        return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.refusals]
 
     @property
     def name(self) -> str:
@@ -69,8 +85,9 @@ def _call(
     body_is_optional: bool = False,
     takes_lines: bool = False,
     place: Place = "reader",
-    quick: Callable[[Request], bool] = lambda _: False,
+    quick: Quick | None = None,
     media_type: str = JSON,
+    refusals: tuple[str, ...] = (),
 ) -> Call:
     method, path = line.split()
     words = who.split()
@@ -79,7 +96,7 @@ def _call(
         method=method,
         path=path,
         summary=summary,
-        roles=frozenset(word for word in words if word != "own"),  # type: ignore[misc]  # a test knows all roles
+        roles=frozenset(Role(word) for word in words if word != "own"),
         own=own,
         handler=handler,
         answer=answer,
@@ -91,6 +108,7 @@ def _call(
         place=place,
         quick=quick,
         media_type=media_type,
+        refusals=refusals,
     )
 
 
@@ -171,7 +189,7 @@ CALLS = (
         shoppers.recommend,
         answers.RecommendationsAnswer,
         query=queries.RecommendationsQuery,
-        quick=shoppers.is_quick,
+        quick=shoppers.recommend_quickly,
     ),
     _call(
         "POST /v1/users/{user}/preview",
@@ -188,8 +206,16 @@ CALLS = (
         "Why an item scores what it does",
         shoppers.explain,
         answers.ExplanationAnswer,
+        refusals=("unknown_user",),
     ),
-    _call("GET /v1/users/{user}", "privacy own", "Everything held about the user", shoppers.show, answers.UserAnswer),
+    _call(
+        "GET /v1/users/{user}",
+        "privacy own",
+        "Everything held about the user",
+        shoppers.show,
+        answers.UserAnswer,
+        refusals=("unknown_user",),
+    ),
     _call(
         "GET /v1/users/{user}/similar",
         "admin",
@@ -197,6 +223,7 @@ CALLS = (
         shoppers.similar,
         answers.SimilarAnswer,
         query=queries.HowManyQuery,
+        refusals=("unknown_user",),
     ),
     _call(
         "POST /v1/users/{user}/verify",
@@ -238,7 +265,14 @@ CALLS = (
         answers.ReceiptsAnswer,
         query=queries.ReceiptsQuery,
     ),
-    _call("GET /v1/receipts/{number}", "privacy", "One receipt", privacy.receipt, Receipt),
+    _call(
+        "GET /v1/receipts/{number}",
+        "privacy",
+        "One receipt",
+        privacy.receipt,
+        Receipt,
+        refusals=("unknown_receipt",),
+    ),
     _call(
         "POST /v1/receipts/verify",
         "privacy",
@@ -256,6 +290,7 @@ CALLS = (
         answers.RetentionAnswer,
         body=bodies.RetentionRequest,
         place="writer",
+        refusals=("invalid_rules",),
     ),
     _call("GET /v1/stats", "admin", "Live figures and parameters", lists.stats, answers.StatsAnswer),
     _call(
@@ -274,7 +309,6 @@ CALLS = (
         answers.TokenAnswer,
         status=201,
         body=bodies.TokenRequest,
-        place="loop",
     ),
     _call("GET /healthz", "", "Whether the process answers", operations.health, answers.HealthAnswer, place="loop"),
     _call(

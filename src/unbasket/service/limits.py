@@ -1,17 +1,19 @@
-"""What one caller may take: requests per second, bytes of a body, seconds."""
+"""What one caller may take: requests per second, calls under way, bytes of a body, seconds."""
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
-from unbasket.service.errors import ApiError
+from unbasket.service.errors import ApiError, ClientGoneError
+from unbasket.service.security import Caller, Security
+from unbasket.service.settings import Settings
 
-MAX_ADDRESS = 16 * 1024
-"""Bytes of a path and its query together."""
-
+_KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
+_CALLS, _SHOPPER_CALLS = 64, 4  # under way of one caller
+_THIS_MACHINE = ("127.0.0.1", "::1")
 _MOST_CALLERS = 10_000
 _BURST = 2.0  # seconds' worth of requests that may come at once
 _FAREWELL = 2.0  # seconds that a client whose body is refused has to notice
@@ -45,44 +47,82 @@ class Rates:
 
 
 class _Queue:
-    """One caller's calls that are under way, of which some are worked on at once."""
+    """One caller's calls that are under way, of which threads work on some at once."""
 
     def __init__(self, at_once: int) -> None:
-        self.free = asyncio.Semaphore(at_once)
+        self.thread = asyncio.Semaphore(at_once)
         self.length = 0
 
 
 class Turns:
-    """The calls of each caller that are under way. One caller's are worked on by half of the threads at most: whatever
-    they ask for, it keeps nobody else waiting.
+    """The calls of each caller that are under way. Half of the threads at most work for one caller: whatever they ask
+    for, it keeps nobody else waiting.
     """
 
     def __init__(self, threads: int) -> None:
         self._at_once = max(1, threads // 2)
         self._queues: dict[str, _Queue] = {}
 
-    @asynccontextmanager
-    async def turn(self, caller: str, most: int) -> AsyncIterator[None]:
-        """Wait for the caller's earlier calls; an error if `most` of them are under way."""
-        queue = self._queues.setdefault(caller, _Queue(self._at_once))
+    @contextmanager
+    def counted(self, caller: str, most: int) -> Iterator[asyncio.Semaphore]:
+        """Count a call; an error if `most` of the caller's are under way. Before a thread works on it, it waits here
+        for the caller's earlier ones.
+        """
+        queue = self._queues.get(caller)
+        if queue is None:
+            queue = self._queues[caller] = _Queue(self._at_once)
         if queue.length >= most:
             raise ApiError(
                 "too_many_requests", f"{most} of your calls are under way; wait for an answer", {"retry-after": "1"}
             )
         queue.length += 1
         try:
-            async with queue.free:
-                yield
+            yield queue.thread
         finally:
             queue.length -= 1
             if not queue.length:
                 del self._queues[caller]
 
 
-def check_address(path: bytes, query: bytes) -> None:
-    """Refuse an address that is too long."""
-    if len(path) + len(query) > MAX_ADDRESS:
-        raise ApiError("address_too_long", f"the address has more than {MAX_ADDRESS} bytes")
+class Limits:
+    """What the settings let each caller have: a key much, a shopper and whoever shows no key little."""
+
+    def __init__(self, settings: Settings, security: Security) -> None:
+        self.settings = settings
+        self._security = security
+        self._rates = Rates()
+        # Nobody waits for their own writes when they read.
+        self._turns = {place: Turns(settings.threads) for place in ("reader", "writer")}
+
+    def count(self, caller: Caller, address: str) -> None:
+        """Count a request of somebody who may ask; an error if there were too many."""
+        self._rates.take(_label(caller, address), self._rate(is_public=caller.shopper is not None))
+
+    def count_stranger(self, address: str) -> None:
+        """Count a request whose sender has shown no key, by the address; an error if there were too many."""
+        self._rates.take(f"address {address}", self._rate(is_public=self._security.enabled))
+
+    def count_probe(self, address: str) -> None:
+        """Count a request for what needs no key. This machine's own probes always may."""
+        if address not in _THIS_MACHINE:
+            self.count_stranger(address)
+
+    def under_way(self, place: str, caller: Caller, address: str) -> AbstractContextManager[asyncio.Semaphore]:
+        """A call is under way, among the caller's readers or writers; see `Turns.counted`."""
+        most = _CALLS if caller.shopper is None else _SHOPPER_CALLS
+        return self._turns[place].counted(_label(caller, address), most)
+
+    def _rate(self, *, is_public: bool) -> float:
+        """The requests per second that a shopper or a stranger (`is_public`), or a key, may make."""
+        chosen, usual = (self.settings.public_rate, _PUBLIC_RATE) if is_public else (self.settings.rate, _KEY_RATE)
+        if chosen is None:
+            return usual if self._security.enabled else 0
+        return chosen
+
+
+def _label(caller: Caller, address: str) -> str:
+    """What a caller is counted under: the name, or where there are no keys the address."""
+    return caller.name or f"address {address}"
 
 
 async def read_body(receive: Receive, announced: bytes | None, most: int, seconds: float) -> bytes:
@@ -114,10 +154,6 @@ async def drain(receive: Receive) -> None:
                 message = await receive()
                 if message["type"] == "http.disconnect" or not message.get("more_body"):
                     return
-
-
-class ClientGoneError(Exception):
-    """There is nobody to answer to."""
 
 
 _CLOSE = {"connection": "close"}

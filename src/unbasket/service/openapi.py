@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from http import HTTPStatus
 from importlib.metadata import version
+from itertools import groupby
 from typing import Any
 
 import msgspec
@@ -97,10 +98,9 @@ def _query_parameters(call: Call) -> list[dict[str, Any]]:
 
 def _responses(call: Call) -> dict[str, Any]:
     responses: dict[str, Any] = {str(call.status): _good(call)}
-    for status in sorted(_error_statuses(call)):
-        codes = [f"`{code}`: {meaning}" for code, (each, meaning) in CODES.items() if each == status]
+    for status, codes in groupby(call.errors, lambda code: CODES[code].status):
         responses[str(status)] = {
-            "description": "; ".join(codes),
+            "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
             "content": {JSON: {"schema": _schema(ErrorAnswer)}},
         }
     if call.path == "/readyz":
@@ -117,16 +117,3 @@ def _good(call: Call) -> dict[str, Any]:
     if call.status == 201 and call.path.endswith("/baskets"):
         good["headers"] = {"Location": {"description": "The new basket", "schema": {"type": "string"}}}
     return good
-
-
-def _error_statuses(call: Call) -> set[int]:
-    statuses = {400, 413, 414, 429, 500}
-    if call.roles:
-        statuses |= {401, 403, 503, 504}
-    if call.path in ("/v1/users/{user}", "/v1/users/{user}/similar", "/v1/receipts/{number}") or call.name == "explain":
-        statuses.add(404)
-    if call.body is not None:
-        statuses |= {408, 415}
-    if call.place == "writer":
-        statuses.add(507)
-    return statuses

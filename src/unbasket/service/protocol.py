@@ -17,8 +17,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from unbasket.service.errors import ApiError
-from unbasket.service.limits import MAX_ADDRESS
 
+MAX_ADDRESS = 16 * 1024
+"""Bytes of a path and its query together."""
 MAX_HEADERS = 64
 MAX_HEAD = 32 * 1024
 """Bytes of a request before its body: address and headers."""

@@ -24,8 +24,11 @@ class Request:
     repeats: Repeats
     caller: Caller
     path: dict[str, str]
-    query: Any
-    body: Any
+    query: Any = None
+    sent: bytes = b""
+    media_type: str = ""
+    body: Any = None
+    """What was sent, of this media type, as it is decoded in the thread of the handler."""
     results: list[Learned | Forgotten] = field(default_factory=list)
     """What events did; the figures count them in another thread."""
 

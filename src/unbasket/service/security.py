@@ -18,15 +18,9 @@ import msgspec
 from unbasket.exchange.ids import Id
 from unbasket.exchange.spelling import spells
 from unbasket.service import logs
-from unbasket.service.access import ROLES, Access, AccessError, Role, hashed
+from unbasket.service.access import GRANTS, Access, AccessError, Role, hashed
 from unbasket.service.errors import ApiError
 
-_GRANTS: dict[Role, frozenset[Role]] = {
-    "read": frozenset({"read"}),
-    "write": frozenset({"write"}),
-    "privacy": frozenset({"privacy", "read"}),
-    "admin": frozenset(ROLES),
-}
 _LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed
 _OWN_SITE = (b"same-origin", b"none")  # none: the person at the browser asks, not a page
 _HERE = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -123,7 +117,7 @@ class Security:
     def _hold(self, access: Access | None) -> None:
         self._keys = {record.name: record for record in access.key} if access else {}
         self._owners = {
-            name: Caller(f"key {name}", frozenset().union(*(_GRANTS[role] for role in record.roles)))
+            name: Caller(f"key {name}", frozenset().union(*(GRANTS[role] for role in record.roles)))
             for name, record in self._keys.items()
         }
         self._secret = bytes.fromhex(access.secret) if access else os.urandom(32)
@@ -170,7 +164,7 @@ class _Pass(msgspec.Struct):
 
 
 _pass_decoder = msgspec.json.Decoder(_Pass)
-_EVERYBODY = Caller("", frozenset(ROLES))
+_EVERYBODY = Caller("", GRANTS[Role.ADMIN])
 
 
 def _check_origin(headers: Mapping[bytes, bytes]) -> None:

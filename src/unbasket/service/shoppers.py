@@ -10,7 +10,8 @@ from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.exchange.events import Event, Forget
 from unbasket.exchange.ids import Id, sort_key
 from unbasket.exchange.results import Basket, Explanation, Forgotten, Learned
-from unbasket.exchange.spelling import IdReader
+from unbasket.exchange.spelling import LiveIdReader
+from unbasket.service.access import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes.answers import (
@@ -45,6 +46,8 @@ from unbasket.service.shapes.bodies import (
 from unbasket.service.shapes.queries import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
 from unbasket.store import DurableRecommender, Erased
 
+_FEW = 50  # items that are recommended in no time
+
 # Learning -------------------------------------------------------------------------------------------------------
 
 
@@ -70,9 +73,9 @@ def events(request: Request) -> EventsAnswer:
     body: list[LearnEvent | ForgetEvent] = request.body
     forgets = sum(isinstance(event, ForgetEvent) for event in body)
     if forgets < len(body):
-        request.caller.check({"write"}, None)
+        request.caller.check({Role.WRITE}, None)
     if forgets:
-        request.caller.check({"privacy"}, None)
+        request.caller.check({Role.PRIVACY}, None)
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
         raise ApiError(
             "too_large",
@@ -211,7 +214,7 @@ def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
 def recommend(request: Request) -> RecommendationsAnswer:
     """Recommend; popular items to somebody unknown."""
     query: RecommendationsQuery = request.query
-    rec, user, ids = request.rec, request.user, IdReader(request.rec)
+    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
     if query.explain and query.n > MAX_EXPLAINED:
         raise ApiError("invalid_query", f"with `explain`, `n` is at most {MAX_EXPLAINED}, not {query.n}")
     excluded = [ids.item(text) for text in query.exclude]
@@ -223,14 +226,21 @@ def recommend(request: Request) -> RecommendationsAnswer:
     return RecommendationsAnswer(user, False, _recommended(rec, found, reasons))
 
 
+def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
+    """The same, or None if more than one search in the engine would be needed."""
+    query: RecommendationsQuery = request.query
+    if query.n > _FEW or query.explain or query.exclude:
+        return None
+    rec, user = request.rec, request.user
+    try:
+        found = rec.recommend(user, query.n, only_new=query.only_new)
+    except UnknownUserError:
+        return None
+    return RecommendationsAnswer(user, False, _recommended(rec, found))
+
+
 def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
     return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
-
-
-def is_quick(request: Request) -> bool:
-    """Whether `recommend` takes so little time that a thread would cost more."""
-    query: RecommendationsQuery = request.query
-    return query.n <= 50 and not query.explain and not query.exclude and request.user in request.rec
 
 
 def _recommended(

@@ -4,12 +4,13 @@ from contextlib import closing
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
+from secrets import randbelow
 
 import msgspec
 
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import real_path
-from unbasket.params import Params
+from unbasket.params import MAX_SEED, Params
 from unbasket.store.database import PATIENCE, Database, Progress
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.keys import Keys, keys_of
@@ -32,7 +33,8 @@ def open(  # noqa: A001 - the name that the package offers
 ) -> DurableRecommender:
     """The engine whose baskets are in a file, which is created if it does not exist.
 
-    A new file takes over `params` (by default `Params()`); later, they may be left out. One process may write; with
+    A new file takes over `params` (by default `Params()`), and draws a seed for a pool that has none; later, they may
+    be left out. One process may write; with
     `read_only`, any number may read the state of the moment of opening. `keys` is the file with the keys for
     receipts, by default one beside the database. A database that has lost what was learned last, since its log was
     removed or damaged after a crash, is refused; `accept_loss` goes on with what is left. `progress` is called with
@@ -124,7 +126,8 @@ def _writer(
     try:
         database.erase(PATIENCE)
         if database.is_new:
-            database.append("settings", msgspec.json.encode(asdict(params or Params())))
+            settings = (params or Params()).seeded(randbelow(MAX_SEED + 1))
+            database.append("settings", msgspec.json.encode(asdict(settings)))
             database.commit()
             database.settle()
         engine = _rebuilt(database, params, progress)
@@ -157,6 +160,6 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
     if not settings:
         raise StoreError(f"{database.path} has no parameters: whoever created it has not finished. Open it for writing")
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
-    if params is not None and params != stored:
+    if params is not None and params.seeded(stored.pool_seed or 0) != stored:
         raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")
     return DurableRecommender(stored, database, orders_of(tables["baskets"]), tables["products"].items())

@@ -115,8 +115,10 @@ function parameters(given) {
     neighbors: 'neighbors k',
     alpha: 'alpha',
     grouping: 'grouping',
+    pool: 'pool of neighbors',
+    pool_seed: 'seed of the pool',
   };
-  const entries = Object.entries(given).filter(([name]) => name in names);
+  const entries = Object.entries(given).filter(([name, value]) => name in names && value !== null);
   return h(
     'section',
     {class: 'panel parameters'},

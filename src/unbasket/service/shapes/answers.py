@@ -270,6 +270,8 @@ class ModelParams(msgspec.Struct, frozen=True):
     neighbors: int
     alpha: float
     grouping: str
+    pool: int | None
+    pool_seed: int | None
 
 
 class StatsAnswer(Figures, frozen=True):

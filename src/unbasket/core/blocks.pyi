@@ -1,0 +1,4 @@
+class Blocks:
+    segment_count: int
+    idle_count: int
+    used: int

@@ -1,5 +1,0 @@
-class Scan:
-    row_room: int
-    room: int
-    found: int
-    def leftovers(self) -> int: ...

@@ -1,0 +1,193 @@
+"""The express lane: short calls on the event loop, as long as nobody has to wait for them there."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from tests.service.process import until
+from tests.service.serving import serving, stock
+from tests.service.test_attacks import PING, asking, connected, request
+
+from unbasket.errors import BusyError
+from unbasket.service.access import Access
+from unbasket.service.errors import ClientGoneError
+from unbasket.service.express import SHORT, ExpressLane
+from unbasket.service.request import Request
+from unbasket.service.security import Security
+from unbasket.store import DurableRecommender
+
+PATH = "/v1/users/ann/recommendations"
+NOBODY = cast(Request, None)  # these calls do not look at who asks
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the threads in which recommendations are made."""
+    names: list[str] = []
+    recommend = DurableRecommender.recommend
+
+    def noted(*given: Any, **options: Any) -> Any:
+        names.append(threading.current_thread().name)
+        return recommend(*given, **options)
+
+    monkeypatch.setattr(DurableRecommender, "recommend", noted)
+    return names
+
+
+def in_pool(name: str) -> bool:
+    return name.startswith("reader")
+
+
+def never() -> bool:
+    return False
+
+
+def burn(seconds: float) -> Callable[[Request], str]:
+    """A call that takes so much of a processor."""
+
+    def call(_: Request) -> str:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+        return "done"
+
+    return call
+
+
+def opened() -> ExpressLane:
+    """A lane in which a call was short."""
+    lane = ExpressLane()
+    lane.measured(burn(0), NOBODY)
+    assert lane.is_open
+    return lane
+
+
+def test_short_calls_are_answered_on_the_loop_once_they_were_measured(tmp_path: Path, threads: list[str]) -> None:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        first, second = service("GET", PATH), service("GET", PATH)
+    assert first == second
+    assert list(map(in_pool, threads)) == [True, False]
+
+
+@pytest.mark.parametrize("query", ["?n=51", "?explain=true", "?exclude=tea"])
+def test_what_takes_longer_is_answered_in_a_thread(tmp_path: Path, threads: list[str], query: str) -> None:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        service("GET", PATH)
+        threads.clear()
+        service("GET", PATH + query)
+    assert list(map(in_pool, threads)) == [True]
+
+
+def test_popular_items_for_somebody_unknown_are_counted_in_a_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    popular, names = DurableRecommender.popular, []
+
+    def noted(*given: Any, **options: Any) -> Any:
+        names.append(threading.current_thread().name)
+        return popular(*given, **options)
+
+    monkeypatch.setattr(DurableRecommender, "popular", noted)
+    with serving(stock(tmp_path / "shop.db")) as service:
+        service("GET", PATH)
+        assert service("GET", "/v1/users/zoe/recommendations")["popular"]
+    assert list(map(in_pool, names)) == [True]
+
+
+def test_nobody_waits_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str]) -> None:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        before = service("GET", PATH)
+        threads.clear()
+        with service.shop.engine._lock.writing, asking(service, 1, PATH):
+            until(lambda: threads)
+            ping = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            assert service.sent(ping).endswith(b'{"ok":true}')
+            until(lambda: len(threads) > 1)
+            assert list(map(in_pool, threads)) == [False, True]
+        assert service("GET", PATH) == before
+
+
+def test_long_calls_close_the_lane_and_short_ones_open_it_again() -> None:
+    lane = opened()
+    lane.measured(burn(100 * SHORT), NOBODY)
+    assert not lane.is_open
+    for _ in range(1000):
+        lane.measured(lambda _: None, NOBODY)  # without an answer, it says nothing about how long one takes
+    assert not lane.is_open
+    for _ in range(1000):
+        lane.measured(burn(0), NOBODY)
+    assert lane.is_open
+
+
+def test_others_have_their_turn_between_calls() -> None:
+    happened: list[str] = []
+
+    def call(name: str) -> Callable[[Request], str]:
+        def work(_: Request) -> str:
+            happened.append(name)
+            return burn(3e-3)(NOBODY)
+
+        return work
+
+    async def answers() -> list[str]:
+        lane = opened()
+        waiting = [lane.answer(call(name), NOBODY, never) for name in ("first", "second")]
+        asyncio.get_running_loop().call_soon(happened.append, "another")
+        return list(await asyncio.gather(*waiting))
+
+    assert asyncio.run(answers()) == ["done", "done"]
+    assert happened == ["first", "another", "second"]
+
+
+def test_each_call_has_its_own_end() -> None:
+    """An error, a writer at work, a caller who has gone, and an answer, all at once."""
+
+    def fail(_: Request) -> None:
+        raise ValueError("no")
+
+    def wait(_: Request) -> None:
+        raise BusyError("a writer")
+
+    async def answers() -> list[Any]:
+        lane = opened()
+        calls = [(fail, never), (wait, never), (burn(0), lambda: True), (burn(0), never)]
+        waiting = [lane.answer(call, NOBODY, is_gone) for call, is_gone in calls]
+        return list(await asyncio.gather(*waiting, return_exceptions=True))
+
+    error, busy, gone, good = asyncio.run(answers())
+    assert isinstance(error, ValueError)
+    assert busy is None
+    assert isinstance(gone, ClientGoneError)
+    assert good == "done"
+
+
+def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop is held up while they come, so that all of them are there at once."""
+    access = Access.new()
+    key = access.add("greedy", ["read"])
+    recommend, held, release = DurableRecommender.recommend, threading.Event(), threading.Event()
+
+    def wait(*given: Any, **options: Any) -> Any:
+        held.set()
+        release.wait(20)
+        return recommend(*given, **options)
+
+    with serving(stock(tmp_path / "shop.db"), Security(None, access)) as service, ExitStack() as stack:
+        service("GET", PATH, headers={"Authorization": f"Bearer {key}"})
+        connections = [stack.enter_context(connected(service)) for _ in range(70)]
+        for connection in connections:  # they are accepted
+            connection.sendall(PING)
+            connection.recv(1000)
+        monkeypatch.setattr(DurableRecommender, "recommend", wait)
+        stack.enter_context(asking(service, 1, PATH, key))
+        assert held.wait(20)
+        for connection in connections:
+            connection.sendall(request(PATH, key))
+        release.set()
+        first = [connection.recv(15) for connection in connections]
+    assert (first.count(b"HTTP/1.1 200 OK"), first.count(b"HTTP/1.1 429 To")) == (64, 6)
