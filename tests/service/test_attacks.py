@@ -135,10 +135,10 @@ def test_what_may_be_sent(service: Service) -> None:
     head = b"".join(b"a%d: %s\r\n" % (i, b"b" * 400) for i in range(60))
     with connected(service) as connection:
         connection.sendall(PING[:-2] + head + b"\r\n")
-        assert _is_well(connection)
+        assert is_well(connection)
         for at in range(0, len(PING), 7):  # a byte here, a byte there
             connection.sendall(PING[at : at + 7])
-        assert _is_well(connection)
+        assert is_well(connection)
         several = PING * 20 + PING.replace(b"healthz", b"nowhere").replace(
             b"localhost", b"localhost\r\nConnection: close"
         )
@@ -149,7 +149,7 @@ def test_what_may_be_sent(service: Service) -> None:
     assert found.index(b"HTTP/1.1 404") > found.rindex(b"HTTP/1.1 200")
 
 
-def _is_well(connection: socket.socket) -> bool:
+def is_well(connection: socket.socket) -> bool:
     """Whether the next answer, which is read to its end, is the one to PING."""
     found = b""
     while not found.endswith(b'{"ok":true}'):

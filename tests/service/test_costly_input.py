@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from unbasket.service.access import Access
 from unbasket.service.calls import CALLS
 from unbasket.service.openapi import document
 from unbasket.service.security import Security
+from unbasket.store import DurableRecommender
 
 DEEP = "[" * 15_000
 LEARN = {"event": "learn", "user": "eve", "basket": 1, "items": ["tea"]}
@@ -139,6 +141,49 @@ def test_receipts(service: Service) -> None:
     assert "at most 10,000" in error["message"]
 
 
+@pytest.fixture
+def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """The first and last numbers of the receipts that are read at once, two at most."""
+    monkeypatch.setattr("unbasket.service.privacy._PIECE", 2)
+    read: list[tuple[int, ...]] = []
+    receipts = DurableRecommender.receipts
+
+    def noted(rec: DurableRecommender, *numbers: int) -> Any:
+        read.append(numbers)
+        return receipts(rec, *numbers)
+
+    monkeypatch.setattr(DurableRecommender, "receipts", noted)
+    return read
+
+
+def test_all_receipts_are_checked_in_pieces(tmp_path: Path, pieces: list[tuple[int, ...]]) -> None:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        for user in ("ann", "bob", "cleo", "dan", "eve"):
+            service.shop.engine.forget(user)
+        answer = service("POST", "/v1/receipts/verify")
+    assert answer["ok"]
+    assert (answer["receipts"], answer["chained"], len(answer["keys"])) == (5, [[1, 5]], 1)
+    assert pieces == [(1, 2), (3, 4), (5, 5)]
+
+
+def test_no_more_receipts_are_checked_for_who_has_given_up(
+    tmp_path: Path, pieces: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answered, receipts = Event(), DurableRecommender.receipts
+
+    def slow(*given: Any) -> Any:
+        assert answered.wait(20)
+        return receipts(*given)
+
+    monkeypatch.setattr(DurableRecommender, "receipts", slow)
+    with serving(stock(tmp_path / "shop.db"), timeout=0.3) as service:
+        for user in ("ann", "bob", "cleo"):
+            service.shop.engine.forget(user)
+        assert service.code("POST", "/v1/receipts/verify", 504) == "timed_out"
+        answered.set()
+    assert pieces == [(1, 2)]
+
+
 def test_explanations_take_one_search(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     engine, path = service.shop.engine, "/v1/users/ann/recommendations"
     found = service("GET", f"{path}?n=100")["recommendations"]
@@ -209,6 +254,19 @@ def test_a_receipt_for_nothing_is_given_again(guarded: tuple[Service, Security])
     assert ann.forget("/items/gin")["removed"]["purchases"] == 1
     assert ann.forget("/items/soap")["removed"]["purchases"] == 1
     assert engine.receipt_count == 7
+
+
+def test_a_key_gets_no_more_of_them(tmp_path: Path) -> None:
+    """Per person, whoever asks; what is there can always be forgotten."""
+    with serving(stock(tmp_path / "shop.db")) as service:
+        first = service("DELETE", "/v1/users/zoe")["receipt"]
+        assert service("DELETE", "/v1/users/zoe")["receipt"] == first
+        for each in range(9):
+            service("DELETE", f"/v1/users/zoe/baskets/{each}")
+        assert service.code("DELETE", "/v1/users/zoe/baskets/9", 429) == "too_many_requests"
+        assert service("DELETE", "/v1/users/yan")["receipt"]["number"] == 11
+        service.shop.engine.learn("zoe", ["tea"], basket=9)
+        assert service("DELETE", "/v1/users/zoe/baskets/9")["removed"]["purchases"] == 1
 
 
 def test_receipts_for_nothing_are_few(guarded: tuple[Service, Security], monkeypatch: pytest.MonkeyPatch) -> None:

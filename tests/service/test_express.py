@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from tests.service.process import until
 from tests.service.serving import serving, stock
-from tests.service.test_attacks import PING, asking, connected, request
+from tests.service.test_attacks import PING, asking, connected, is_well, request
 
 from unbasket.errors import BusyError
 from unbasket.service.access import Access
@@ -22,7 +22,6 @@ from unbasket.service.security import Security
 from unbasket.store import DurableRecommender
 
 PATH = "/v1/users/ann/recommendations"
-NOBODY = cast(Request, None)  # these calls do not look at who asks
 
 
 @pytest.fixture
@@ -43,8 +42,18 @@ def in_pool(name: str) -> bool:
     return name.startswith("reader")
 
 
-def never() -> bool:
-    return False
+class Waiting:
+    """A request, of which these calls need no more than whether somebody waits for the answer."""
+
+    def __init__(self, is_gone: bool = False) -> None:
+        self._is_gone = is_gone
+
+    def go_on(self) -> None:
+        if self._is_gone:
+            raise ClientGoneError
+
+
+NOBODY, SOMEBODY = cast(Request, Waiting(is_gone=True)), cast(Request, Waiting())
 
 
 def burn(seconds: float) -> Callable[[Request], str]:
@@ -62,7 +71,7 @@ def burn(seconds: float) -> Callable[[Request], str]:
 def opened() -> ExpressLane:
     """A lane in which a call was short."""
     lane = ExpressLane()
-    lane.measured(burn(0), NOBODY)
+    lane.measured(burn(0), SOMEBODY)
     assert lane.is_open
     return lane
 
@@ -114,13 +123,13 @@ def test_nobody_waits_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str
 
 def test_long_calls_close_the_lane_and_short_ones_open_it_again() -> None:
     lane = opened()
-    lane.measured(burn(100 * SHORT), NOBODY)
+    lane.measured(burn(100 * SHORT), SOMEBODY)
     assert not lane.is_open
     for _ in range(1000):
-        lane.measured(lambda _: None, NOBODY)  # without an answer, it says nothing about how long one takes
+        lane.measured(lambda _: None, SOMEBODY)  # without an answer, it says nothing about how long one takes
     assert not lane.is_open
     for _ in range(1000):
-        lane.measured(burn(0), NOBODY)
+        lane.measured(burn(0), SOMEBODY)
     assert lane.is_open
 
 
@@ -130,13 +139,13 @@ def test_others_have_their_turn_between_calls() -> None:
     def call(name: str) -> Callable[[Request], str]:
         def work(_: Request) -> str:
             happened.append(name)
-            return burn(3e-3)(NOBODY)
+            return burn(3e-3)(SOMEBODY)
 
         return work
 
     async def answers() -> list[str]:
         lane = opened()
-        waiting = [lane.answer(call(name), NOBODY, never) for name in ("first", "second")]
+        waiting = [lane.answer(call(name), SOMEBODY) for name in ("first", "second")]
         asyncio.get_running_loop().call_soon(happened.append, "another")
         return list(await asyncio.gather(*waiting))
 
@@ -155,8 +164,8 @@ def test_each_call_has_its_own_end() -> None:
 
     async def answers() -> list[Any]:
         lane = opened()
-        calls = [(fail, never), (wait, never), (burn(0), lambda: True), (burn(0), never)]
-        waiting = [lane.answer(call, NOBODY, is_gone) for call, is_gone in calls]
+        calls = [(fail, SOMEBODY), (wait, SOMEBODY), (burn(0), NOBODY), (burn(0), SOMEBODY)]
+        waiting = [lane.answer(call, request) for call, request in calls]
         return list(await asyncio.gather(*waiting, return_exceptions=True))
 
     error, busy, gone, good = asyncio.run(answers())
@@ -182,7 +191,7 @@ def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest
         connections = [stack.enter_context(connected(service)) for _ in range(70)]
         for connection in connections:  # they are accepted
             connection.sendall(PING)
-            connection.recv(1000)
+            assert is_well(connection)
         monkeypatch.setattr(DurableRecommender, "recommend", wait)
         stack.enter_context(asking(service, 1, PATH, key))
         assert held.wait(20)

@@ -170,7 +170,8 @@ class Api:
     async def _answer(self, call: Call, path: dict[str, str], scope: Scope, receive: Receive) -> _Answer:
         headers = dict(scope["headers"])
         caller = self._admitted(call, path, scope, headers) if call.roles else self._probing(scope)
-        request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path)
+        is_gone = scope["state"]["is_gone"]
+        request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path, is_gone)
         request.query = decoding.read_query(scope["query_string"], call.query)
         if call.body is not None:
             most, seconds = self._settings.max_body, self._settings.timeout
@@ -210,26 +211,22 @@ class Api:
     async def _run(self, call: Call, request: Request, scope: Scope) -> _Answer:
         if call.place == "loop":
             return _good(call, call.handler(request), scope)
-        loop, is_gone = asyncio.get_running_loop(), scope.get("state", {}).get("is_gone", _never)
+        loop = asyncio.get_running_loop()
         with self._limits.under_way(call.place, request.caller, _address(scope)) as thread:
             if call.quick is not None and self._express.is_open:
-                answer = await self._express.answer(call.quick, request, is_gone)
+                answer = await self._express.answer(call.quick, request)
                 if answer is not None:
                     return _good(call, answer, scope)
-
-            def work() -> _Answer:
-                if is_gone():
-                    raise ClientGoneError
-                return self._work(call, request, scope, loop)
-
             try:
                 async with asyncio.timeout(self._settings.timeout), thread:
-                    return await loop.run_in_executor(self._pools[call.place], work)
+                    return await loop.run_in_executor(self._pools[call.place], self._work, call, request, scope, loop)
             except TimeoutError:
+                request.is_gone = _always
                 raise ApiError("timed_out", f"this takes longer than {self._settings.timeout:g} s") from None
 
     def _work(self, call: Call, request: Request, scope: Scope, loop: asyncio.AbstractEventLoop) -> _Answer:
         """All that takes longer, the more is sent or asked for: in a thread."""
+        request.go_on()
         try:
             request.body = decoding.read_body(request.sent, request.media_type, call)
             answer = self._express.measured(call.quick, request) if call.quick is not None else None
@@ -245,8 +242,8 @@ def _address(scope: Scope) -> str:
     return str(client[0]) if client else ""
 
 
-def _never() -> bool:
-    return False
+def _always() -> bool:
+    return True
 
 
 def _good(call: Call, answer: Any, scope: Scope) -> _Answer:

@@ -13,7 +13,6 @@ from typing import Any
 
 from unbasket.engine.locks import without_waiting
 from unbasket.errors import BusyError
-from unbasket.service.errors import ClientGoneError
 from unbasket.service.request import Request
 
 Quick = Callable[[Request], Any]
@@ -33,7 +32,7 @@ class ExpressLane:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Quick, Request, Callable[[], bool], Future[Any]]] = deque()
+        self._waiting: deque[tuple[Quick, Request, Future[Any]]] = deque()
         self._usual = SHORT  # so it is closed until calls were measured
 
     @property
@@ -41,13 +40,13 @@ class ExpressLane:
         """Whether calls may be answered here."""
         return self._usual < SHORT
 
-    def answer(self, quick: Quick, request: Request, is_gone: Callable[[], bool]) -> Future[Any]:
+    def answer(self, quick: Quick, request: Request) -> Future[Any]:
         """The answer; None if it would take longer, or a writer is at work. Then a thread must find it."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._work)
         answer = loop.create_future()
-        self._waiting.append((quick, request, is_gone, answer))
+        self._waiting.append((quick, request, answer))
         return answer
 
     def measured(self, quick: Quick, request: Request) -> Any:
@@ -66,13 +65,11 @@ class ExpressLane:
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._work)
 
-    def _serve(self, quick: Quick, request: Request, is_gone: Callable[[], bool], answer: Future[Any]) -> None:
+    def _serve(self, quick: Quick, request: Request, answer: Future[Any]) -> None:
         if answer.done():  # the service is being stopped
             return
-        if is_gone():
-            answer.set_exception(ClientGoneError)
-            return
         try:
+            request.go_on()
             answer.set_result(self.measured(quick, request))
         except BusyError:
             answer.set_result(None)

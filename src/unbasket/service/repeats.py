@@ -1,4 +1,4 @@
-"""Receipts for nothing: each is kept for good, so a shopper who asks again on the same day gets the earlier one."""
+"""Receipts for nothing: each is kept for good, so whoever asks again on the same day gets the earlier one."""
 
 import os
 import time
@@ -13,14 +13,14 @@ from unbasket.exchange.ids import Id
 from unbasket.service.errors import ApiError
 
 MOST = 10
-"""Receipts for nothing that one shopper gets in a day."""
+"""Receipts for nothing that there are about one person in a day, whoever asks."""
 
 _DAY = 24 * 60 * 60
-_MOST_SHOPPERS = 10_000
+_MOST_PEOPLE = 10_000
 
 
 class Repeats:
-    """The numbers of today's receipts for nothing, of each shopper. Whose they are is known by a hash only."""
+    """The numbers of today's receipts for nothing, of each person. Whose they are is known by a hash only."""
 
     def __init__(self) -> None:
         self._secret = os.urandom(32)
@@ -45,11 +45,11 @@ class Repeats:
         """An event found nothing, and got a receipt of this number."""
         with self._lock:
             self._today().setdefault(self._hashed(event.user), {})[self._hashed(event)] = number
-            if len(self._numbers) > _MOST_SHOPPERS:
+            if len(self._numbers) > _MOST_PEOPLE:
                 self._numbers.popitem(last=False)
 
     def drop(self, user: Id) -> None:
-        """Something of the shopper is being forgotten: until that has succeeded, no earlier receipt is an answer."""
+        """Something of the person is being forgotten: until that has succeeded, no earlier receipt is an answer."""
         with self._lock:
             self._numbers.pop(self._hashed(user), None)
 

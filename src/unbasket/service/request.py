@@ -1,5 +1,6 @@
 """A checked request, as handlers see it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Forgotten, Learned
 from unbasket.exchange.spelling import LiveIdReader
+from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
 from unbasket.service.repeats import Repeats
 from unbasket.service.security import Caller, Security
@@ -24,6 +26,8 @@ class Request:
     repeats: Repeats
     caller: Caller
     path: dict[str, str]
+    is_gone: Callable[[], bool]
+    """Whether nobody waits for the answer any more."""
     query: Any = None
     sent: bytes = b""
     media_type: str = ""
@@ -31,6 +35,11 @@ class Request:
     """What was sent, of this media type, as it is decoded in the thread of the handler."""
     results: list[Learned | Forgotten] = field(default_factory=list)
     """What events did; the figures count them in another thread."""
+
+    def go_on(self) -> None:
+        """Before work, and between its pieces if it is long: an error if it would be for nobody."""
+        if self.is_gone():
+            raise ClientGoneError
 
     @property
     def rec(self) -> DurableRecommender:

@@ -146,14 +146,14 @@ def forget_item(request: Request) -> ForgottenAnswer:
 
 
 def _forget(request: Request, event: Forget) -> ForgottenAnswer:
-    if request.caller.shopper is not None and not _finds(request.rec, event):
+    if not _finds(request.rec, event):
         return _forget_nothing(request, event)
     request.repeats.drop(event.user)
     return _forgotten(request, event)
 
 
 def _forget_nothing(request: Request, event: Forget) -> ForgottenAnswer:
-    """A receipt for nothing. A shopper who asks again on the same day gets the earlier one."""
+    """A receipt for nothing. Whoever asks again on the same day gets the earlier one."""
     number = request.repeats.earlier(event)
     if number is not None:
         return ForgottenAnswer(Removed(0, 0, 0), request.rec.receipts(number, number)[0], 0.0)

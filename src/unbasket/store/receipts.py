@@ -182,10 +182,17 @@ def audit(receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = 
 
     Of a `whole` chain, every receipt up to the last must be there; of a part, any may be missing.
     """
-    found = sorted(receipts, key=lambda receipt: receipt.number)
+    return audit_in_order(sorted(receipts, key=lambda receipt: receipt.number), key, whole=whole)
+
+
+def audit_in_order(receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = True) -> Audit:
+    """`audit` of receipts that come in the order of their numbers, so that a long chain need not be in memory."""
     faults, signed, chained, missing = list[str](), 0, list[Run](), list[Run]()
+    keys: dict[str, None] = {}
     before: Receipt | None = None
-    for receipt in found:
+    count = 0
+    for receipt in receipts:
+        count += 1
         last, number = max(0, before.number) if before else 0, receipt.number
         wrong = _faults(receipt, before, key)
         faults += [f"receipt {number}: {fault}" for fault in wrong]
@@ -196,11 +203,11 @@ def audit(receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = 
             chained[-1] = (chained[-1][0], number)
         else:
             chained.append((number, number))
+        keys[receipt.key] = None
         before = receipt
     if whole:
         faults += [f"receipt{'s' * (last > first)} {_are(first, last)} missing" for first, last in missing]
-    keys = dict.fromkeys(receipt.key for receipt in found)
-    return Audit(len(found), tuple(keys), tuple(faults), tuple(chained), tuple(missing), signed)
+    return Audit(count, tuple(keys), tuple(faults), tuple(chained), tuple(missing), signed)
 
 
 def _faults(receipt: Receipt, before: Receipt | None, key: str | None) -> list[str]:

@@ -4,21 +4,14 @@ import * as api from './api.js';
 import {field, h} from './dom.js';
 import {read, spell} from './ids.js';
 import {into} from './notices.js';
-import {suggest} from './people.js';
+import {personInput, suggest} from './people.js';
 import {table} from './tables.js';
 
 const COUNT = 20;
 
 /** The form, and the answer if a user is named in the address. */
 export async function neighbors(text) {
-  const input = h('input', {
-    type: 'text',
-    required: true,
-    autocomplete: 'off',
-    spellcheck: 'false',
-    value: text ?? '',
-    size: 14,
-  });
+  const input = personInput(text);
   const result = h('div', {class: 'result', role: 'status', 'aria-live': 'polite'});
   const go = (event) => {
     event.preventDefault();

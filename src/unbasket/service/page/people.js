@@ -52,6 +52,18 @@ function results({users, next}, prefix, one) {
   ];
 }
 
+/** An input for the id of a person, known or new. */
+export function personInput(text) {
+  return h('input', {
+    type: 'text',
+    required: true,
+    autocomplete: 'off',
+    spellcheck: 'false',
+    value: text ?? '',
+    size: 14,
+  });
+}
+
 /** Offer known ids under an input. */
 export function suggest(input) {
   const offers = h('datalist', {id: fresh('users')});

@@ -6,7 +6,7 @@ import {announce, button, field, fresh, h, show} from './dom.js';
 import {CROSS, drawing} from './icons.js';
 import {key, read, spell} from './ids.js';
 import {fault} from './notices.js';
-import {suggest} from './people.js';
+import {personInput, suggest} from './people.js';
 import {nameOf, product} from './products.js';
 
 const SUGGESTED = 20;
@@ -14,14 +14,7 @@ const SUGGESTED = 20;
 /** The form. */
 export async function trial(text) {
   const state = {picked: []};
-  const user = h('input', {
-    type: 'text',
-    required: true,
-    autocomplete: 'off',
-    spellcheck: 'false',
-    value: text ?? '',
-    size: 14,
-  });
+  const user = personInput(text);
   const offers = h('datalist', {id: fresh('items')});
   const item = h('input', {type: 'text', autocomplete: 'off', list: offers.id, size: 28});
   const basket = h('ul', {class: 'picked', 'aria-label': 'Items of the basket'});
