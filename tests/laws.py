@@ -95,6 +95,14 @@ def short_histories_count_as_long() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def parts_are_small() -> Iterator[None]:
+    """The few users of a law are in several parts of the index."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("unbasket.engine.memory.PART_SIZE", 4)
+        yield
+
+
 def apply(engine: Recommender | Oracle, events: list[Event]) -> None:
     """Apply the events."""
     for event in events:

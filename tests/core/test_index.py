@@ -13,6 +13,14 @@ from unbasket.engine.memory import Memory
 from unbasket.params import Grouping, Params
 
 GROUPINGS: list[Grouping] = ["fixed", "varying"]
+Vectors = dict[int, list[tuple[int, int, int]]]  # by slot
+
+
+@pytest.fixture(autouse=True, params=[4, 64], ids=["parts of 4", "parts of 64"])
+def part_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Every test, with users in many parts of the index, and in one."""
+    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", request.param)
+    return int(request.param)
 
 
 def rows_of(rows: Rows, record: np.dtype[Any]) -> list[list[Any]]:
@@ -34,54 +42,78 @@ def check_histories(memory: Memory) -> None:
     assert set(bought) == set(memory.items.codes.values())
 
 
-def check_vectors(memory: Memory) -> list[list[tuple[int, int, int]]]:
-    """Vectors and postings are the same entries, and point at each other."""
-    vectors, postings = rows_of(memory.index.vectors, ENTRY), rows_of(memory.index.postings, POSTING)
-    entries = {(user, item, weight) for user, vector in enumerate(vectors) for item, weight, _ in vector}
-    listed = {(user, item, weight) for item, row in enumerate(postings) for user, weight in row}
-    assert entries == listed
-    assert len(entries) == sum(map(len, vectors)) == sum(map(len, postings))
-    assert all(weight > 0 for _, _, weight in entries)
-    for user, vector in enumerate(vectors):
-        assert all(postings[item][place][0] == user for item, _, place in vector)
-    return vectors
+def check_vectors(memory: Memory) -> Vectors:
+    """In each part, vectors and postings are the same entries, and point at each other."""
+    index, found = memory.index, {}
+    for number, part in enumerate(index.parts):
+        vectors, postings = rows_of(part.vectors, ENTRY), rows_of(part.postings, POSTING)
+        entries = {(row, item, weight) for row, vector in enumerate(vectors) for item, weight, _ in vector}
+        listed = {(row, item, weight) for item, record in enumerate(postings) for row, weight in record}
+        assert entries == listed
+        assert len(entries) == sum(map(len, vectors)) == sum(map(len, postings))
+        assert all(weight > 0 for _, _, weight in entries)
+        for row, vector in enumerate(vectors):
+            assert all(postings[item][place][0] == row for item, _, place in vector)
+        assert not any(vectors[part.end :])
+        found.update({number * index.part_size + row: vector for row, vector in enumerate(vectors[: part.end])})
+    return found
 
 
-def check_norms(memory: Memory, vectors: list[list[tuple[int, int, int]]]) -> None:
-    norms = views.norms(memory.index).tolist()
-    expected = [sum(weight**2 for _, weight, _ in vector) for vector in vectors]
-    assert norms == expected[: len(norms)]
-    assert not any(expected[len(norms) :])
-    assert {code for code, norm in enumerate(norms) if norm} == set(memory.users.codes.values())
+def check_slots(memory: Memory, vectors: Vectors) -> None:
+    """Whoever is there has a slot with a vector; the other slots are empty, and chained."""
+    index = memory.index
+    slots = (
+        {code: slot - 1 for code, slot in enumerate(views.slots(index).tolist()) if slot} if memory.users.names else {}
+    )
+    assert set(slots) == set(memory.users.codes.values())
+    owners = [owner for part in index.parts for owner in views.owners(part).tolist()]
+    assert len(owners) == index.slot_end == len(vectors)
+    assert {slot: owners[slot] for slot in slots.values()} == {slot: code for code, slot in slots.items()}
+    assert {slot for slot, vector in vectors.items() if vector} == set(slots.values())
+    unused = sorted(owners[slot] for slot in vectors if slot not in set(slots.values()))
+    others = {slot + 1 for slot in vectors} - {slot + 1 for slot in slots.values()}
+    assert len(others - set(unused)) == min(1, len(others))  # each but the first is the next of another
+
+
+def check_norms(memory: Memory, vectors: Vectors) -> None:
+    norms = [norm for part in memory.index.parts for norm in views.norms(part).tolist()]
+    assert norms == [sum(weight**2 for _, weight, _ in vectors[slot]) for slot in range(len(norms))]
     population = views.population(memory.index)
     levels = np.array([magnitude(norm) for norm in norms if norm], np.int64)
     assert population.tolist() == np.bincount(levels, minlength=len(population)).tolist()
 
 
-def check_crowd(memory: Memory, vectors: list[list[tuple[int, int, int]]]) -> None:
+def check_crowd(memory: Memory, vectors: Vectors) -> None:
     crowd, arrays = memory.index.crowd, views.crowd(memory.index.crowd)
-    members, items, sums = arrays["members"], arrays["items"], arrays["sums"]
-    assert sorted(members[: crowd.member_count].tolist()) == np.flatnonzero(arrays["is_member"]).tolist()
-    assert set(members[: crowd.member_count].tolist()) <= set(memory.users.codes.values())
+    members, heap, sums = arrays["members"], arrays["heap"], arrays["sums"]
+    numbers = [number for part in memory.index.parts for number in views.members(part).tolist()]
+    assert {slot: number for slot, number in enumerate(numbers) if number} == {
+        slot: number for number, slot in enumerate(members[: crowd.member_count].tolist(), 1)
+    }
     assert crowd.member_count <= memory.params.neighbors
     expected = np.zeros(len(sums), np.int64)
-    for user in members[: crowd.member_count].tolist():
-        for item, weight, _ in vectors[user]:
+    for slot in members[: crowd.member_count].tolist():
+        assert vectors[slot]
+        for item, weight, _ in vectors[slot]:
             expected[item] += weight
     assert sums.tolist() == expected.tolist()
-    assert crowd.records == sum(len(vectors[user]) for user in members[: crowd.member_count].tolist())
-    assert sorted(items[: crowd.count].tolist()) == np.flatnonzero(sums).tolist()
-    assert arrays["listed"][: crowd.count].tolist() == sums[items[: crowd.count]].tolist()
-    assert arrays["place"][items[: crowd.count]].tolist() == list(range(1, crowd.count + 1))
+    assert crowd.records == sum(len(vectors[slot]) for slot in members[: crowd.member_count].tolist())
+    items, totals = heap["item"][: crowd.count], heap["total"][: crowd.count].tolist()
+    assert sorted(items.tolist()) == np.flatnonzero(sums).tolist()
+    assert totals == sums[items].tolist()
+    assert all(totals[(place - 1) // 2] >= total for place, total in enumerate(totals) if place)
+    assert arrays["place"][items].tolist() == list(range(1, crowd.count + 1))
     assert np.count_nonzero(arrays["place"]) == crowd.count
-    for rest in (members[crowd.member_count :], items[crowd.count :], arrays["listed"][crowd.count :]):
-        assert not rest.any()
+    assert not members[crowd.member_count :].any()
+    assert not heap["item"][crowd.count :].any()
+    assert not heap["total"][crowd.count :].any()
     assert not any(inspection.shared_faults(memory._live))
 
 
 def check(memory: Memory) -> None:
     check_histories(memory)
     vectors = check_vectors(memory)
+    check_slots(memory, vectors)
     check_norms(memory, vectors)
     check_crowd(memory, vectors)
 
@@ -144,38 +176,93 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
         assert memory.forget(user, None, None).users == 1
     check(memory)
     live = memory._live
-    for pool in (memory.histories.baskets, memory.histories.items, memory.index.vectors, memory.index.postings):
+    parts = memory.index.parts
+    pools = [memory.histories.baskets, memory.histories.items]
+    for pool in pools + [part.vectors for part in parts] + [part.postings for part in parts]:
         assert not views.rows(pool)["length"].any()
     for pool in (memory.histories.outdated, live.items, live.gone, live.marks.levels):
         assert (pool.litter(), pool.blocks.used) == (0, 0)
     assert not views.popularity(memory.histories).any()
-    assert not views.norms(memory.index).any()
+    assert not any(views.norms(part).any() or views.members(part).any() for part in parts)
+    assert not views.slots(memory.index).any()
     assert not views.population(memory.index).any()
     assert not views.newest_marks(live.marks).any()
-    assert not any(array.any() for array in views.crowd(memory.index.crowd).values())
+    crowd = views.crowd(memory.index.crowd)
+    assert not any(crowd[name].any() for name in ("members", "sums", "place"))
+    assert not crowd["heap"]["item"].any()
+    assert not crowd["heap"]["total"].any()
     assert memory.index.crowd.records == 0
     assert views.is_clean(live.space)
     assert memory.users.sorted() == memory.items.sorted() == []
     assert memory.texts.codes == {}
 
 
+def sizes_in_the_crowd(memory: Memory) -> list[int]:
+    """How many items the members of the crowd have."""
+    index = memory.index
+    slots = views.crowd(index.crowd)["members"][: index.crowd.member_count].tolist()
+    return sorted(
+        int(views.rows(index.parts[slot // index.part_size].vectors)["length"][slot % index.part_size])
+        for slot in slots
+    )
+
+
 def test_the_crowd_is_those_with_the_smallest_norms() -> None:
     memory = Memory(Params(neighbors=4))
-    sizes = [5, 2, 9, 1, 7, 3, 8, 4]
-    for user, size in enumerate(sizes):
+    for user, size in enumerate([5, 2, 9, 1, 7, 3, 8, 4]):
         memory.learn(user, list(range(size)), 0, None)
     memory.index.gather_crowd()
-    members = views.crowd(memory.index.crowd)["members"][: memory.index.crowd.member_count].tolist()
-    assert sorted(sizes[code] for code in members) == [1, 2, 3, 4]
+    assert sizes_in_the_crowd(memory) == [1, 2, 3, 4]
     check(memory)
 
 
-def test_the_crowd_is_chosen_anew_from_time_to_time() -> None:
+def test_the_crowd_follows_event_by_event() -> None:
+    """Those with large norms leave it, and others with small ones join, while it is exact all along."""
     memory = Memory(Params(neighbors=4))
-    for user in range(200):
+    for user in range(40):
+        memory.learn(user, list(range(10 + user % 9)), 0, None)
+    memory.index.gather_crowd()
+    for user in range(100, 104):
+        memory.learn(user, list(range(user - 99)), 0, None)
+    for basket in range(30):
+        memory.learn(0, list(range(20)), f"b{basket}", None)
+        check(memory)
+    assert sizes_in_the_crowd(memory) == [1, 2, 3, 4]
+
+
+def test_an_event_looks_at_few_slots_for_the_crowd() -> None:
+    """However many users could join at once, one does."""
+    memory = Memory(Params(neighbors=50))
+    for user in range(60):
         memory.learn(user, [user % 9], 0, None)
-    assert memory.index.crowd.member_count == 4
-    check(memory)
+    views.dissolve(memory.index)
+    for number in range(1, 30):
+        memory.learn(0, [number % 9], f"b{number}", None)
+        assert memory.index.crowd.member_count == number
+        check(memory)
+
+
+def test_a_slot_that_was_given_back_is_used_again() -> None:
+    memory = Memory(Params(neighbors=4))
+    for user in range(9):
+        memory.learn(user, [user, 1], 0, None)
+    freed = [views.where(memory.index, memory.users.codes[user]) for user in (7, 2)]
+    for user in (7, 2):
+        memory.forget(user, None, None)
+        check(memory)
+    for user in (100, 101):
+        memory.learn(user, [5], 0, None)
+        check(memory)
+    assert [views.where(memory.index, memory.users.codes[user]) for user in (101, 100)] == freed
+    assert memory.index.slot_end == 9
+
+
+def test_an_index_has_the_parts_that_it_needs(part_size: int) -> None:
+    memory = Memory(Params(neighbors=4))
+    assert memory.index.parts == []
+    for user in range(9):
+        memory.learn(user, [user, 1], 0, None)
+    assert [part.end for part in memory.index.parts] == ([4, 4, 1] if part_size == 4 else [9])
 
 
 @pytest.mark.parametrize("norm", [32, 33, 63, 1000, 2**24, 2**48 - 1, 2**48, 3**30, 2**53 - 1])

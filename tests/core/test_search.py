@@ -17,6 +17,13 @@ from unbasket.params import Params
 ITEMS = 25
 
 
+@pytest.fixture(autouse=True, params=[4, 64], ids=["parts of 4", "parts of 64"])
+def part_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Every test, with users in many parts of the index, and in one."""
+    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", request.param)
+    return int(request.param)
+
+
 def vector_of(items: list[int], weights: list[int]) -> Vector:
     return Vector(np.array(items, np.uint32), np.array(weights, np.uint32))
 
@@ -138,7 +145,7 @@ def test_the_crowd_changes_no_answer(seed: int) -> None:
     for name in shop.names():
         shop.check(name, n=40)
         shop.check(name, n=3, banned=[0, 3, 4])
-    views.dissolve(shop.memory.index.crowd)
+    views.dissolve(shop.memory.index)
     assert not any(shop.uses_crowd(name) for name in shop.names())
     for name in shop.names():
         shop.check(name, n=40)
@@ -249,15 +256,15 @@ def test_holders_are_the_parts_of_a_score() -> None:
     assert shop.space.leftovers() == 0
 
 
-def test_a_work_space_grows_with_the_index() -> None:
+def test_a_work_space_grows_with_the_items_and_to_the_size_of_a_part(part_size: int) -> None:
     shop = Shop(1, users=20, k=5)
     shop.check(shop.names()[0])
-    before = shop.space.user_room, shop.space.item_room
+    before = shop.space.nearest.room, shop.space.item_room
     for user in range(100, 200):
         shop.memory.learn(user, [f"item {user}", 3], 0, None)
     for name in shop.names():
         shop.check(name)
-    assert shop.space.user_room > before[0]
+    assert (shop.space.nearest.room > before[0]) == (part_size > 20)
     assert shop.space.item_room > before[1]
 
 

@@ -17,13 +17,14 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
+    parts_are_small,
     short_histories_count_as_long,
 )
 from tests.oracle import Id, Oracle
 
 from unbasket import Params, Recommender
 
-__all__ = ["short_histories_count_as_long"]  # a fixture that all tests here use
+__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
 SEQUENCES = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHOP = pl.DataFrame(

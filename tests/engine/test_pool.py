@@ -122,7 +122,7 @@ def test_a_long_history_outside_is_folded_from_its_newest_mark() -> None:
 
 
 def postings(rec: ub.Recommender) -> list[list[tuple[int, int]]]:
-    rows = rec._memory.index.postings
+    rows = rec._memory.index.parts[0].postings
     return [views.row(rows, item, views.POSTING).tolist() for item in range(rows.count)]
 
 
@@ -175,11 +175,11 @@ Spoiler = Callable[[Live, int], None]  # of a user in the pool or of one outside
 
 
 def a_member_out_of_the_index(live: Live, user: int) -> None:
-    views.settle(live, user, in_index=False)
+    views.put(live, user, in_index=False)
 
 
 def an_outsider_in_the_index(live: Live, user: int) -> None:
-    views.settle(live, user, in_index=True)
+    views.put(live, user, in_index=True)
 
 
 def a_lot(live: Live, user: int) -> None:
@@ -202,7 +202,7 @@ def places_exchanged(live: Live, user: int) -> None:
     line[[mine - 1, theirs - 1]] = other, user
     places[[user, other]] = theirs, mine
     for each in (user, other):
-        views.settle(live, each, in_index=live.pool.has(each))
+        views.put(live, each, in_index=live.pool.has(each))
 
 
 @pytest.mark.parametrize(

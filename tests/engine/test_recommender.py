@@ -548,7 +548,8 @@ def test_the_defaults() -> None:
 
 
 def spoil_norm(index: Index, user: int) -> None:
-    views.norms(index)[user] += 1
+    part, row = views.where(index, user)
+    views.norms(part)[row] += 1
 
 
 def spoil_first(pool: Rows, row: int, record: np.dtype[Any]) -> None:
@@ -557,11 +558,12 @@ def spoil_first(pool: Rows, row: int, record: np.dtype[Any]) -> None:
 
 
 def spoil_vector(index: Index, user: int) -> None:
-    spoil_first(index.vectors, user, views.ENTRY)
+    part, row = views.where(index, user)
+    spoil_first(part.vectors, row, views.ENTRY)
 
 
 def spoil_entry(index: Index, item: int) -> None:
-    spoil_first(index.postings, item, views.POSTING)
+    spoil_first(index.parts[0].postings, item, views.POSTING)
 
 
 def spoil_popularity(histories: Histories, item: int) -> None:

@@ -15,6 +15,7 @@ import pytest
 import unbasket as ub
 from unbasket.core import views
 from unbasket.core.live import Live
+from unbasket.core.part import Part
 from unbasket.engine.digest import Digest
 from unbasket.engine.memory import Memory, Trace
 from unbasket.exchange.ids import FREE, Id
@@ -22,6 +23,7 @@ from unbasket.exchange.ids import FREE, Id
 Spoiler = Callable[[Live, int, int, int], None]  # of a user (a code), one of the user's items, and a magnitude
 
 PARAMS = ub.Params(group_size=2, neighbors=5)
+PART = 4
 SCOPES: dict[str, dict[str, Any]] = {
     "user": {},
     "basket": {"basket": "two"},
@@ -47,6 +49,7 @@ BASKETS: dict[str, dict[str, list[str]]] = {
 def short_histories_count_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbasket.engine.memory.MARK_EVERY", 2)
     monkeypatch.setattr("unbasket.engine.memory.LONG", 3)
+    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", PART)
 
 
 @pytest.fixture
@@ -71,52 +74,84 @@ def an_item_of_no_basket(live: Live, user: int, item: int, _: int) -> None:
     views.row(live.histories.items, user, views.CODE)[-1] = item
 
 
+def slot_of(live: Live, user: int) -> int:
+    """The slot of a user, or the one that the user has given back: the only one that is not in use."""
+    slot = int(views.slots(live.index)[user]) - 1
+    if slot >= 0:
+        return slot
+    return next(slot for slot in range(live.index.slot_end) if slot not in views.slots(live.index) - 1)
+
+
+def where(live: Live, user: int) -> tuple[Part, int]:
+    return live.index.parts[slot_of(live, user) // PART], slot_of(live, user) % PART
+
+
 def an_entry_of_the_vector(live: Live, user: int, item: int, _: int) -> None:
-    views.append(live.index.vectors, user)
-    views.row(live.index.vectors, user, views.ENTRY)[-1] = (item, 5, 0)
+    part, row = where(live, user)
+    views.append(part.vectors, row)
+    views.row(part.vectors, row, views.ENTRY)[-1] = (item, 5, 0)
 
 
 def an_entry_under_an_item(live: Live, user: int, item: int, _: int) -> None:
-    views.append(live.index.postings, item)
-    views.row(live.index.postings, item, views.POSTING)[-1] = (user, 5)
+    part, row = where(live, user)
+    views.append(part.postings, item)
+    views.row(part.postings, item, views.POSTING)[-1] = (row, 5)
 
 
 def an_entry_that_was_another_users(live: Live, user: int, item: int, _: int) -> None:
-    owners = views.row(live.index.postings, item, views.POSTING)["user"]
-    owners[owners != user] = user
+    part, row = where(live, user)
+    rows = views.row(part.postings, item, views.POSTING)["row"]
+    rows[rows != row] = row
+
+
+def a_slot(live: Live, user: int, *_: int) -> None:
+    views.slots(live.index)[user] = 2 if views.slots(live.index)[user] != 2 else 3  # another's
+
+
+def a_slot_that_there_is_not(live: Live, user: int, *_: int) -> None:
+    views.slots(live.index)[user] = 100
+
+
+def an_owner(live: Live, user: int, *_: int) -> None:
+    part, row = where(live, user)
+    views.owners(part)[row] ^= 1
 
 
 def a_norm(live: Live, user: int, *_: int) -> None:
-    views.norms(live.index)[user] += 1
+    part, row = where(live, user)
+    views.norms(part)[row] += 1
 
 
 def a_count_of_a_magnitude(live: Live, _: int, __: int, level: int) -> None:
     views.population(live.index)[level] += 1
 
 
-def a_mark_of_a_member(live: Live, user: int, *_: int) -> None:
-    views.crowd(live.index.crowd)["is_member"][user] ^= 1
+def a_number_of_a_member(live: Live, user: int, *_: int) -> None:
+    part, row = where(live, user)
+    views.members(part)[row] ^= 1
 
 
 def a_member(live: Live, user: int, *_: int) -> None:
-    views.crowd(live.index.crowd)["members"][:2] = user  # twice, or though not there any more
+    views.crowd(live.index.crowd)["members"][:2] = slot_of(live, user)  # twice, or though not there any more
 
 
 def a_sum_of_the_crowd(live: Live, _: int, item: int, __: int) -> None:
     views.crowd(live.index.crowd)["sums"][item] += 5
 
 
-def a_sum_on_the_crowds_list(live: Live, _: int, item: int, __: int) -> None:
+def a_sum_in_the_crowds_heap(live: Live, _: int, item: int, __: int) -> None:
     crowd = views.crowd(live.index.crowd)
-    crowd["listed"][max(crowd["place"][item], 1) - 1] += 5
+    crowd["heap"]["total"][max(crowd["place"][item], 1) - 1] += 5
 
 
-def a_place_on_the_crowds_list(live: Live, _: int, item: int, __: int) -> None:
+def a_place_in_the_crowds_heap(live: Live, _: int, item: int, __: int) -> None:
     views.crowd(live.index.crowd)["place"][item] += 1
 
 
-def a_peak_of_the_crowd(live: Live, *_: int) -> None:
-    views.crowd(live.index.crowd)["peaks"][0] += 5
+def the_order_of_the_crowds_heap(live: Live, *_: int) -> None:
+    crowd = views.crowd(live.index.crowd)
+    crowd["heap"][:2] = crowd["heap"][:2][::-1].copy()
+    crowd["place"][crowd["heap"]["item"][:2]] = [1, 2]
 
 
 def the_length_of_the_crowd(live: Live, *_: int) -> None:
@@ -137,14 +172,17 @@ SPOILERS: list[Spoiler] = [
     an_entry_of_the_vector,
     an_entry_under_an_item,
     an_entry_that_was_another_users,
+    a_slot,
+    a_slot_that_there_is_not,
+    an_owner,
     a_norm,
     a_count_of_a_magnitude,
-    a_mark_of_a_member,
+    a_number_of_a_member,
     a_member,
     a_sum_of_the_crowd,
-    a_sum_on_the_crowds_list,
-    a_place_on_the_crowds_list,
-    a_peak_of_the_crowd,
+    a_sum_in_the_crowds_heap,
+    a_place_in_the_crowds_heap,
+    the_order_of_the_crowds_heap,
     the_length_of_the_crowd,
     a_mark,
     a_count_of_an_item,
@@ -298,12 +336,13 @@ def test_a_forget_that_forgets_nothing_shows(shop: ub.DurableRecommender, monkey
 
 
 def a_byte_of_a_free_block(live: Live, _: int) -> None:
-    views.free_block(live.index.vectors, 3 * views.ENTRY.itemsize)[5] = 1
+    views.free_block(live.index.parts[0].vectors, 3 * views.ENTRY.itemsize)[5] = 1
 
 
 def a_byte_behind_a_vector(live: Live, user: int) -> None:
-    live.index.vectors.reserve(user, 2 * views.rows(live.index.vectors)["capacity"][user])
-    views.spare(live.index.vectors, user)[-1] = 1
+    part, row = where(live, user)
+    part.vectors.reserve(row, 2 * views.rows(part.vectors)["capacity"][row])
+    views.spare(part.vectors, row)[-1] = 1
 
 
 @pytest.mark.parametrize("litter", [a_byte_of_a_free_block, a_byte_behind_a_vector])

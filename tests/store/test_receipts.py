@@ -48,13 +48,13 @@ def test_a_receipt_says_what_was_removed_and_what_the_model_was(path: Path) -> N
 
 
 def spoil_vectors(index: Index) -> None:
-    for user in range(index.vectors.count):
-        views.row(index.vectors, user, views.ENTRY)["weight"] += 1
+    for row in range(index.parts[0].end):
+        views.row(index.parts[0].vectors, row, views.ENTRY)["weight"] += 1
 
 
 def spoil_postings(index: Index) -> None:
-    for item in range(index.postings.count):
-        views.row(index.postings, item, views.POSTING)["weight"] += 1
+    for item in range(index.item_room):
+        views.row(index.parts[0].postings, item, views.POSTING)["weight"] += 1
 
 
 @pytest.mark.parametrize("spoil", [spoil_vectors, spoil_postings])

@@ -7,10 +7,12 @@ history      the baskets of each user, in order, and the changes an event can ma
 fold         the one update rule: from baskets to weights, from a mark or from the start (in a work `space`)
 marks        saved states of the fold, so that a change late in a long history replays little
 vector       a vector in fixed point, on its own
-index        the vectors of all users, and for each item the users who have it
+part         the vectors of some users, and for each item those who have it
+index        the parts, and who is where in them
 crowd        the users who are near to everyone, summed in advance
 pool         who is in the index, if not everybody is
-search       the nearest users, the mean of their vectors, the best items
+nearest      the nearest users
+search       the mean of their vectors, the best items
 
 live         the path of an event through all of these
 loading      the same for many new users at once
@@ -42,6 +44,7 @@ from unbasket.core import fold, history, index, inspection, live, loading, marks
 MARK_EVERY = marks.MARK_EVERY
 MAX_BASKET = index.MAX_BASKET
 ONE = index.ONE
+PART_SIZE = index.PART_SIZE
 PLACES = inspection.PLACES
 TIED = live.TIED
 UNTIMED = history.UNTIMED

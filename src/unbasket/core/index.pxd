@@ -1,61 +1,69 @@
 cimport cython
-from libc.math cimport ceil, rint
+from libc.math cimport ceil
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memcpy
 
+from unbasket.core.buffers cimport check
 from unbasket.core.crowd cimport Crowd
-from unbasket.core.rows cimport Rows
+from unbasket.core.part cimport Part
 from unbasket.core.space cimport FoldSpace
-from unbasket.core.vector cimport Entry, Vector
+from unbasket.core.vector cimport Entry
 
 cdef enum:
     SHADES = 32  # magnitudes per power of two
     MAGNITUDES = 64 * 32
-    ONE_BITS = 24
-    TOGETHER = 8  # users that a search looks at together
-
-
-cdef struct Posting:
-    uint32_t user
-    uint32_t weight
+    SEGMENT = 1 << 14  # codes in a segment of the map from codes to slots
 
 
 @cython.final
 cdef class Index:
-    cdef readonly Rows vectors, postings
-    cdef int64_t *norm
-    cdef readonly Py_ssize_t user_room, user_end, item_room
+    cdef readonly list parts
+    cdef void **table
+    cdef readonly Py_ssize_t part_size, part_count, slot_end, user_room, item_room
+    cdef Py_ssize_t part_bits, unused
+    cdef uint32_t **segments
     cdef int64_t population[MAGNITUDES]
     cdef readonly Crowd crowd
+    cdef Py_ssize_t hand
+    cdef int64_t crowd_limit
 
     cdef int make_room(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
-    cdef int settle(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil
-    cdef int add(self, uint32_t user, uint32_t item, uint32_t weight) except -1 nogil
-    cdef int rank(self, Py_ssize_t user, int64_t norm) except -1 nogil
-    cdef int grow_older(self) except -1 nogil
-    cdef int choose_crowd(self) except -1 nogil
-    cdef int expect(self, const int64_t *having) except -1 nogil
+    cdef int put(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil
+    cdef Py_ssize_t claim(self, Py_ssize_t user) except -1 nogil
+    cdef int release(self, Py_ssize_t slot) except -1 nogil
+    cdef int count(self, int64_t old_norm, int64_t norm) except -1 nogil
     cdef int64_t limit_of(self, Py_ssize_t rank) noexcept nogil
-    cdef int64_t _change_entries(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil
-    cdef int64_t _add_entries(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil
+    cdef int tend_crowd(self) except -1 nogil
+    cdef int choose_crowd(self) except -1 nogil
+    cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil
+    cdef int _leave_crowd(self, Py_ssize_t slot) except -1 nogil
+    cdef int _add_part(self) except -1 nogil
     cdef int _fill(
         self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights
     ) except -1 nogil
-    cdef int _remove(self, Py_ssize_t user, Py_ssize_t i) except -1 nogil
 
-    cdef inline Entry *vector(self, Py_ssize_t user) except NULL nogil:
-        """The entries of a user's vector. Valid until something is added to any."""
-        return <Entry *> self.vectors.first(user)
+    # A slot is a row of a part: numbers count on from part to part.
 
+    cdef inline Py_ssize_t slot_of(self, Py_ssize_t user) except -2 nogil:
+        """The slot of a user; -1 if nothing is held of them."""
+        check(0 <= user < self.user_room, "no such user")
+        return <Py_ssize_t> self.segments[user // SEGMENT][user % SEGMENT] - 1
 
-cdef inline Py_ssize_t room_for(Py_ssize_t users) noexcept nogil:
-    """Room for so many users, or a few more: a search looks at so many together."""
-    return (users + TOGETHER - 1) // TOGETHER * TOGETHER
+    cdef inline void *part_of(self, Py_ssize_t slot) noexcept nogil:
+        """The part that a slot is in."""
+        return self.table[slot >> self.part_bits]
 
+    cdef inline Py_ssize_t row_of(self, Py_ssize_t slot) noexcept nogil:
+        """The row of its part that a slot is."""
+        return slot & (self.part_size - 1)
 
-cdef inline int64_t fixed_point(double value) noexcept nogil:
-    """A weight as a multiple of 2^-24."""
-    return <int64_t> rint(value * (1 << ONE_BITS))
+    cdef inline Entry *vector(self, Py_ssize_t slot) except NULL nogil:
+        """The entries of a vector. Valid until something is added to any."""
+        return (<Part> self.part_of(slot)).vector(self.row_of(slot))
+
+    cdef inline Py_ssize_t length(self, Py_ssize_t slot) except -1 nogil:
+        """How many entries a vector has."""
+        return (<Part> self.part_of(slot)).vectors.length(self.row_of(slot))
 
 
 cdef inline Py_ssize_t magnitude(int64_t norm) noexcept nogil:

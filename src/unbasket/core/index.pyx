@@ -1,9 +1,12 @@
-"""The live index: every user's vector, and for every item its postings: the users who have it.
+"""The live index: the vectors of users, in parts, and all that a search needs to know of them.
 
 Weights are whole multiples of 2^-24. Dot products, squared norms and sums of vectors are then exact integers, so
-they do not depend on the order of summation: neither on threads, nor on codes, nor on the order of past events.
+they do not depend on the order of summation: neither on threads, nor on parts, nor on the order of past events.
 Nothing overflows: a user's weights sum to at most the size of the largest basket (each is a decayed mean of 0/1
 entries) and none exceeds 1, so with baskets of at most MAX_BASKET items a squared distance stays below 2^62.
+
+A user who has a vector has a slot; whose vector becomes empty gives it back, for the next who gets one. So a search
+costs what the users in the index cost, however many others there are.
 """
 
 cimport cython
@@ -11,135 +14,122 @@ from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.buffers cimport allocated, give_back, grown
 from unbasket.core.crowd cimport Crowd
-from unbasket.core.fold cimport weight
-from unbasket.core.rows cimport Rows
-from unbasket.core.select cimport Candidate, smallest_first
+from unbasket.core.part cimport ONE_BITS, Part
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
 
 ONE = 1 << ONE_BITS  # the fixed-point weight 1.0
 MAX_BASKET = 8192
+PART_SIZE = 1 << 17  # measured: accumulators of a part should stay in a cache
+
+cdef enum:
+    GLANCES = 16  # slots that are looked at for the crowd with each event
 
 
 @cython.final
 cdef class Index:
-    """Vectors per user, postings per item, squared norms, how many users there are of each magnitude, and the crowd.
+    """Parts, the slot of each user, how many users there are of each magnitude of the norm, and the crowd.
 
-    Codes from `user_end` on have never had a vector.
+    Slots from `slot_end` on have never been used. Those that were given back are chained from `unused` (a slot's number
+    plus 1; 0 ends the chain), by their `owner`.
     """
 
-    def __cinit__(self, Py_ssize_t crowd_size):
-        self.vectors = Rows(sizeof(Entry))
-        self.postings = Rows(sizeof(Posting))
+    def __cinit__(self, Py_ssize_t crowd_size, Py_ssize_t part_size=PART_SIZE):
+        assert part_size > 0 and part_size & (part_size - 1) == 0, "a power of two"
+        self.part_size, self.part_bits = part_size, part_size.bit_length() - 1
+        self.parts = []
         self.crowd = Crowd(crowd_size)
 
     def __dealloc__(self):
-        give_back(self.norm, self.user_room * sizeof(int64_t))
+        cdef Py_ssize_t i
+        for i in range(self.user_room // SEGMENT):
+            give_back(self.segments[i], SEGMENT * sizeof(uint32_t))
+        give_back(self.segments, self.user_room // SEGMENT * sizeof(uint32_t *))
+        give_back(self.table, self.part_count * sizeof(void *))
 
     cdef int make_room(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil:
         """Make room for user codes below `users` and item codes below `items`."""
-        users = room_for(users)
-        self.vectors.add_rows(users)
-        self.postings.add_rows(items)
-        self.crowd.admit(users, items)
-        if users > self.user_room:
-            self.norm = <int64_t *> grown(self.norm, self.user_room, users, sizeof(int64_t))
-            self.user_room = users
-        self.item_room = max(self.item_room, items)
+        cdef Py_ssize_t count = self.user_room // SEGMENT, i
+        while self.user_room < users:
+            self.segments = <uint32_t **> grown(self.segments, count, count + 1, sizeof(uint32_t *))
+            self.segments[count] = <uint32_t *> allocated(SEGMENT, sizeof(uint32_t))
+            count += 1
+            self.user_room = count * SEGMENT
+        if items > self.item_room:
+            for i in range(self.part_count):
+                (<Part> self.table[i]).postings.add_rows(items)
+            self.crowd.admit(items)
+            self.item_room = items
         return 0
 
-    cdef int settle(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil:
+    cdef int put(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil:
         """Make a user's vector that of the fold in the work space: O(items of the user), not of all users.
 
-        Items whose weight rounds to zero are not in the index. Leaves `last` zero for the items that the vector had
-        before, which tells the new ones apart.
+        A user without a vector gets a slot; one whose vector becomes empty gives it back.
         """
-        assert 0 <= user < self.user_room, "no such user"
-        cdef bint is_member = self.crowd.is_member[user]
-        if is_member:
-            self.crowd.join(self.vector(user), self.vectors.length(user), -1)
-        cdef int64_t norm = self._change_entries(user, space, group_decay)
-        norm += self._add_entries(user, space, group_decay)
-        self.vectors.trim(user)
-        self.rank(user, norm)
-        if is_member:
-            self.crowd.join(self.vector(user), self.vectors.length(user), 1)
-            if norm == 0:
-                self.crowd.leave(<uint32_t> user)
+        cdef Py_ssize_t slot = self.slot_of(user), row
+        if slot < 0:
+            if space.count == 0:
+                return 0
+            slot = self.claim(user)
+        row = self.row_of(slot)
+        cdef void *part = self.part_of(slot)
+        cdef int64_t old_norm = (<Part> part).norm[row]
+        if (<Part> part).member[row] != 0:
+            self.crowd.join(self.vector(slot), self.length(slot), -1)
+        cdef int64_t norm = (<Part> part).put(row, space, group_decay)
+        if (<Part> part).member[row] != 0:
+            self.crowd.join(self.vector(slot), self.length(slot), 1)
+        self.count(old_norm, norm)
+        if norm == 0:
+            self.release(slot)
         return 0
 
-    cdef int64_t _change_entries(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil:
-        """Set the new weights of the items that the user's vector has; returns the sum of their squares."""
-        cdef Entry *entries = self.vector(user)
-        cdef Entry *entry
-        cdef int64_t norm = 0, value
-        cdef Py_ssize_t i = 0
-        while i < self.vectors.length(user):
-            entry = entries + i
-            value = 0
-            assert entry.item < space.room, "no such item"
-            if space.levels[entry.item].last != 0:
-                value = fixed_point(weight(space, entry.item, group_decay))
-                space.levels[entry.item].last = 0
-            if value == 0:
-                self._remove(user, i)
-                continue
-            if value != entry.weight:
-                entry.weight = <uint32_t> value
-                (<Posting *> self.postings.first(entry.item))[entry.place].weight = entry.weight
-            norm += value * value
-            i += 1
-        return norm
+    cdef Py_ssize_t claim(self, Py_ssize_t user) except -1 nogil:
+        """Give a slot to a user who has none: one that was given back, or the next."""
+        assert self.slot_of(user) < 0, "has a slot"
+        cdef Py_ssize_t slot = self.unused - 1 if self.unused else self.slot_end
+        if slot == self.part_count * self.part_size:
+            self._add_part()
+        cdef uint32_t next_unused = (<Part> self.part_of(slot)).owner[self.row_of(slot)]
+        (<Part> self.part_of(slot)).open(self.row_of(slot), <uint32_t> user)
+        self.unused = next_unused
+        self.slot_end = max(self.slot_end, slot + 1)
+        self.segments[user // SEGMENT][user % SEGMENT] = <uint32_t> slot + 1
+        return slot
 
-    cdef int64_t _add_entries(self, Py_ssize_t user, FoldSpace space, double group_decay) except -1 nogil:
-        """Add the items that the user's vector lacks; returns the sum of their squared weights."""
-        cdef int64_t norm = 0, value
+    cdef int release(self, Py_ssize_t slot) except -1 nogil:
+        """Take back a slot whose vector is empty."""
+        cdef void *part = self.part_of(slot)
+        cdef Py_ssize_t row = self.row_of(slot), user = (<Part> part).owner[row]
+        if (<Part> part).member[row] != 0:
+            self._leave_crowd(slot)
+        self.segments[user // SEGMENT][user % SEGMENT] = 0
+        (<Part> part).owner[row] = <uint32_t> self.unused
+        self.unused = slot + 1
+        return 0
+
+    cdef int _add_part(self) except -1 nogil:
+        cdef void **table = <void **> allocated(self.part_count + 1, sizeof(void *))
         cdef Py_ssize_t i
-        for i in range(space.count):
-            if space.levels[space.touched[i]].last != 0:
-                value = fixed_point(weight(space, space.touched[i], group_decay))
-                if value != 0:
-                    self.add(<uint32_t> user, space.touched[i], <uint32_t> value)
-                    norm += value * value
-        return norm
-
-    cdef int add(self, uint32_t user, uint32_t item, uint32_t weight) except -1 nogil:
-        """Add an entry to a vector that lacks the item."""
-        cdef uint32_t number = <uint32_t> self.postings.length(item)
-        (<Posting *> self.postings.append(item))[0] = Posting(user, weight)
-        (<Entry *> self.vectors.append(user))[0] = Entry(item, weight, number)
+        with gil:
+            part = Part(self.part_size)
+            part.postings.add_rows(self.item_room)
+            self.parts.append(part)
+            table[self.part_count] = <void *> part
+        for i in range(self.part_count):
+            table[i] = self.table[i]
+        give_back(self.table, self.part_count * sizeof(void *))
+        self.table = table
+        self.part_count += 1
         return 0
 
-    cdef int _remove(self, Py_ssize_t user, Py_ssize_t i) except -1 nogil:
-        """Remove the i-th entry of a vector. The last record of each of the two rows moves into the hole."""
-        cdef Entry *entries = self.vector(user)
-        cdef Entry *moved
-        cdef uint32_t item = entries[i].item, number = entries[i].place
-        cdef Posting *postings = <Posting *> self.postings.first(item)
-        cdef Py_ssize_t last = self.postings.length(item) - 1
-        assert number <= last and postings[number].user == user, "an entry without its posting"
-        if number != last:
-            postings[number] = postings[last]
-            moved = self.vector(postings[number].user)
-            while moved.item != item:
-                moved += 1
-            moved.place = number
-        self.postings.pop(item)
-        self.postings.trim(item)
-        last = self.vectors.length(user) - 1
-        if i != last:
-            entries[i] = entries[last]
-        return self.vectors.pop(user)
-
-    cdef int rank(self, Py_ssize_t user, int64_t norm) except -1 nogil:
-        """Store a user's squared norm; one of 0 says that nothing is held of the user."""
-        assert 0 <= user < self.user_room, "no such user"
-        if self.norm[user] != 0:
-            self.population[magnitude(self.norm[user])] -= 1
-        self.norm[user] = norm
+    cdef int count(self, int64_t old_norm, int64_t norm) except -1 nogil:
+        """Count a user's norm in place of the old one; one of 0 says that nothing is held of the user."""
+        if old_norm != 0:
+            self.population[magnitude(old_norm)] -= 1
         if norm != 0:
             self.population[magnitude(norm)] += 1
-            self.user_end = max(self.user_end, user + 1)
         return 0
 
     cdef int64_t limit_of(self, Py_ssize_t rank) noexcept nogil:
@@ -151,40 +141,57 @@ cdef class Index:
                 return magnitude_end(level)
         return <int64_t> 1 << 62
 
-    cdef int grow_older(self) except -1 nogil:
-        """Count a change; after many of them, choose the crowd anew."""
-        self.crowd.age += 1
-        if self.crowd.age > 64 + (self.user_room + self.crowd.records) // 16:  # about what it costs, in entries
-            self.choose_crowd()
+    cdef int tend_crowd(self) except -1 nogil:
+        """Look at the next few slots, round and round: whoever has a small norm joins the crowd, others leave it.
+
+        At most one does, and each event does this once: what it costs depends neither on the users nor on the crowd.
+        """
+        cdef Py_ssize_t i
+        for i in range(min(GLANCES, self.slot_end)):
+            if self.hand >= self.slot_end:
+                self.hand = 0
+            if self.hand == 0:
+                self.crowd_limit = self.limit_of(self.crowd.size)
+            self.hand += 1
+            if self._reconsider(self.hand - 1):
+                break
         return 0
 
     cdef int choose_crowd(self) except -1 nogil:
-        """Choose the users with the smallest norms as the crowd; of equal ones, those with the smallest codes."""
-        cdef int64_t limit = self.limit_of(self.crowd.size)
-        cdef Py_ssize_t user, room = 0, count = 0
-        for user in range(self.user_room):
-            room += 0 < self.norm[user] < limit
-        cdef Candidate *candidates = <Candidate *> allocated(room, sizeof(Candidate))
-        for user in range(self.user_room):
-            if 0 < self.norm[user] < limit:
-                candidates[count] = Candidate(self.norm[user], <uint32_t> user)
-                count += 1
-        count = min(self.crowd.size, count)
-        smallest_first(candidates, room, count, NULL)
-        self.crowd.dissolve()
-        for user in range(count):
-            self.crowd.enter(candidates[user].code)
-            self.crowd.join(self.vector(candidates[user].code), self.vectors.length(candidates[user].code), 1)
-        give_back(candidates, room * sizeof(Candidate))
-        return self.crowd.sort()
-
-    cdef int expect(self, const int64_t *having) except -1 nogil:
-        """Reserve room for as many new entries of each item as `having` says: no row moves while they are added."""
-        cdef Py_ssize_t item
-        for item in range(self.item_room):
-            if having[item]:
-                self.postings.reserve(item, self.postings.length(item) + having[item])
+        """Choose the crowd anew, in one round."""
+        cdef Py_ssize_t slot, i
+        self.crowd_limit = self.limit_of(self.crowd.size)
+        for slot in range(self.slot_end):  # first those who leave, to make room
+            if (<Part> self.part_of(slot)).member[self.row_of(slot)] != 0:
+                self._reconsider(slot)
+        for slot in range(self.slot_end):
+            self._reconsider(slot)
         return 0
+
+    cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil:
+        """Let a user join or leave the crowd, as the norm says; returns whether that was so."""
+        cdef void *part = self.part_of(slot)
+        cdef Py_ssize_t row = self.row_of(slot)
+        cdef bint is_small = 0 < (<Part> part).norm[row] < self.crowd_limit
+        cdef bint is_member = (<Part> part).member[row] != 0
+        if is_small == is_member or (is_small and self.crowd.member_count == self.crowd.size):
+            return False
+        if is_small:
+            (<Part> part).member[row] = <uint32_t> self.crowd.enter(slot)
+            self.crowd.join(self.vector(slot), self.length(slot), 1)
+        else:
+            self.crowd.join(self.vector(slot), self.length(slot), -1)
+            self._leave_crowd(slot)
+        return True
+
+    cdef int _leave_crowd(self, Py_ssize_t slot) except -1 nogil:
+        """Strike a member off the list; the last one takes the place."""
+        cdef void *part = self.part_of(slot)
+        cdef uint32_t number = (<Part> part).member[self.row_of(slot)]
+        cdef Py_ssize_t last = self.crowd.members[self.crowd.member_count - 1]
+        (<Part> self.part_of(last)).member[self.row_of(last)] = number
+        (<Part> part).member[self.row_of(slot)] = 0
+        return self.crowd.leave(number)
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):
         """Make room for user codes below `users` and item codes below `items`."""
@@ -193,31 +200,29 @@ cdef class Index:
     def fill(self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights):
         """Give vectors to new users, with codes from 0 on: entries one user after another, ending where `ends` say."""
         assert len(ends) <= self.user_room and len(items) == len(weights), "no such users, or items without weights"
-        cdef int64_t *having = <int64_t *> allocated(self.item_room, sizeof(int64_t))
-        cdef Py_ssize_t i
-        try:
-            with nogil:
-                for i in range(items.shape[0]):
-                    assert items[i] < self.item_room, "no such item"
-                    having[items[i]] += 1
-                self.expect(having)
-                self._fill(ends, items, weights)
-        finally:
-            give_back(having, self.item_room * sizeof(int64_t))
+        with nogil:
+            self._fill(ends, items, weights)
 
     cdef int _fill(
         self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights
     ) except -1 nogil:
-        cdef Py_ssize_t user, i, first = 0
+        cdef Py_ssize_t user, slot, i, first = 0
         cdef int64_t norm
+        cdef void *part
         for user in range(ends.shape[0]):
             norm = 0
-            self.vectors.reserve(user, ends[user] - first)
+            slot = self.claim(user)
+            part = self.part_of(slot)
+            (<Part> part).vectors.reserve(self.row_of(slot), ends[user] - first)
             for i in range(first, ends[user]):
+                assert items[i] < self.item_room, "no such item"
                 if weights[i] != 0:
-                    self.add(<uint32_t> user, items[i], weights[i])
+                    (<Part> part).add(self.row_of(slot), items[i], weights[i])
                     norm += <int64_t> weights[i] * weights[i]
-            self.rank(user, norm)
+            (<Part> part).norm[self.row_of(slot)] = norm
+            self.count(0, norm)
+            if norm == 0:
+                self.release(slot)
             first = ends[user]
         return 0
 
@@ -226,11 +231,17 @@ cdef class Index:
         with nogil:
             self.choose_crowd()
 
+    def holds(self, Py_ssize_t user):
+        """Whether a user has a vector."""
+        return self.slot_of(user) >= 0
+
     def vector_of(self, Py_ssize_t user):
         """A copy of a user's vector."""
-        cdef Vector copy = Vector.of(self.vectors.length(user))
-        cdef Entry *entries = self.vector(user)
-        cdef Py_ssize_t i
-        for i in range(self.vectors.length(user)):
+        cdef Py_ssize_t slot = self.slot_of(user), i
+        if slot < 0:
+            return Vector.of(0)
+        cdef Vector copy = Vector.of(self.length(slot))
+        cdef Entry *entries = self.vector(slot)
+        for i in range(self.length(slot)):
             copy.add(entries[i].item, entries[i].weight)
         return copy

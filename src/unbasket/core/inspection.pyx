@@ -7,12 +7,13 @@ the users of an item are searched one by one; the crowd's sums are added up agai
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from unbasket.core.buffers cimport allocated, give_back
-from unbasket.core.crowd cimport BLOCK, Crowd
+from unbasket.core.crowd cimport Crowd
 from unbasket.core.fold cimport fold_group, replay
 from unbasket.core.history cimport Histories, History
-from unbasket.core.index cimport MAGNITUDES, Index, Posting, magnitude
+from unbasket.core.index cimport MAGNITUDES, Index, magnitude
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks, SavedLevel
+from unbasket.core.part cimport Part, Posting
 from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
 from unbasket.core.questions cimport rounded
@@ -22,6 +23,7 @@ from unbasket.core.vector cimport Entry, Vector
 # The places that are inspected, and their numbers. The last is only looked at for everybody at once.
 PLACES = (
     "the history",
+    "the slot",
     "the vector",
     "the entries under items",
     "the norm",
@@ -36,6 +38,7 @@ PLACES = (
 
 cdef enum:
     HISTORY
+    SLOT
     VECTOR
     ENTRIES
     NORM
@@ -50,50 +53,73 @@ cdef enum:
 def trace(Live live, Py_ssize_t user):
     """Where to look once something of a user is forgotten.
 
-    That is, for each of the user's items, in how many baskets of others it is; and the magnitude of the norm.
+    That is, for each of the user's items, in how many baskets of others it is; the magnitude of the norm; and the slot
+    (-1: none).
     """
     cdef Histories histories = live.histories
     cdef uint32_t *bought = <uint32_t *> histories.items.first(user)
-    cdef Entry *vector = live.index.vector(user)
-    cdef Py_ssize_t i
+    cdef Py_ssize_t slot = live.index.slot_of(user), i
+    cdef int64_t norm = 0
+    cdef Entry *vector
     elsewhere = {}
-    for i in range(live.index.vectors.length(user)):
-        elsewhere[vector[i].item] = histories.popularity[vector[i].item]
+    if not owns(live.index, user, slot):
+        slot = -1
+    if slot >= 0:
+        norm = part_at(live.index, slot).norm[live.index.row_of(slot)]
+        vector = live.index.vector(slot)
+        for i in range(live.index.length(slot)):
+            elsewhere[vector[i].item] = histories.popularity[vector[i].item]
     for i in range(histories.items.length(user)):
         elsewhere[bought[i]] = elsewhere.get(bought[i], histories.popularity[bought[i]]) - 1
-    return elsewhere, level_of(live.index.norm[user])
+    return elsewhere, level_of(norm), slot
+
+
+cdef Part part_at(Index index, Py_ssize_t slot):
+    return index.parts[slot // index.part_size]
+
+
+cdef bint owns(Index index, Py_ssize_t user, Py_ssize_t slot):
+    """Whether a slot is this user's."""
+    return 0 <= slot < index.slot_end and part_at(index, slot).owner[index.row_of(slot)] == user
 
 
 cdef Py_ssize_t level_of(int64_t norm) noexcept nogil:
     return magnitude(norm) if norm > 0 else 0
 
 
-def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level):
-    """How many facts about a user are wrong, by `PLACES`; the last two arguments are the user's `trace`.
+def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level, Py_ssize_t old_slot):
+    """How many facts about a user are wrong, by `PLACES`; the last three arguments are the user's `trace`.
 
     Right is what a fold of the history from the start gives: nothing at all, if there is no history, and nothing in the
-    index, if the user is not in the pool. It costs a pass over the users of these items, over all norms and over the crowd's vectors: less than a query.
+    index, if the user is not in the pool. It costs a pass over the users of these items, over all norms and over the
+    crowd's vectors: less than a query.
     """
+    cdef Index index = live.index
     cdef History history
-    cdef Vector fresh
-    cdef Py_ssize_t i
+    cdef Py_ssize_t slot = index.slot_of(user)
     found = [0] * len(PLACES)
     if is_torn(live.histories, user):
         found[HISTORY] = 1
         return found
+    if slot >= 0 and not owns(index, user, slot):
+        found[SLOT] = 1
+        return found
     live.histories.of(user, &history)
     space.widen(live.histories.item_room)
     replay(&history, live.rule, space)
-    fresh = rounded(space, live.rule)
-    weights = {}
-    if live.in_pool(user):
-        weights = {fresh.entries[i].item: fresh.entries[i].weight for i in range(fresh.length)}
+    fresh = weights_of(rounded(space, live.rule))
+    weights = fresh if live.in_pool(user) else {}
     norm = sum([weight * weight for weight in weights.values()])
-    found[VECTOR] = vector_faults(live.index, user, weights)
-    found[ENTRIES] = entry_faults(live.index, user, elsewhere, weights)
-    found[NORM] = live.index.norm[user] != norm
-    found[MAGNITUDE_COUNTS] = count_faults(live.index, level) + count_faults(live.index, level_of(norm))
-    found[CROWD] = crowd_faults(live.index, list(elsewhere)) + membership_faults(live.index, user)
+    found[SLOT] = ((slot >= 0) != (norm > 0)) + chain_faults(index)
+    if slot >= 0:
+        found[VECTOR] = vector_faults(index, slot, weights)
+        found[NORM] = part_at(index, slot).norm[index.row_of(slot)] != norm
+    for place in {slot, old_slot} - {-1}:
+        found[ENTRIES] += entry_faults(index, place, elsewhere, weights if place == slot else held_in(index, place))
+        found[CROWD] += membership_faults(index, place)
+        found[SLOT] += is_littered(index, place)
+    found[MAGNITUDE_COUNTS] = count_faults(index, level) + count_faults(index, level_of(norm))
+    found[CROWD] += crowd_faults(index, list(elsewhere))
     found[MARKS] = mark_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
     found[POOL] = 0 if live.pool is None else is_misplaced(live.pool, user, history.length > 0)
@@ -112,6 +138,27 @@ cdef bint is_misplaced(Pool pool, Py_ssize_t user, bint is_there) except -1:
     return pool.is_before(<uint32_t> user, pool.line[0])
 
 
+cdef dict weights_of(Vector vector):
+    cdef Py_ssize_t i
+    return {vector.entries[i].item: vector.entries[i].weight for i in range(vector.length)}
+
+
+cdef dict held_in(Index index, Py_ssize_t slot):
+    """What a vector of the index has."""
+    cdef Entry *vector = index.vector(slot)
+    cdef Py_ssize_t i
+    return {vector[i].item: vector[i].weight for i in range(index.length(slot))}
+
+
+cdef bint is_littered(Index index, Py_ssize_t slot):
+    """Whether a slot is nobody's, and holds something."""
+    cdef Part part = part_at(index, slot)
+    cdef Py_ssize_t row = index.row_of(slot), owner = part.owner[row]
+    if owner < index.user_room and index.slot_of(owner) == slot:
+        return False
+    return part.norm[row] != 0 or part.member[row] != 0 or part.vectors.length(row) != 0
+
+
 cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
     """Whether a user's two rows, of baskets and of their items, do not belong together."""
     cdef History history
@@ -122,79 +169,82 @@ cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
     return items != histories.items.length(user)
 
 
-cdef Py_ssize_t vector_faults(Index index, Py_ssize_t user, dict weights) except -1:
-    cdef Entry *vector = index.vector(user)
-    cdef Py_ssize_t i, length = index.vectors.length(user)
-    held = {vector[i].item: vector[i].weight for i in range(length)}
-    return sum([held.get(item) != weight for item, weight in weights.items()]) + abs(length - len(weights))
+cdef Py_ssize_t vector_faults(Index index, Py_ssize_t slot, dict weights) except -1:
+    held = held_in(index, slot)
+    return sum([held.get(item) != weight for item, weight in weights.items()]) + abs(index.length(slot) - len(weights))
 
 
-cdef Py_ssize_t entry_faults(Index index, Py_ssize_t user, dict items, dict weights) except -1:
-    """Whether items list the user as often as they should, with these weights, and where the vector says."""
-    cdef Py_ssize_t place, times, count = 0
+cdef Py_ssize_t entry_faults(Index index, Py_ssize_t slot, dict items, dict weights) except -1:
+    """Whether items list a slot as often as they should, with these weights, and where its vector says."""
+    cdef Part part = part_at(index, slot)
+    cdef Py_ssize_t row = index.row_of(slot), place, times, count = 0
     cdef Posting *postings
     cdef uint32_t item, weight
     for item in items:
         weight = weights.get(item, 0)
-        postings = <Posting *> index.postings.first(item)
+        postings = <Posting *> part.postings.first(item)
         times = 0
-        for place in range(index.postings.length(item)):
-            if postings[place].user == user:
+        for place in range(part.postings.length(item)):
+            if postings[place].row == row:
                 times += 1
                 count += postings[place].weight != weight
         count += times != (weight != 0)
-    return count + misplaced(index, user)
+    return count + misplaced(part, row)
 
 
-cdef Py_ssize_t misplaced(Index index, Py_ssize_t user) except -1:
+cdef Py_ssize_t misplaced(Part part, Py_ssize_t row) except -1:
     """How many entries of a vector are not where they say under their item."""
-    cdef Entry *vector = index.vector(user)
+    cdef Entry *vector = part.vector(row)
     cdef Posting *postings
     cdef Py_ssize_t i, count = 0
-    for i in range(index.vectors.length(user)):
-        postings = <Posting *> index.postings.first(vector[i].item)
-        count += (
-            vector[i].place >= index.postings.length(vector[i].item) or postings[vector[i].place].user != user
-        )
+    for i in range(part.vectors.length(row)):
+        postings = <Posting *> part.postings.first(vector[i].item)
+        count += vector[i].place >= part.postings.length(vector[i].item) or postings[vector[i].place].row != row
     return count
 
 
 cdef Py_ssize_t count_faults(Index index, Py_ssize_t level) except -1:
     """Whether there are as many users of a magnitude as are counted."""
-    cdef Py_ssize_t user, count = 0
-    for user in range(index.user_room):
-        count += index.norm[user] > 0 and magnitude(index.norm[user]) == level
+    cdef Part part
+    cdef Py_ssize_t row, count = 0
+    for part in index.parts:
+        for row in range(part.end):
+            count += part.norm[row] > 0 and magnitude(part.norm[row]) == level
     return count != index.population[level]
 
 
-cdef Py_ssize_t membership_faults(Index index, Py_ssize_t user) except -1:
-    """Whether the crowd has the user once, as a user with a vector, or not at all."""
-    cdef Py_ssize_t i, times = 0
-    for i in range(index.crowd.member_count):
-        times += index.crowd.members[i] == user
-    return (times != index.crowd.is_member[user]) + (times != 0 and index.norm[user] == 0)
+cdef Py_ssize_t membership_faults(Index index, Py_ssize_t slot) except -1:
+    """Whether the crowd has a slot once, under its number there, or not at all."""
+    cdef Crowd crowd = index.crowd
+    cdef Part part = part_at(index, slot)
+    cdef Py_ssize_t i, times = 0, number = part.member[index.row_of(slot)]
+    for i in range(crowd.member_count):
+        times += crowd.members[i] == slot
+    if number == 0:
+        return times
+    return times != 1 or number > crowd.member_count or crowd.members[number - 1] != slot
 
 
 cdef Py_ssize_t crowd_faults(Index index, items) except -1:
     """How many of the crowd's facts about these items, and of its totals, are not what its members' vectors give."""
     cdef Crowd crowd = index.crowd
     cdef Entry *member
-    cdef Py_ssize_t i, j, records = 0, count = 0
-    cdef int64_t peak
+    cdef Py_ssize_t i, j, slot, records = 0, count = 0
     cdef int64_t *sums = <int64_t *> allocated(crowd.item_room, sizeof(int64_t))
     for i in range(crowd.member_count):
-        member = index.vector(crowd.members[i])
-        records += index.vectors.length(crowd.members[i])
-        for j in range(index.vectors.length(crowd.members[i])):
+        slot = crowd.members[i]
+        if slot >= index.slot_end:
+            count += 1
+            continue
+        member = index.vector(slot)
+        records += index.length(slot)
+        for j in range(index.length(slot)):
             sums[member[j].item] += member[j].weight
     for i in items:
         count += crowd.sums[i] != sums[i] or not is_listed(crowd, i, sums[i])
     give_back(sums, crowd.item_room * sizeof(int64_t))
-    for i in range(crowd.item_room // BLOCK):
-        peak = 0
-        for j in range(i * BLOCK, i * BLOCK + BLOCK):
-            peak = max(peak, crowd.listed[j])
-        count += peak != crowd.peaks[i]
+    for i in range(1, crowd.count):
+        count += crowd.heap[(i - 1) // 2].total < crowd.heap[i].total
     return count + (records != crowd.records)
 
 
@@ -203,7 +253,7 @@ cdef bint is_listed(Crowd crowd, Py_ssize_t item, int64_t total) noexcept:
     cdef Py_ssize_t place = crowd.place[item]
     if place == 0 or total == 0:
         return place == 0 and total == 0
-    return place <= crowd.count and crowd.items[place - 1] == item and crowd.listed[place - 1] == total
+    return place <= crowd.count and crowd.heap[place - 1].item == item and crowd.heap[place - 1].total == total
 
 
 def mark_faults(Live live, FoldSpace space, Py_ssize_t user):
@@ -264,24 +314,24 @@ cdef Py_ssize_t item_faults(Histories histories, Py_ssize_t user, dict elsewhere
 def shared_faults(Live live):
     """How many facts that many users have a part in contradict vectors and histories, by `PLACES`."""
     cdef Index index = live.index
-    cdef Py_ssize_t user, i, entries = 0, members = 0
+    cdef Part part
+    cdef Py_ssize_t row, i, entries
     cdef int64_t *population = <int64_t *> allocated(MAGNITUDES, sizeof(int64_t))
     found = [0] * len(PLACES)
-    for user in range(index.user_room):
-        entries += index.vectors.length(user)
-        found[ENTRIES] += misplaced(index, user)
-        population[level_of(index.norm[user])] += index.norm[user] > 0
-        members += index.crowd.is_member[user]
-    for i in range(index.item_room):
-        entries -= index.postings.length(i)
-    found[ENTRIES] += abs(entries)
+    for part in index.parts:
+        entries = 0
+        for row in range(part.end):
+            entries += part.vectors.length(row)
+            found[ENTRIES] += misplaced(part, row)
+            population[level_of(part.norm[row])] += part.norm[row] > 0
+        for i in range(index.item_room):
+            entries -= part.postings.length(i)
+        found[ENTRIES] += abs(entries)
     for i in range(MAGNITUDES):
         found[MAGNITUDE_COUNTS] += population[i] != index.population[i]
     give_back(population, MAGNITUDES * sizeof(int64_t))
-    found[CROWD] = crowd_faults(index, range(index.crowd.item_room)) + (members != index.crowd.member_count)
-    for i in range(index.crowd.member_count):
-        user = index.crowd.members[i]
-        found[CROWD] += not index.crowd.is_member[user] or index.norm[user] == 0
+    found[SLOT] = slot_faults(index)
+    found[CROWD] = crowd_faults(index, range(index.crowd.item_room)) + member_faults(index)
     found[ITEM_COUNTS] = recount_faults(live.histories)
     found[POOL] = 0 if live.pool is None else order_faults(live.pool)
     return found
@@ -299,6 +349,53 @@ cdef Py_ssize_t order_faults(Pool pool) except -1:
             above = pool.size + (place - pool.size - 1) // 2 if place > pool.size else 0
             count += pool.is_before(pool.line[place], pool.line[above])
     return count
+
+
+cdef Py_ssize_t chain_faults(Index index) except -1:
+    """Whether the chain of slots that are nobody's has all that are empty, and no others."""
+    cdef Py_ssize_t slot, row, unused = index.unused, empty = 0
+    cdef Part part
+    for part in index.parts:
+        for row in range(part.end):
+            empty += part.norm[row] == 0
+    while 0 < unused <= index.slot_end and empty >= 0:  # a chain that goes in a circle ends too
+        empty -= 1
+        slot = unused - 1
+        if part_at(index, slot).norm[index.row_of(slot)] != 0:
+            return 1
+        unused = part_at(index, slot).owner[index.row_of(slot)]
+    return empty != 0 or unused != 0
+
+
+cdef Py_ssize_t slot_faults(Index index) except -1:
+    """How many users and slots do not belong to each other, and how many slots are nobody's and hold something."""
+    cdef Py_ssize_t user, slot, count = chain_faults(index)
+    cdef Part part
+    for user in range(index.user_room):
+        slot = index.slot_of(user)
+        count += slot >= 0 and not owns(index, user, slot)
+    for slot in range(index.slot_end):
+        part = part_at(index, slot)
+        user = part.owner[index.row_of(slot)]
+        if part.norm[index.row_of(slot)] != 0:
+            count += user >= index.user_room or index.slot_of(user) != slot
+        else:
+            count += is_littered(index, slot)
+    return count
+
+
+cdef Py_ssize_t member_faults(Index index) except -1:
+    """How many members of the crowd do not bear their number, or how many slots bear one though they are no members."""
+    cdef Crowd crowd = index.crowd
+    cdef Part part
+    cdef Py_ssize_t i, row, slot, members = 0, count = 0
+    for part in index.parts:
+        for row in range(part.end):
+            members += part.member[row] != 0
+    for i in range(crowd.member_count):
+        slot = crowd.members[i]
+        count += slot >= index.slot_end or part_at(index, slot).member[index.row_of(slot)] != i + 1
+    return count + (members != crowd.member_count)
 
 
 cdef Py_ssize_t recount_faults(Histories histories) except -1:
@@ -323,37 +420,56 @@ def strays(Live live, set users, set items):
     """
     cdef Histories histories = live.histories
     cdef Index index = live.index
-    cdef Posting *postings
-    cdef Py_ssize_t user, item, i
+    cdef Py_ssize_t user, item
+    cdef Part part
     found = [0] * len(PLACES)
-    for user in range(index.user_room):
+    for user in range(histories.baskets.count):
         if user not in users:
             found[HISTORY] += histories.baskets.length(user) + histories.items.length(user)
-            found[VECTOR] += index.vectors.length(user)
-            found[NORM] += index.norm[user] != 0
-            found[CROWD] += index.crowd.is_member[user]
-            found[MARKS] += live.marks.newest[user] != 0
-            found[POOL] += live.pool is not None and is_misplaced(live.pool, user, False)
-    if live.pool is not None:
-        found[POOL] += abs(live.pool.count - len(users))
-        for i in range(live.pool.count, live.pool.user_room):
-            found[LITTER] += live.pool.line[i] != 0
-    for i in range(index.crowd.member_count):
-        found[CROWD] += index.crowd.members[i] not in users
+    for user in range(index.user_room):
+        found[SLOT] += index.slot_of(user) >= 0 and user not in users
+    for user in range(live.marks.user_room):
+        found[MARKS] += live.marks.newest[user] != 0 and user not in users
     for item in range(index.item_room):
         if item not in items:
-            found[ENTRIES] += index.postings.length(item)
             found[ITEM_COUNTS] += histories.popularity[item] != 0
             found[CROWD] += index.crowd.sums[item] != 0
-        postings = <Posting *> index.postings.first(item)
-        for i in range(index.postings.length(item)):
-            found[ENTRIES] += postings[i].user not in users
+            for part in index.parts:
+                found[ENTRIES] += part.postings.length(item)
+    for part in index.parts:
+        found[ENTRIES] += stray_entries(index, part, users)
+        found[LITTER] += part.vectors.litter() + part.postings.litter()
     found[MARKS] += stray_marks(live.marks)
-    for rows in (histories.baskets, histories.items, index.vectors, index.postings, live.marks.levels):
+    if live.pool is not None:
+        found[POOL] += stray_lots(live.pool, users)
+    for rows in (histories.baskets, histories.items, live.marks.levels):
         found[LITTER] += (<Rows> rows).litter()
     for rows in (live.items, live.gone):  # of an event that is over
         found[LITTER] += (<Rows> rows).litter() + (<Rows> rows).length(0)
     return found
+
+
+cdef Py_ssize_t stray_lots(Pool pool, set users) except -1:
+    """How many users are in the line for the pool though they are not there, or left something in it."""
+    cdef Py_ssize_t user, place, count = abs(pool.count - len(users))
+    for user in range(pool.user_room):
+        if user not in users:
+            count += is_misplaced(pool, user, False)
+    for place in range(pool.count, pool.user_room):
+        count += pool.line[place] != 0
+    return count
+
+
+cdef Py_ssize_t stray_entries(Index index, Part part, set users) except -1:
+    """How many entries under items are of a row that is nobody's."""
+    cdef Py_ssize_t item, i, row, count = 0
+    cdef Posting *postings
+    for item in range(index.item_room):
+        postings = <Posting *> part.postings.first(item)
+        for i in range(part.postings.length(item)):
+            row = postings[i].row
+            count += row >= part.end or part.norm[row] == 0 or part.owner[row] not in users
+    return count
 
 
 cdef Py_ssize_t stray_marks(Marks marks) except -1:

@@ -1,4 +1,4 @@
-"""One event, all the way: change the history, rewind the fold, replay it, settle the index.
+"""One event, all the way: change the history, rewind the fold, replay it, put the vector into the index.
 
 Learning, editing, late arrival and every way of forgetting are the same operation: a change of the history, and
 `refresh`, which drops the marks behind it and brings the vector up to date. What is forgotten is answered with the
@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 
 from unbasket.core.fold cimport Rule, fold
 from unbasket.core.history cimport Basket, Histories, Removal, Slot
-from unbasket.core.index cimport Index, room_for
+from unbasket.core.index cimport Index
 from unbasket.core.marks cimport Marks
 from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
@@ -42,7 +42,6 @@ cdef class Live:
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):
         """Make room for user codes below `users` and item codes below `items`."""
-        users = room_for(users)
         self.histories.admit(users, items)
         self.marks.admit(users)
         self.index.make_room(users, items)
@@ -59,7 +58,7 @@ cdef class Live:
         cdef Py_ssize_t leaver = self.pool.add(<uint32_t> user, lot)
         if leaver >= 0:
             self.space.widen(self.histories.item_room)
-            self.index.settle(leaver, self.space, self.rule.group_decay)
+            self.index.put(leaver, self.space, self.rule.group_decay)
 
     def leave(self, Py_ssize_t user):
         """Take the lot of a user who has no baskets left; whoever enters the pool in their place enters the index."""
@@ -68,7 +67,7 @@ cdef class Live:
         if entrant >= 0:
             with nogil:
                 self.replay(entrant)
-                self.index.grow_older()
+                self.index.tend_crowd()
 
     cdef int replay(self, Py_ssize_t user) except -1 nogil:
         """Fold a history from its newest mark on, into new marks and, if the user is in the pool, into the index."""
@@ -77,14 +76,14 @@ cdef class Live:
             return 0  # too short for marks
         fold(self.histories, self.marks, user, self.rule, self.space)
         if in_pool:
-            self.index.settle(user, self.space, self.rule.group_decay)
+            self.index.put(user, self.space, self.rule.group_decay)
         return self.space.clean()
 
     cdef int refresh(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Bring a user's vector up to date with the history, after a change at this position."""
         self.marks.drop_from(user, position)
         self.replay(user)
-        return self.index.grow_older() if self.in_pool(user) else 0
+        return self.index.tend_crowd() if self.in_pool(user) else 0
 
     cdef uint32_t *put(self, list codes) except NULL:
         """The items of an event, as an array."""

@@ -5,7 +5,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.history cimport Basket
+from unbasket.core.index cimport Index
 from unbasket.core.live cimport Live
+from unbasket.core.part cimport Part
 
 
 @cython.final
@@ -29,47 +31,85 @@ cdef class Baskets:
         give_back(self.records, self.count * sizeof(Basket))
 
 
+cdef struct Batch:
+    Py_ssize_t count  # of users
+    const int64_t *users
+    const int64_t *basket_ends
+    const int64_t *item_ends
+    const uint32_t *items
+    const uint32_t *purchases
+
+
 cdef struct Counts:
-    int64_t *having  # how many of the new users have each item
-    int64_t *distinct  # how many items each of the new users has
+    int64_t *having  # how many of the new users of a part have each item
     int64_t *newest  # the last user that an item was seen with, from 1 on
+    int64_t *distinct  # how many items there are for each row of the part
 
 
-cdef int count_entries(
-    Live live, Counts *counts, const int64_t[::1] users, const int64_t[::1] item_ends, const uint32_t[::1] items,
-    const uint32_t[::1] purchases
-) except -1 nogil:
-    cdef Py_ssize_t user, i, first
+cdef int count_entries(Index index, const Batch *batch, Py_ssize_t number, Counts *counts) except -1 nogil:
+    """Count what the new users of a part have."""
+    cdef Py_ssize_t user, slot, i, first = 0
     cdef uint32_t item
-    for user in range(item_ends.shape[0]):
-        if not live.in_pool(users[user]):
-            continue
-        first = item_ends[user - 1] if user else 0
-        for i in range(first, item_ends[user]):
-            item = items[purchases[i]]
-            if counts.newest[item] != user + 1:
-                counts.newest[item] = user + 1
-                counts.having[item] += 1
-                counts.distinct[user] += 1
+    for user in range(batch.count):
+        slot = index.slot_of(batch.users[user])
+        if slot >= 0 and slot // index.part_size == number:
+            for i in range(first, batch.item_ends[user]):
+                item = batch.items[batch.purchases[i]]
+                if counts.newest[item] != user + 1:
+                    counts.newest[item] = user + 1
+                    counts.having[item] += 1
+                    counts.distinct[index.row_of(slot)] += 1
+        first = batch.item_ends[user]
     return 0
 
 
-cdef int reserve(
-    Live live, const int64_t[::1] users, const int64_t[::1] basket_ends, const int64_t[::1] item_ends,
-    const uint32_t[::1] items, const uint32_t[::1] purchases
-) except -1 nogil:
-    """Reserve room for all new records: none moves while they are added, and want of memory shows before anything is."""
+cdef int reserve(Index index, const Batch *batch, Py_ssize_t number) except -1 nogil:
+    """Reserve room for the new records of a part: none moves while they are added."""
     cdef Counts counts
-    cdef Py_ssize_t room = live.index.item_room, count = users.shape[0], i
-    cdef int64_t *memory = <int64_t *> allocated(2 * room + count, sizeof(int64_t))
+    cdef Py_ssize_t room = index.item_room, size = 2 * room + index.part_size, row
+    cdef int64_t *memory = <int64_t *> allocated(size, sizeof(int64_t))
+    cdef void *part = index.table[number]
     counts.having, counts.newest, counts.distinct = memory, memory + room, memory + 2 * room
-    count_entries(live, &counts, users, item_ends, items, purchases)
-    live.index.expect(counts.having)
-    for i in range(count):
-        live.histories.baskets.reserve(users[i], basket_ends[i] - (basket_ends[i - 1] if i else 0))
-        live.histories.items.reserve(users[i], item_ends[i] - (item_ends[i - 1] if i else 0))
-        live.index.vectors.reserve(users[i], counts.distinct[i])
-    give_back(memory, (2 * room + count) * sizeof(int64_t))
+    count_entries(index, batch, number, &counts)
+    (<Part> part).expect(counts.having, room)
+    for row in range((<Part> part).end):
+        if counts.distinct[row]:
+            (<Part> part).vectors.reserve(row, counts.distinct[row])
+    give_back(memory, size * sizeof(int64_t))
+    return 0
+
+
+cdef int reserve_all(Live live, const Batch *batch) except -1 nogil:
+    """Give slots to the new users of the pool, and reserve room for all records: want of memory shows before any is added."""
+    cdef Py_ssize_t i
+    for i in range(batch.count):
+        live.histories.baskets.reserve(batch.users[i], batch.basket_ends[i] - (batch.basket_ends[i - 1] if i else 0))
+        live.histories.items.reserve(batch.users[i], batch.item_ends[i] - (batch.item_ends[i - 1] if i else 0))
+        if live.in_pool(batch.users[i]):
+            live.index.claim(batch.users[i])
+    for i in range(live.index.part_count):
+        reserve(live.index, batch, i)
+    return 0
+
+
+cdef int give_slots_back(Index index, const Batch *batch) except -1 nogil:
+    cdef Py_ssize_t slot, i
+    for i in range(batch.count):
+        slot = index.slot_of(batch.users[i])
+        if slot >= 0:
+            index.release(slot)
+    return 0
+
+
+cdef int load_histories(Live live, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil:
+    cdef Py_ssize_t i, j, basket = 0, item = 0
+    for i in range(batch.count):
+        for j in range(item, batch.item_ends[i]):
+            codes[j - item] = batch.items[batch.purchases[j]]
+        live.histories.load(
+            batch.users[i], baskets.records + basket, batch.basket_ends[i] - basket, codes, batch.item_ends[i] - item
+        )
+        basket, item = batch.basket_ends[i], batch.item_ends[i]
     return 0
 
 
@@ -79,24 +119,27 @@ def load(
 ):
     """Give new users their histories: records in order, user after user, ending where the `_ends` say.
 
-    Purchases are positions in `items`. If there is a pool, the users have joined the line for it.
+    Purchases are positions in `items`. There is at least one user, and none is in the index. If there is a pool, the users
+    have joined the line for it.
     """
-    cdef Py_ssize_t i, j, basket = 0, item = 0, most = 0
     assert len(users) == len(basket_ends) == len(item_ends), "equally long"
-    for i in range(len(users)):
+    cdef Batch batch = Batch(len(users), &users[0], &basket_ends[0], &item_ends[0], &items[0], &purchases[0])
+    cdef Py_ssize_t i, most = 0
+    for i in range(batch.count):
         most = max(most, item_ends[i] - (item_ends[i - 1] if i else 0))
     cdef uint32_t *codes = <uint32_t *> allocated(most, sizeof(uint32_t))
     try:
         with nogil:
-            reserve(live, users, basket_ends, item_ends, items, purchases)
-            for i in range(users.shape[0]):
-                for j in range(item, item_ends[i]):
-                    codes[j - item] = items[purchases[j]]
-                live.histories.load(
-                    users[i], baskets.records + basket, basket_ends[i] - basket, codes, item_ends[i] - item
-                )
+            reserve_all(live, &batch)
+    except MemoryError:
+        give_slots_back(live.index, &batch)
+        give_back(codes, most * sizeof(uint32_t))
+        raise
+    try:
+        with nogil:
+            load_histories(live, baskets, &batch, codes)
+            for i in range(batch.count):
                 live.replay(users[i])
-                basket, item = basket_ends[i], item_ends[i]
             live.index.choose_crowd()
     finally:
         give_back(codes, most * sizeof(uint32_t))

@@ -7,8 +7,9 @@ import numpy as np
 from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.fold cimport Rule, look, replay, weight
 from unbasket.core.history cimport Basket, Histories, History
-from unbasket.core.index cimport Index, Posting, fixed_point
+from unbasket.core.index cimport Index
 from unbasket.core.live cimport Live
+from unbasket.core.part cimport Part, Posting, fixed_point
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
 
@@ -74,16 +75,21 @@ def query(list baskets, FoldSpace space, Rule rule):
 
 def entries(Index index, Py_ssize_t user):
     """A user's vector, the same as listed under its items (0 where it is not), and the squared norm."""
-    cdef Entry *own = index.vector(user)
+    cdef Py_ssize_t slot = index.slot_of(user), row = index.row_of(slot), i
     cdef Posting *postings
-    cdef Py_ssize_t i
+    cdef Entry *own
+    cdef Part part
     vector, listed = {}, {}
-    for i in range(index.vectors.length(user)):
-        postings = <Posting *> index.postings.first(own[i].item)
+    if not 0 <= slot < index.slot_end:
+        return vector, listed, 0
+    part = index.parts[slot >> index.part_bits]
+    own = part.vector(row)
+    for i in range(part.vectors.length(row)):
+        postings = <Posting *> part.postings.first(own[i].item)
         vector[own[i].item] = own[i].weight
-        is_there = own[i].place < index.postings.length(own[i].item) and postings[own[i].place].user == user
+        is_there = own[i].place < part.postings.length(own[i].item) and postings[own[i].place].row == row
         listed[own[i].item] = postings[own[i].place].weight if is_there else 0
-    return vector, listed, index.norm[user]
+    return vector, listed, part.norm[row]
 
 
 def popularity(Histories histories, const uint32_t[::1] items):
@@ -99,15 +105,21 @@ def popularity(Histories histories, const uint32_t[::1] items):
 
 def item_counts(Histories histories, Index index, Py_ssize_t item):
     """In how many baskets an item is, and in how many vectors."""
-    return histories.popularity[item], index.postings.length(item)
+    cdef Part part
+    cdef Py_ssize_t vectors = 0
+    for part in index.parts:
+        vectors += part.postings.length(item)
+    return histories.popularity[item], vectors
 
 
 def sizes(Live live):
     """How many baskets, purchases and entries of vectors there are."""
-    cdef Py_ssize_t user, baskets = 0, purchases = 0, held = 0
+    cdef Py_ssize_t user, row, baskets = 0, purchases = 0, held = 0
+    cdef Part part
     for user in range(live.histories.baskets.count):
         baskets += live.histories.baskets.rows[user].length
         purchases += live.histories.items.rows[user].length
-    for user in range(live.index.vectors.count):
-        held += live.index.vectors.rows[user].length
+    for part in live.index.parts:
+        for row in range(part.end):
+            held += part.vectors.length(row)
     return baskets, purchases, held

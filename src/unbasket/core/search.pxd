@@ -1,17 +1,9 @@
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from unbasket.core.index cimport Index
-from unbasket.core.select cimport Candidate
+from unbasket.core.nearest cimport Query, Scan
 from unbasket.core.vector cimport Entry
-
-
-cdef struct Query:
-    const Entry *entries
-    Py_ssize_t length
-    int64_t user
-    Py_ssize_t k
-    const int64_t *order
 
 
 cdef struct Best:
@@ -30,25 +22,23 @@ cdef struct Mixture:
 
 @cython.final
 cdef class SearchSpace:
-    cdef int64_t *dot
-    cdef Candidate *candidates
+    cdef readonly Scan nearest
+    cdef uint8_t *is_near
     cdef int64_t *sums
     cdef uint32_t *seen
     cdef Best best
-    cdef readonly Py_ssize_t user_room, item_room, found, seen_count
+    cdef readonly Py_ssize_t member_room, item_room, seen_count
 
-    cdef int widen(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
-    cdef int find_nearest(self, Index index, const Query *query) except -1 nogil
-    cdef int accumulate(self, Index index, const Query *query) except -1 nogil
-    cdef int forget_candidates(self) except -1 nogil
-    cdef bint use_crowd(self, Index index) noexcept nogil
+    cdef int widen(self, Index index) except -1 nogil
+    cdef int widen_items(self, Py_ssize_t items) except -1 nogil
+    cdef bint use_crowd(self, Index index) except -1 nogil
     cdef int sum_neighbors(self, Index index, bint crowd) except -1 nogil
     cdef int add(self, const Entry *entries, Py_ssize_t length, int sign) except -1 nogil
     cdef int rank_items(
         self, Index index, const Query *query, double alpha, const uint32_t[::1] banned
     ) except -1 nogil
     cdef int offer_all(self, Index index, const Query *query, const Mixture *mixture) except -1 nogil
-    cdef int offer_crowd(self, Index index, double share) except -1 nogil
+    cdef int offer_crowd(self, Index index, double share, Py_ssize_t place) except -1 nogil
     cdef int wipe_sums(self, const Query *query, const uint32_t[::1] banned) except -1 nogil
     cdef int make_best(self, Py_ssize_t n, const int64_t *order) except -1 nogil
     cdef list take_best(self)

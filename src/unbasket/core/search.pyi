@@ -1,9 +1,10 @@
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index import Index
+from unbasket.core.nearest import Scan
 from unbasket.core.vector import Vector
 
 class SearchSpace:
-    user_room: int
+    nearest: Scan
     item_room: int
     def recommend(
         self,

@@ -1,21 +1,19 @@
-"""Questions to the index: who is nearest, and what the nearest have (paper, section 2.2).
+"""Questions to the index: who is nearest, what the nearest have, and which items are best (paper, section 2.2).
 
-A query adds up its dot products with all users that share an item with it, then goes once over all users, in order,
-and keeps those whose distance is below a limit that at least k users stay below: those with small norms (in Euclidean
-space a small vector with no item in common can be nearer than a large one with many). Among the few that are kept, the
-k nearest are selected. Exact: everything before the final scores is integer arithmetic.
+Exact: everything before the final scores is integer arithmetic.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
-from libc.string cimport memset
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 import numpy as np
 
 from unbasket.core.buffers cimport allocated, give_back, grown
-from unbasket.core.crowd cimport BLOCK
-from unbasket.core.index cimport ONE_BITS, TOGETHER, Index, Posting
-from unbasket.core.select cimport Candidate, smallest_first
+from unbasket.core.crowd cimport Listed
+from unbasket.core.index cimport Index
+from unbasket.core.nearest cimport Query, Scan
+from unbasket.core.part cimport ONE_BITS, Part
+from unbasket.core.select cimport Candidate
 from unbasket.core.vector cimport Entry, Vector
 
 cdef int64_t BIAS = 1 << 61  # no sum of weights comes near it
@@ -27,15 +25,6 @@ cdef inline const int64_t *first_of(const int64_t[::1] order) noexcept nogil:
     if order.shape[0] == 0:
         return NULL
     return &order[0]
-
-
-cdef inline bint any_below(int64_t limit, const int64_t *norm, const int64_t *dot) noexcept nogil:
-    """Whether any of the next users' keys is below the limit. Few are, so that one branch for all of them is quicker."""
-    cdef int64_t signs = 0
-    cdef int i
-    for i in range(TOGETHER):
-        signs |= norm[i] - 2 * dot[i] - limit
-    return signs < 0
 
 
 cdef inline int offer(Best *best, uint32_t item, double score) noexcept nogil:
@@ -66,24 +55,29 @@ cdef inline int offer(Best *best, uint32_t item, double score) noexcept nogil:
 cdef class SearchSpace:
     """Work space of one query at a time; all zero between queries.
 
-    Per user: the dot product, and the candidates, of whom the first `found` are the nearest. Per item: the sum over the
-    neighbors, and the items seen. And the list of the best items.
+    The search for the nearest users; which members of the crowd are among them; per item, the sum over the neighbors, and
+    the items seen; and the list of the best items.
     """
 
+    def __cinit__(self):
+        self.nearest = Scan()
+
     def __dealloc__(self):
-        give_back(self.dot, self.user_room * sizeof(int64_t))
-        give_back(self.candidates, self.user_room * sizeof(Candidate))
+        give_back(self.is_near, self.member_room * sizeof(uint8_t))
         give_back(self.sums, self.item_room * sizeof(int64_t))
         give_back(self.seen, (self.item_room + 1) * sizeof(uint32_t))
         give_back(self.best.items, self.best.room * sizeof(uint32_t))
         give_back(self.best.scores, self.best.room * sizeof(double))
 
-    cdef int widen(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil:
-        """Make room for user codes below `users` and item codes below `items`."""
-        if users > self.user_room:
-            self.dot = <int64_t *> grown(self.dot, self.user_room, users, sizeof(int64_t))
-            self.candidates = <Candidate *> grown(self.candidates, self.user_room, users, sizeof(Candidate))
-            self.user_room = users
+    cdef int widen(self, Index index) except -1 nogil:
+        """Make room for the items of an index, and for the members of its crowd."""
+        if index.crowd.member_room > self.member_room:
+            self.is_near = <uint8_t *> grown(self.is_near, self.member_room, index.crowd.member_room, sizeof(uint8_t))
+            self.member_room = index.crowd.member_room
+        return self.widen_items(index.item_room)
+
+    cdef int widen_items(self, Py_ssize_t items) except -1 nogil:
+        """Make room for item codes below `items`."""
         if items > self.item_room:
             self.sums = <int64_t *> grown(self.sums, self.item_room, items, sizeof(int64_t))
             # One place more than there are items: appending needs no branch.
@@ -91,63 +85,14 @@ cdef class SearchSpace:
             self.item_room = items
         return 0
 
-    cdef int accumulate(self, Index index, const Query *query) except -1 nogil:
-        """The dot products of the query with all users that share an item with it."""
-        cdef Py_ssize_t i, j
-        cdef const Posting *postings
-        cdef int64_t weight
-        cdef int64_t *dot = self.dot
-        for i in range(query.length):
-            weight = query.entries[i].weight
-            postings = <const Posting *> index.postings.first(query.entries[i].item)
-            for j in range(index.postings.length(query.entries[i].item)):
-                assert postings[j].user < self.user_room, "no such user"
-                dot[postings[j].user] += weight * postings[j].weight
-        return 0
-
-    cdef int find_nearest(self, Index index, const Query *query) except -1 nogil:
-        """Find the k users nearest to the query, the query's own user left out (-1: nobody).
-
-        Leaves them, in no order, in `candidates`, with |v|^2 - 2 v.q as keys (the squared distance less the constant
-        |q|^2), and how many they are in `found`: k, or all others if they are fewer.
-        """
-        self.widen(index.user_room, index.item_room)
-        self.accumulate(index, query)
-        # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
-        cdef int64_t limit = index.limit_of(query.k + 1), key
-        cdef Py_ssize_t first, user, found = 0, i
-        cdef int64_t *dot = self.dot
-        cdef const int64_t *norm = index.norm
-        for first in range(0, index.user_end, 8):
-            if any_below(limit, norm + first, dot + first):
-                for user in range(first, first + TOGETHER):
-                    key = norm[user] - 2 * dot[user]
-                    if key < limit and norm[user] != 0 and user != query.user:
-                        self.candidates[found] = Candidate(key, <uint32_t> user)
-                        found += 1
-            memset(dot + first, 0, TOGETHER * sizeof(int64_t))
-        self.found = min(query.k, found)
-        if found > query.k:
-            smallest_first(self.candidates, found, query.k, query.order)
-            for i in range(query.k, found):
-                self.candidates[i] = Candidate(0, 0)
-        return 0
-
-    cdef int forget_candidates(self) except -1 nogil:
-        cdef Py_ssize_t i
-        for i in range(self.found):
-            self.candidates[i] = Candidate(0, 0)
-        self.found = 0
-        return 0
-
-    cdef bint use_crowd(self, Index index) noexcept nogil:
+    cdef bint use_crowd(self, Index index) except -1 nogil:
         """Whether it is less work to start from the crowd's sums than from zero."""
         cdef Py_ssize_t i, shared = 0
-        cdef uint32_t user
-        for i in range(self.found):
-            user = self.candidates[i].code
-            shared += index.vectors.rows[user].length * index.crowd.is_member[user]
-        return index.crowd.records + index.crowd.count // 4 < 2 * shared
+        cdef Candidate *near = self.nearest.candidates
+        for i in range(self.nearest.found):
+            if number_in_crowd(index, near[i].slot):
+                shared += index.length(near[i].slot)
+        return index.crowd.records < 2 * shared
 
     cdef int sum_neighbors(self, Index index, bint crowd) except -1 nogil:
         """Add up the vectors of the neighbors; what they have is in `seen` then.
@@ -155,22 +100,20 @@ cdef class SearchSpace:
         With the crowd, what is added up is the difference to its sums. It is stored plus a bias, to tell a difference
         of 0 from none.
         """
-        cdef Py_ssize_t i
-        cdef uint32_t user
-        cdef int64_t *marked = self.dot
-        for i in range(self.found):
-            user = self.candidates[i].code
-            if crowd and index.crowd.is_member[user]:
-                marked[user] = 1
+        cdef Py_ssize_t i, slot, number
+        for i in range(self.nearest.found):
+            slot = self.nearest.candidates[i].slot
+            number = number_in_crowd(index, slot) if crowd else 0
+            if number != 0:
+                self.is_near[number - 1] = True
             else:
-                self.add(index.vector(user), index.vectors.length(user), 1)
+                self.add(index.vector(slot), index.length(slot), 1)
         if crowd:
             for i in range(index.crowd.member_count):
-                user = index.crowd.members[i]
-                if marked[user] == 0:
-                    self.add(index.vector(user), index.vectors.length(user), -1)
-            for i in range(self.found):
-                marked[self.candidates[i].code] = 0
+                slot = index.crowd.members[i]
+                if not self.is_near[i]:
+                    self.add(index.vector(slot), index.length(slot), -1)
+                self.is_near[i] = False
         return 0
 
     cdef int add(self, const Entry *entries, Py_ssize_t length, int sign) except -1 nogil:
@@ -196,11 +139,12 @@ cdef class SearchSpace:
         """The best items by p = alpha u + (1 - alpha) mean of the neighbors, best first, without the banned ones."""
         cdef Mixture mixture
         cdef Py_ssize_t i
-        self.find_nearest(index, query)
+        self.widen(index)
+        self.nearest.search(index, query)
         mixture.alpha, mixture.crowd = alpha, self.use_crowd(index)
-        mixture.share = (1.0 - alpha) / max(self.found, 1)
+        mixture.share = (1.0 - alpha) / max(self.nearest.found, 1)
         self.sum_neighbors(index, mixture.crowd)
-        self.forget_candidates()
+        self.nearest.forget()
         for i in range(banned.shape[0]):
             assert banned[i] < self.item_room, "no such item"
             self.sums[banned[i]] = DONE
@@ -229,19 +173,20 @@ cdef class SearchSpace:
                 offer(&self.best, item, mixture.share * total)
                 self.sums[item] = DONE
         if mixture.crowd:
-            self.offer_crowd(index, mixture.share)
+            self.offer_crowd(index, mixture.share, 0)
         return 0
 
-    cdef int offer_crowd(self, Index index, double share) except -1 nogil:
-        """Offer the items whose sum is the crowd's, passing over blocks of the list that have no sum large enough."""
-        cdef Py_ssize_t block, i
-        cdef const int64_t *totals = index.crowd.listed
-        cdef const double *worst = &self.best.scores[self.best.room - 1]
-        for block in range((index.crowd.count + BLOCK - 1) // BLOCK):
-            if share * index.crowd.peaks[block] >= worst[0]:
-                for i in range(block * BLOCK, min(block * BLOCK + BLOCK, index.crowd.count)):
-                    if share * totals[i] >= worst[0] and self.sums[index.crowd.items[i]] != DONE:
-                        offer(&self.best, index.crowd.items[i], share * totals[i])
+    cdef int offer_crowd(self, Index index, double share, Py_ssize_t place) except -1 nogil:
+        """Offer the items whose sum is the crowd's: those at a place of its heap and below, while they are good enough."""
+        cdef const Listed *listed = &index.crowd.heap[place]
+        cdef double score
+        if place < index.crowd.count:
+            score = share * listed.total
+            if score > 0.0 and score >= self.best.scores[self.best.room - 1]:
+                if self.sums[listed.item] != DONE:
+                    offer(&self.best, listed.item, score)
+                self.offer_crowd(index, share, 2 * place + 1)
+                self.offer_crowd(index, share, 2 * place + 2)
         return 0
 
     cdef int wipe_sums(self, const Query *query, const uint32_t[::1] banned) except -1 nogil:
@@ -302,13 +247,13 @@ cdef class SearchSpace:
         with nogil:
             for i in range(query.length):
                 norm += <int64_t> query.entries[i].weight * query.entries[i].weight
-            self.find_nearest(index, &query)
-        codes, squares = np.empty(self.found, np.uint32), np.empty(self.found, np.int64)
+            self.nearest.search(index, &query)
+        codes, squares = np.empty(self.nearest.found, np.uint32), np.empty(self.nearest.found, np.int64)
         cdef uint32_t[::1] code = codes
         cdef int64_t[::1] square = squares
-        for i in range(self.found):
-            code[i], square[i] = self.candidates[i].code, self.candidates[i].key + norm
-        self.forget_candidates()
+        for i in range(self.nearest.found):
+            code[i], square[i] = self.nearest.candidates[i].code, self.nearest.candidates[i].key + norm
+        self.nearest.forget()
         return codes, squares
 
     def holders(
@@ -321,26 +266,28 @@ cdef class SearchSpace:
         totals, having = own.copy(), own.copy()
         cdef int64_t[::1] mine = own, total = totals, count = having
         cdef int64_t weight
-        cdef Py_ssize_t i, j, found
+        cdef Py_ssize_t i, j, slot, found
         with nogil:
-            self.find_nearest(index, &query)
+            self.nearest.search(index, &query)
+            found = self.nearest.found
             for j in range(items.shape[0]):
                 mine[j] = weight_in(query.entries, query.length, items[j])
-                for i in range(self.found):
-                    weight = weight_of(index, self.candidates[i].code, items[j])
+                for i in range(found):
+                    slot = self.nearest.candidates[i].slot
+                    weight = weight_in(index.vector(slot), index.length(slot), items[j])
                     total[j] += weight
                     count[j] += weight > 0
-            found = self.found
-            self.forget_candidates()
+            self.nearest.forget()
         return own, totals, having, found
 
     def sum_of(self, Index index, const uint32_t[::1] users):
         """The items that these users have, and the sums of their weights over the users."""
-        cdef Py_ssize_t i
+        cdef Py_ssize_t i, slot
         with nogil:
-            self.widen(index.user_room, index.item_room)
+            self.widen(index)
             for i in range(users.shape[0]):
-                self.add(index.vector(users[i]), index.vectors.length(users[i]), 1)
+                slot = index.slot_of(users[i])
+                self.add(index.vector(slot), index.length(slot), 1)
         items, totals = np.empty(self.seen_count, np.uint32), np.empty(self.seen_count, np.int64)
         cdef uint32_t[::1] item = items
         cdef int64_t[::1] total = totals
@@ -365,7 +312,7 @@ cdef class SearchSpace:
         cdef uint32_t item
         cdef double share = (1.0 - alpha) / max(found, 1)
         cdef Query query = Query(vector.entries, vector.length, -1, 0, NULL)
-        self.widen(0, len(order))
+        self.widen_items(len(order))
         self.make_best(n, first_of(order))
         for i in range(items.shape[0]):
             assert items[i] < self.item_room, "no such item"
@@ -385,9 +332,9 @@ cdef class SearchSpace:
 
     def leftovers(self):
         """How many places of the work space are not zero, though no query is under way."""
-        cdef Py_ssize_t i, count = self.found + self.seen_count + self.best.count
-        for i in range(self.user_room):
-            count += (self.dot[i] != 0) + (self.candidates[i].key != 0) + (self.candidates[i].code != 0)
+        cdef Py_ssize_t i, count = self.nearest.leftovers() + self.seen_count + self.best.count
+        for i in range(self.member_room):
+            count += self.is_near[i]
         for i in range(self.item_room):
             count += (self.sums[i] != 0) + (self.seen[i] != 0)
         for i in range(self.best.room):
@@ -395,13 +342,14 @@ cdef class SearchSpace:
         return count
 
 
-cdef int64_t weight_of(Index index, Py_ssize_t user, int64_t item) except -1 nogil:
-    return weight_in(index.vector(user), index.vectors.length(user), item)
-
-
-cdef int64_t weight_in(const Entry *entries, Py_ssize_t length, int64_t item) noexcept nogil:
+cdef int64_t weight_in(const Entry *entries, Py_ssize_t length, int64_t item) except -1 nogil:
     cdef Py_ssize_t i
     for i in range(length):
         if entries[i].item == item:
             return entries[i].weight
     return 0
+
+
+cdef inline uint32_t number_in_crowd(Index index, Py_ssize_t slot) noexcept nogil:
+    """The number of a member of the crowd, from 1 on; 0 of one who is none."""
+    return (<Part> index.part_of(slot)).member[index.row_of(slot)]

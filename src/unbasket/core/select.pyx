@@ -8,7 +8,7 @@ from unbasket.core.buffers cimport allocated, give_back
 cdef inline bint precedes(const Candidate *one, const Candidate *other, const int64_t *order) noexcept nogil:
     if one.key != other.key:
         return one.key < other.key
-    return one.code < other.code if order == NULL else order[one.code] < order[other.code]
+    return order[one.code] < order[other.code]
 
 
 cdef inline void swap(Candidate *one, Candidate *other) noexcept nogil:
@@ -18,8 +18,7 @@ cdef inline void swap(Candidate *one, Candidate *other) noexcept nogil:
 cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, const int64_t *order) noexcept nogil:
     """Reorder the candidates so that the k smallest come first (in no order).
 
-    Equal keys go by `order[code]`, which is different for every code, or without an order by the code itself. Hoare's
-    quickselect, median of three.
+    Equal keys go by `order[code]`, which is different for every code. Hoare's quickselect, median of three.
     """
     cdef Py_ssize_t low = 0, high = count - 1, middle, i, j
     cdef Candidate pivot
@@ -59,7 +58,7 @@ def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):
     cdef Candidate *candidates = <Candidate *> allocated(count, sizeof(Candidate))
     try:
         for i in range(count):
-            candidates[i] = Candidate(keys[i], <uint32_t> i)
+            candidates[i] = Candidate(keys[i], <uint32_t> i, 0)
         smallest_first(candidates, count, k, &order[0])
         return [candidates[i].code for i in range(k)]
     finally:

@@ -11,14 +11,17 @@ import numpy as np
 
 from unbasket.core cimport fold
 from unbasket.core cimport index as indexes
-from unbasket.core.crowd cimport BLOCK, Crowd
+from unbasket.core cimport part as parts
+from unbasket.core.crowd cimport Crowd
 from unbasket.core.history cimport Basket, Histories
-from unbasket.core.index cimport MAGNITUDES, Index
+from unbasket.core.index cimport MAGNITUDES, SEGMENT, Index
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks
+from unbasket.core.nearest cimport Query
+from unbasket.core.part cimport Part
 from unbasket.core.pool cimport Pool
 from unbasket.core.rows cimport Rows
-from unbasket.core.search cimport Query, SearchSpace
+from unbasket.core.search cimport SearchSpace
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Vector
 
@@ -33,8 +36,9 @@ BASKET = np.dtype(
 )
 CODE = np.dtype(np.uint32)
 ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("place", np.uint32)])
-POSTING = np.dtype([("user", np.uint32), ("weight", np.uint32)])
+POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
+LISTED = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
 MARK = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
@@ -83,9 +87,30 @@ def popularity(Histories histories):
     return view(histories.popularity, histories.item_room, np.int64)
 
 
-def norms(Index index):
-    """The squared norm of each user."""
-    return view(index.norm, index.user_room, np.int64)
+def norms(Part part):
+    """The squared norm of each row."""
+    return view(part.norm, part.end, np.int64)
+
+
+def owners(Part part):
+    """The user of each row; of one that is nobody's, the next such slot plus 1."""
+    return view(part.owner, part.end, np.uint32)
+
+
+def members(Part part):
+    """The number in the crowd of each row's user, from 1 on."""
+    return view(part.member, part.end, np.uint32)
+
+
+def slots(Index index, Py_ssize_t segment=0):
+    """The slot of each user plus 1, for a segment of the users."""
+    return view(index.segments[segment], SEGMENT, np.uint32)
+
+
+def where(Index index, Py_ssize_t user):
+    """The part that a user is in, and the row there."""
+    cdef Py_ssize_t slot = index.slot_of(user)
+    return index.parts[slot // index.part_size], slot % index.part_size
 
 
 def population(Index index):
@@ -94,15 +119,12 @@ def population(Index index):
 
 
 def crowd(Crowd crowd):
-    """The crowd's arrays by their names; `members`, `items` and `listed` with the places that are not in use."""
+    """The crowd's arrays by their names; `members` and `heap` with the places that are not in use."""
     return {
-        "members": view(crowd.members, crowd.user_room, np.uint32),
-        "is_member": view(crowd.is_member, crowd.user_room, np.uint8),
+        "members": view(crowd.members, crowd.member_room, np.uint32),
         "sums": view(crowd.sums, crowd.item_room, np.int64),
-        "place": view(crowd.place, crowd.item_room, np.int32),
-        "items": view(crowd.items, crowd.item_room, np.uint32),
-        "listed": view(crowd.listed, crowd.item_room, np.int64),
-        "peaks": view(crowd.peaks, crowd.item_room // BLOCK, np.int64),
+        "place": view(crowd.place, crowd.item_room, np.uint32),
+        "heap": view(crowd.heap, crowd.item_room, LISTED),
     }
 
 
@@ -115,9 +137,12 @@ def pool(Pool pool):
     }
 
 
-def dissolve(Crowd crowd):
+def dissolve(Index index):
     """Let the crowd have no members."""
-    crowd.dissolve()
+    cdef Py_ssize_t slot
+    index.crowd_limit = 0
+    for slot in range(index.slot_end):
+        index._reconsider(slot)
 
 
 def newest_marks(Marks marks):
@@ -142,11 +167,11 @@ def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item)
     histories.insert(user, 0, &basket, &item, 0)
 
 
-def settle(Live live, Py_ssize_t user, bint in_index):
+def put(Live live, Py_ssize_t user, bint in_index):
     """Put a user's vector into the index, or take it out, whether the user is in the pool or not."""
     if in_index:
         fold.look(live.histories, live.marks, user, live.rule, live.space)
-    live.index.settle(user, live.space, live.rule.group_decay)
+    live.index.put(user, live.space, live.rule.group_decay)
     live.space.clean()
 
 
@@ -174,9 +199,9 @@ def uses_crowd(SearchSpace space, Index index, Vector vector, Py_ssize_t user, P
     """Whether a recommendation starts from the crowd's sums."""
     cdef const int64_t[::1] labels = order
     cdef Query query = Query(vector.entries, vector.length, user, k, &labels[0])
-    space.find_nearest(index, &query)
+    space.nearest.search(index, &query)
     answer = space.use_crowd(index)
-    space.forget_candidates()
+    space.nearest.forget()
     return bool(answer)
 
 
@@ -187,7 +212,7 @@ def power(double base, Py_ssize_t exponent):
 
 def fixed_point(double value):
     """A weight as a multiple of 2^-24."""
-    return indexes.fixed_point(value)
+    return parts.fixed_point(value)
 
 
 def magnitude(norm):

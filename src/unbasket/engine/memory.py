@@ -11,6 +11,7 @@ import numpy as np
 
 from unbasket.core import (
     MARK_EVERY,
+    PART_SIZE,
     PLACES,
     TIED,
     UNTIMED,
@@ -52,6 +53,7 @@ class Trace(NamedTuple):
     owner: int
     elsewhere: dict[int, int]
     level: int
+    slot: int
 
 
 class Memory:
@@ -63,7 +65,7 @@ class Memory:
         self.items = Ids()
         self.texts = Texts()
         self.histories = Histories()
-        self.index = Index(params.neighbors)
+        self.index = Index(params.neighbors, PART_SIZE)
         self.rule = Rule(
             params.group_size,
             params.basket_decay,

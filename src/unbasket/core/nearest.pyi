@@ -1,0 +1,5 @@
+class Scan:
+    row_room: int
+    room: int
+    found: int
+    def leftovers(self) -> int: ...

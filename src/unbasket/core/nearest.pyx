@@ -1,0 +1,132 @@
+"""Who is nearest to a query (paper, section 2.2).
+
+A query adds up its dot products with all users that share an item with it, then goes once over all users, in order,
+and keeps those whose distance is below a limit that at least k users stay below: those with small norms (in Euclidean
+space a small vector with no item in common can be nearer than a large one with many). Among the few that are kept, the
+k nearest are selected. It does so part by part, with what was found so far as the limit. Exact, in integers.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memset
+
+from unbasket.core.buffers cimport allocated, give_back
+from unbasket.core.index cimport Index
+from unbasket.core.part cimport TOGETHER, Part, Posting
+from unbasket.core.select cimport Candidate, smallest_first
+from unbasket.core.vector cimport Entry
+
+
+cdef inline bint any_below(int64_t limit, const int64_t *norm, const int64_t *dot) noexcept nogil:
+    """Whether any of the next users' keys is below the limit. Few are, so that one branch for all of them is quicker."""
+    cdef int64_t signs = 0
+    cdef int i
+    for i in range(TOGETHER):
+        signs |= norm[i] - 2 * dot[i] - limit
+    return signs < 0
+
+
+@cython.final
+cdef class Scan:
+    """Work space of one search at a time: dot products by row of a part, and candidates; all zero between searches."""
+
+    def __dealloc__(self):
+        give_back(self.dot, self.row_room * sizeof(int64_t))
+        give_back(self.candidates, self.room * sizeof(Candidate))
+
+    cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil:
+        """Make room for the rows of a part, and for as many candidates as can come together."""
+        cdef Py_ssize_t rows = min(index.part_size, index.slot_end) + TOGETHER, room = rows + min(k, index.slot_end)
+        if rows > self.row_room:
+            rows += rows // 4
+            give_back(self.dot, self.row_room * sizeof(int64_t))
+            self.dot, self.row_room = NULL, 0
+            self.dot = <int64_t *> allocated(rows, sizeof(int64_t))
+            self.row_room = rows
+        if room > self.room:
+            room += room // 4
+            give_back(self.candidates, self.room * sizeof(Candidate))
+            self.candidates, self.room = NULL, 0
+            self.candidates = <Candidate *> allocated(room, sizeof(Candidate))
+            self.room = room
+        return 0
+
+    cdef int search(self, Index index, const Query *query) except -1 nogil:
+        """Find the k users nearest to the query, the query's own user left out (-1: nobody).
+
+        Leaves them, in no order, in `candidates`, with |v|^2 - 2 v.q as keys (the squared distance less the constant
+        |q|^2), and how many they are in `found`: k, or all others if they are fewer.
+        """
+        cdef Py_ssize_t number
+        self.widen(index, query.k)
+        # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
+        self.limit = index.limit_of(query.k + 1)
+        for number in range(index.part_count):
+            self.search_part(<Part> index.table[number], number * index.part_size, query)
+        return 0
+
+    cdef int search_part(self, Part part, Py_ssize_t first_slot, const Query *query) except -1 nogil:
+        """Take in the users of a part."""
+        cdef Py_ssize_t block, first, row, found = self.found
+        cdef int64_t key, limit = self.limit
+        cdef int64_t *dot = self.dot
+        cdef const int64_t *norm = part.norm
+        self.accumulate(part, query)
+        for block in range((part.end + TOGETHER - 1) // TOGETHER):
+            first = block * TOGETHER
+            if any_below(limit, norm + first, dot + first):
+                for row in range(first, first + TOGETHER):
+                    key = norm[row] - 2 * dot[row]
+                    if key < limit and norm[row] != 0 and part.owner[row] != query.user:
+                        self.candidates[found] = Candidate(key, part.owner[row], <uint32_t> (first_slot + row))
+                        found += 1
+            memset(dot + first, 0, TOGETHER * sizeof(int64_t))
+        self.found = found
+        return self.keep_nearest(query)
+
+    cdef int accumulate(self, Part part, const Query *query) except -1 nogil:
+        """The dot products of the query with all users of a part that share an item with it."""
+        cdef Py_ssize_t i, j
+        cdef const Posting *postings
+        cdef int64_t weight
+        cdef int64_t *dot = self.dot
+        for i in range(query.length):
+            weight = query.entries[i].weight
+            postings = <const Posting *> part.postings.first(query.entries[i].item)
+            for j in range(part.postings.length(query.entries[i].item)):
+                assert postings[j].row < self.row_room, "no such row"
+                dot[postings[j].row] += weight * postings[j].weight
+        return 0
+
+    cdef int keep_nearest(self, const Query *query) except -1 nogil:
+        """Keep the k nearest of the candidates; none that is farther than they are is wanted from now on."""
+        cdef Py_ssize_t i
+        cdef int64_t farthest
+        if self.found <= query.k:
+            return 0
+        smallest_first(self.candidates, self.found, query.k, query.order)
+        for i in range(query.k, self.found):
+            self.candidates[i] = Candidate(0, 0, 0)
+        self.found = query.k
+        farthest = self.candidates[0].key
+        for i in range(1, query.k):
+            farthest = max(farthest, self.candidates[i].key)
+        self.limit = farthest + 1  # one who is as far may come first, by id
+        return 0
+
+    cdef int forget(self) except -1 nogil:
+        """Wipe the candidates."""
+        cdef Py_ssize_t i
+        for i in range(self.found):
+            self.candidates[i] = Candidate(0, 0, 0)
+        self.found = 0
+        return 0
+
+    def leftovers(self):
+        """How many places of the work space are not zero, though no search is under way."""
+        cdef Py_ssize_t i, count = self.found
+        for i in range(self.row_room):
+            count += self.dot[i] != 0
+        for i in range(self.room):
+            count += self.candidates[i].key != 0 or self.candidates[i].code != 0 or self.candidates[i].slot != 0
+        return count
