@@ -93,6 +93,7 @@ demo: $(VENV)/demo
 
 bench: setup
 	$(call install,wrk,wrk)
+	$(BIN)/python benchmarks/install.py
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/store.py
 	$(BIN)/python benchmarks/evaluation.py

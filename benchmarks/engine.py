@@ -250,18 +250,6 @@ def recommend(shop: Shop) -> Row:
     )
 
 
-FIRST_LEARN = """
-import time
-start = time.perf_counter()
-import unbasket
-print(time.perf_counter() - start)
-rec = unbasket.Recommender()
-rec.learn("ann", ["milk", "bread"], basket=1)
-print(time.perf_counter() - start)
-rec.recommend("ann")
-print(int(open("/proc/self/statm").read().split()[1]) * 4096 / 1e6)
-"""
-
 MEMORY = """
 import ctypes, gc
 from unbasket import Params, Recommender
@@ -280,8 +268,8 @@ print((used() - before) / len(history))
 """
 
 
-def in_a_process(program: str) -> list[float]:
-    """The figures that a program prints; Polars' allocator is told to return what it frees."""
+def in_a_process(program: str) -> float:
+    """The figure that a program prints; Polars' allocator is told to return what it frees."""
     output = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0"},
@@ -289,42 +277,26 @@ def in_a_process(program: str) -> list[float]:
         text=True,
         check=True,
     ).stdout
-    return [float(line) for line in output.split()]
+    return float(output)
 
 
-def help_seconds() -> float:
-    """How long `unbasket --help` takes."""
-    program = [sys.executable, "-c", "from unbasket.cli import app; app()", "--help"]
-    return seconds(lambda: subprocess.run(program, capture_output=True, check=True), 5)
-
-
-def first_use() -> list[Row]:
-    """A fresh process until its first event, and the memory of a loaded shop."""
-    importing, learned, resident = (
-        statistics.median(run) for run in zip(*(in_a_process(FIRST_LEARN) for _ in range(5)), strict=True)
+def memory() -> Row:
+    """What a loaded shop takes."""
+    bytes_per_purchase = in_a_process(MEMORY)
+    return Row(
+        "memory with ValuedShopper loaded, per purchase",
+        f"{bytes_per_purchase:.1f} bytes",
+        "",
+        "",
+        "aim 40",
+        bytes_per_purchase <= 40,
     )
-    [bytes_per_purchase] = in_a_process(MEMORY)
-    helping = help_seconds()
-    return [
-        Row(
-            "memory with ValuedShopper loaded, per purchase",
-            f"{bytes_per_purchase:.1f} bytes",
-            "",
-            "",
-            "aim 40",
-            bytes_per_purchase <= 40,
-        ),
-        Row("first learn of a new process, import included", f"{learned:.2f} s", "", "", "0.5 s", learned <= 0.5),
-        Row("import unbasket", f"{importing:.2f} s", "", "", "0.3 s", importing <= 0.3),
-        Row("unbasket --help", f"{helping:.2f} s", "", "", "0.5 s", helping <= 0.5),
-        Row("resident memory after the first recommendation", f"{resident:.0f} MB", "", "", "90 MB", resident <= 90),
-    ]
 
 
 def main() -> None:
     """Run everything and print the table."""
     table = Table("work", "ours", "beside it", "result", "must reach", "", title="Unbasket: the engine")
-    steps: list[Callable[[], Row | list[Row]]] = []
+    steps: list[Callable[[], Row]] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("loading Ta-Feng", total=7)
         shop = Shop()
@@ -335,15 +307,14 @@ def main() -> None:
             forget_at_the_end,
             fit,
             lambda: recommend(shop),
-            first_use,
+            memory,
         ]
         gc.disable()  # as timeit does: collections are the same for all rows
         for step in steps:
             progress.update(task, advance=1, description=getattr(step, "__name__", "measuring"))
-            result = step()
+            row = step()
             gc.collect()
-            for row in result if isinstance(result, list) else [result]:
-                table.add_row(*row[:5], "[green]yes[/]" if row.reached else "[red]no[/]")
+            table.add_row(*row[:5], "[green]yes[/]" if row.reached else "[red]no[/]")
     Console(width=170).print(table)
 
 
