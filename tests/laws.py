@@ -5,8 +5,8 @@ bit for bit, to a fresh engine that only ever saw the remainder, in another orde
 """
 
 import random
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import polars as pl
 import pytest
@@ -75,6 +75,15 @@ class World(NamedTuple):
 MIXED_IDS = World(("t", 2), (-1,), ("m", 10**12), (1, "b", 2, "a", 3, "1"), ("x", 1, "ä", 2, "1", "z", 7))
 TEXT_IDS = World(("t", "s", "r"), ("u", "v"), (), ("a", "b", "c", "d", "e", "f"), ("p", "q", "x", "y", "z"))
 
+SOME: tuple[Id, ...] = ("x", 1, "1", "z", "p", "nobody has this")
+CART: tuple[Id, ...] = ("x", 7, "nobody has this either")
+FILTERS: list[dict[str, Any]] = [
+    {"only_new": True},
+    {"only": SOME},
+    {"only": SOME, "exclude": ["x"], "only_new": True},
+    {"only": SOME, "cart": CART},
+]
+
 PARAMS = st.builds(
     lambda pool, **others: Params(**others, **pool),
     pool=st.just({}) | st.fixed_dictionaries({"pool": st.integers(1, 4)}, optional={"pool_seed": st.integers(0, 3)}),
@@ -116,6 +125,7 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
     """The engine holds what the equations say: histories and groups exactly, numbers within the rounding."""
     assert engine.users() == oracle.users()
     assert engine.popular(100) == oracle.popular(100)
+    assert engine.popular(3, only=SOME) == oracle.popular(3, SOME)
     for user in oracle.users():
         assert [tuple(basket) for basket in engine.history(user)] == [
             (basket.basket, basket.time, tuple(sorted(basket.items, key=_id_key))) for basket in oracle.history(user)
@@ -128,6 +138,39 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
             for item, score in engine.recommend(user, n=100):
                 assert score == pytest.approx(expected.pop(item), abs=1e-6)
             assert all(score < 1e-6 for score in expected.values())
+            _check_filters(engine, oracle, user)
+
+
+def _check_filters(engine: Recommender, oracle: Oracle, user: Id) -> None:
+    """Filters choose among the scores; a cart is a basket that was learned, and is not recommended itself."""
+    bought = {item for basket in oracle.history(user) for item in basket.items}
+    new = {item for item in engine.items() if item not in bought}
+    carted = oracle.with_cart(user, CART)
+    offered = {item for item in SOME if item not in CART}
+    for found, expected in (
+        (engine.recommend(user, 100, only=SOME), oracle.recommend(user, 100, SOME)),
+        (engine.recommend(user, 100, only_new=True), oracle.recommend(user, 100, new)),
+        (engine.recommend(user, 100, only=SOME, cart=CART), carted.recommend(user, 100, offered)),
+    ):
+        assert dict(found) == pytest.approx({item: score for item, score in expected if score > 1e-6}, abs=1e-6)
+
+
+def law_of_the_cart(engine: Recommender, user: Id, cart: Sequence[Id]) -> None:
+    """With a cart, an engine says what it would say if the cart were the user's newest basket, bit for bit."""
+    before = engine.digest()
+    asked = engine.recommend(user, 100, cart=cart), engine.recommend(user, 2, only=SOME, only_new=True, cart=cart)
+    assert engine.digest() == before
+    items = engine.items()
+    bought = [item for basket in engine.history(user) for item in basket.items] if user in engine else []
+    engine.learn(user, cart, basket="the cart, an id that no basket has")
+    learned = (
+        engine.recommend(user, 100, exclude=cart),
+        engine.recommend(user, 2, only=SOME, exclude=[*cart, *bought]),
+    )
+    engine.forget(user, basket="the cart, an id that no basket has")
+    assert engine.items() == items
+    assert engine.digest() == before
+    assert asked == learned
 
 
 def _check_neighbors(engine: Recommender, oracle: Oracle, user: Id) -> None:
@@ -156,8 +199,13 @@ def law_of_equality(engine: Recommender, other: Recommender) -> None:
         assert engine.vector(user) == other.vector(user)
         assert engine.similar_users(user, 100) == other.similar_users(user, 100)
         assert engine.recommend(user, 100) == other.recommend(user, 100)
-        assert engine.recommend(user, 2, only_new=True) == other.recommend(user, 2, only_new=True)
-    assert engine.recommend_many(n=3) == other.recommend_many(n=3)
+        for filters in FILTERS:
+            assert engine.recommend(user, 2, **filters) == other.recommend(user, 2, **filters)
+    for filters in ({}, *FILTERS[:-1]):
+        assert engine.recommend_many(n=3, **filters) == other.recommend_many(n=3, **filters)
+        expected = {user: engine.recommend(user, 3, **filters) for user in engine.users()}
+        assert engine.recommend_many(n=3, **filters) == expected
+    assert engine.popular(2, exclude=["x"], only=SOME) == other.popular(2, exclude=["x"], only=SOME)
     assert engine.recommend_for([["x"], ["y", "unheard of"]]) == other.recommend_for([["x"], ["y", "unheard of"]])
 
 

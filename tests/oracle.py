@@ -5,8 +5,9 @@ Its input is taken as valid; an unknown user is a KeyError.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import fsum, sqrt
@@ -147,14 +148,26 @@ class Oracle:
             item: alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0) for item in own.keys() | mean.keys()
         }
 
-    def recommend(self, user: Id, n: int) -> list[tuple[Id, float]]:
-        """The n items of the highest scores, equal scores by id."""
-        return _highest(self.prediction(user), n)
+    def recommend(self, user: Id, n: int, allowed: Collection[Id] | None = None) -> list[tuple[Id, float]]:
+        """The n items of the highest scores, equal scores by id; of those that are allowed, if that is said."""
+        return _highest(_those_of(self.prediction(user), allowed), n)
 
-    def popular(self, n: int) -> list[tuple[Id, int]]:
-        """The n items that are in the most remembered baskets of all users, equal counts by id."""
-        counts = Counter(item for history in self._histories.values() for entry in history for item in entry.items)
-        return _highest(counts, n)
+    def with_cart(self, user: Id, cart: Collection[Id]) -> "Oracle":
+        """An oracle that has learned the cart as the user's newest basket, and whatever else this one holds."""
+        other = Oracle(self.params)
+        other._histories = deepcopy(self._histories)
+        other.learn(user, cart, basket="the cart, an id that no basket has")
+        return other
+
+    def popular(self, n: int, allowed: Collection[Id] | None = None, since: int | None = None) -> list[tuple[Id, int]]:
+        """The n items that are in the most remembered baskets of all users, equal counts by id.
+
+        With `since`, only baskets of that time or later count.
+        """
+        entries = [entry for history in self._histories.values() for entry in history]
+        if since is not None:
+            entries = [entry for entry in entries if entry.time is not None and entry.time >= since]
+        return _highest(_those_of(Counter(item for entry in entries for item in entry.items), allowed), n)
 
     def _split(self, history: list[Entry]) -> list[list[Entry]]:
         """The groups: runs of m from the oldest on, or whatever runs the start flags mark."""
@@ -194,6 +207,10 @@ def _shown(entry: Entry) -> Basket:
 def _mean(vectors: Sequence[Mapping[Id, float]]) -> dict[Id, float]:
     items = {item for vector in vectors for item in vector}
     return {item: fsum(vector.get(item, 0.0) for vector in vectors) / len(vectors) for item in items}
+
+
+def _those_of(scores: Mapping[Id, Number], allowed: Collection[Id] | None) -> dict[Id, Number]:
+    return {item: score for item, score in scores.items() if allowed is None or item in allowed}
 
 
 def _highest(scores: Mapping[Id, Number], n: int) -> list[tuple[Id, Number]]:

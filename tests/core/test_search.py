@@ -70,7 +70,9 @@ class Shop:
         distances = [(int(((self.vector(name) - query) ** 2).sum()), self.code(name)) for name in others]
         return sorted(distances, key=lambda pair: pair[0])[:k]  # stable, and names are in the order of ids
 
-    def best(self, query: Int64s, leave_out: Any, n: int, banned: list[int]) -> list[tuple[int, float]]:
+    def best(
+        self, query: Int64s, leave_out: Any, n: int, banned: list[int], allowed: list[int] | None = None
+    ) -> list[tuple[int, float]]:
         """By brute force: the best items and their scores."""
         params = self.memory.params
         found = self.nearest(query, leave_out, params.neighbors)
@@ -83,11 +85,13 @@ class Shop:
             if query[code]
             else (code, share * float(total[code]) / ONE)
             for code in codes
-            if code not in banned
+            if code not in banned and (allowed is None or code in allowed)
         ]
         return sorted((s for s in scores if s[1] > 0), key=lambda score: -score[1])[:n]
 
-    def recommend(self, query: Vector, leave_out: int, n: int, banned: list[int]) -> list[tuple[int, float]]:
+    def recommend(
+        self, query: Vector, leave_out: int, n: int, banned: list[int], allowed: list[int] | None = None
+    ) -> list[tuple[int, float]]:
         memory = self.memory
         return self.space.recommend(
             memory.index,
@@ -95,7 +99,7 @@ class Shop:
             leave_out,
             memory.params.neighbors,
             memory.params.alpha,
-            np.array(banned, np.uint32),
+            (np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)),
             (memory.users.labels, memory.items.labels),
             n,
         )
@@ -224,6 +228,23 @@ def test_alone() -> None:
     assert shop.neighbors(query, 0, 3) == []
     shop.check("u")
     assert [score for _, score in shop.recommend(query, 0, 5, [])] == [0.7, 0.7]
+
+
+@pytest.mark.parametrize("with_crowd", [True, False])
+def test_only_what_is_allowed_is_offered(with_crowd: bool) -> None:
+    """Own items, those of the neighbors and those of the crowd alone; with what is banned, and with nothing left."""
+    shop, chance = Shop(6, users=40, k=30), random.Random(6)
+    codes = list(shop.memory.items.codes.values())
+    shop.memory.index.gather_crowd()
+    if not with_crowd:
+        views.dissolve(shop.memory.index.crowd)
+    for name in shop.names():
+        assert shop.uses_crowd(name) == with_crowd
+        for count in (0, 1, 5, len(codes)):
+            allowed, banned = chance.sample(codes, count), chance.sample(codes, 2)
+            expected = shop.best(shop.vector(name), name, 7, banned, allowed)
+            assert shop.recommend(shop.query(name), shop.code(name), 7, banned, allowed) == expected
+            assert shop.space.leftovers() == 0
 
 
 def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:

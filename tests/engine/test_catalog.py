@@ -48,6 +48,7 @@ def test_an_item_is_described_by_name_category_and_all_further_columns(shop: ub.
 
 
 def test_what_is_known_of_an_item_goes_with_its_last_purchase(shop: ub.Recommender) -> None:
+    shop.recommend("ann", category=["dairy", "alcohol"])
     shop.forget("bob", item="milk")
     assert "milk" in shop.catalog  # ann has it
     shop.learn("ann", ["tea"], basket=1)
@@ -55,7 +56,7 @@ def test_what_is_known_of_an_item_goes_with_its_last_purchase(shop: ub.Recommend
     shop.forget("bob")
     assert [product.item for product in shop.catalog] == ["gin"]  # which nobody ever bought
     assert shop.catalog.categories() == {}
-    left = pickle.dumps(vars(shop.catalog))
+    left = pickle.dumps((vars(shop.catalog), vars(shop._choices)))
     assert b"Gin" in left
     assert not any(trace in left for trace in (b"milk", b"dairy", b"wine", b"alcohol"))
     assert not shop._memory.vanished

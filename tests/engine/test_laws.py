@@ -16,6 +16,7 @@ from tests.laws import (
     apply,
     law_of_equality,
     law_of_retraining,
+    law_of_the_cart,
     law_of_the_oracle,
     parts_are_small,
     short_histories_count_as_long,
@@ -99,6 +100,17 @@ def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[Event],
         patch.setattr("unbasket.exchange.lots.Lots._hash", lambda _, user: few(user).to_bytes(8, "big"))
         patch.setattr("tests.oracle.lot", lambda _, user: few(user))
         keep_the_laws(params, events, seed)
+
+
+@settings(max_examples=200, deadline=None)
+@given(params=PARAMS, events=TEXT_IDS.events(most=25), varying=st.booleans(), data=st.data())
+def test_a_cart_is_the_newest_basket(params: Params, events: list[Event], varying: bool, data: st.DataObject) -> None:
+    """Of those who are there, and of somebody new; with items that nobody has."""
+    engine = Recommender(replace(params, grouping="varying" if varying else "fixed"))
+    apply(engine, events)
+    for user in (*engine.users(), "somebody new"):
+        cart = data.draw(st.lists(st.sampled_from([*TEXT_IDS.items, "new", 9]), min_size=1, unique=True))
+        law_of_the_cart(engine, user, cart)
 
 
 def test_the_laws_can_fail() -> None:

@@ -351,6 +351,102 @@ def test_only_new_items_are_new_even_if_their_weight_is_rounded_away() -> None:
     assert [item for item, _ in rec.recommend("u", only_new=True)] == ["other"]
 
 
+CATEGORIES = pl.DataFrame(
+    {"item": ["milk", "tea", "bread", "gin"], "name": "a name", "category": ["cold", "hot", "dry", "cold"]}
+)
+
+
+def test_only_these_items(shop: ub.Recommender) -> None:
+    assert shop.recommend("ann", 1, only=["tea", "bread"]) == [("tea", TEA)]
+    assert shop.recommend("ann", only={"bread", "never seen"}) == [("bread", BREAD)]
+    assert shop.recommend("ann", only=["milk", "milk", "tea"], exclude=["milk"]) == [("tea", TEA)]
+    assert shop.recommend("ann", only=["milk", "tea"], only_new=True) == [("tea", TEA)]
+    assert shop.recommend("ann", only=[]) == []
+    assert shop.recommend("ann", only=["never seen"]) == []
+    assert shop.recommend("ann", only=shop.items()) == shop.recommend("ann")
+
+
+def test_a_frozen_set_follows_every_change(shop: ub.Recommender) -> None:
+    """Its codes are kept, and change with the items."""
+    stock = frozenset(["tea", "gin"])
+    assert shop.recommend("ann", only=stock) == shop.recommend("ann", only=stock, exclude=["x"]) == [("tea", TEA)]
+    shop.learn("bob", ["gin"], basket=2)
+    assert [item for item, _ in shop.recommend("ann", only=stock)] == ["tea", "gin"]
+    shop.forget("bob")
+    shop.learn("dan", ["ham"], basket=1)  # it may get the code of gin
+    assert [item for item, _ in shop.recommend("ann", only=stock)] == ["tea"]
+    for number in range(300):  # more than are kept
+        assert shop.recommend("ann", only=frozenset(["milk", number])) == shop.recommend("ann", only=["milk"])
+
+
+def test_only_items_of_categories(shop: ub.Recommender) -> None:
+    shop.describe(CATEGORIES)
+    assert shop.recommend("ann", category="cold") == [("milk", MILK)]
+    assert shop.recommend("ann", 1, category=["dry", "hot", "dry"]) == [("tea", TEA)]
+    assert shop.recommend("ann", category={"dry", "hot"}) == [("tea", TEA), ("bread", BREAD)]
+    assert shop.recommend("ann", category=["cold", "hot"], only=["bread", "tea"]) == [("tea", TEA)]
+    assert shop.recommend("ann", category="unheard of") == shop.recommend("ann", category=[]) == []
+    assert shop.recommend("ann", category="cold", only_new=True) == []
+
+
+def test_categories_follow_every_change(shop: ub.Recommender) -> None:
+    """The codes of a category are kept; they change with items, which come and go, and with the catalog."""
+    shop.describe(CATEGORIES)
+
+    def cold() -> list[object]:
+        return [item for item, _ in shop.recommend("ann", category="cold")]
+
+    assert cold() == ["milk"]
+    shop.learn("bob", ["gin"], basket=2)
+    assert cold() == ["milk", "gin"]
+    shop.recommend_for([["new here"]])  # which has a code for the answer only
+    shop.forget("bob")
+    assert cold() == ["milk"]
+    shop.learn("dan", ["ham"], basket=1)  # it may get the code of gin
+    assert cold() == ["milk"]
+    shop.describe({"item": ["ham", "milk"], "name": "a name", "category": ["cold", "dry"]})
+    assert cold() == ["ham"]
+    shop.fit(pl.DataFrame({"user": ["eve"], "basket": [1], "item": ["gin"]}))
+    assert cold() == ["ham"]  # what was known of gin is forgotten
+
+
+def test_many_answers_are_filtered_as_one_by_one(shop: ub.Recommender) -> None:
+    shop.describe(CATEGORIES)
+    filters: list[dict[str, Any]] = [
+        {"exclude": ["milk"]},
+        {"only_new": True},
+        {"only": ["tea", "bread"]},
+        {"category": ["hot", "dry"], "only_new": True, "exclude": ["bread"]},
+    ]
+    for each in filters:
+        expected = {user: shop.recommend(user, 2, **each) for user in shop.users()}
+        assert shop.recommend_many(n=2, **each) == expected
+        rows = [(user, item) for user, answer in expected.items() for item, _ in answer]
+        assert shop.recommend_frame(n=2, **each).select("user", "item").rows() == rows
+        history = [["milk", "bread"], ["milk"]]
+        assert shop.recommend_for(history, 2, user="ann", **each) == expected["ann"]
+
+
+def test_a_cart_is_the_newest_basket_and_not_recommended(shop: ub.Recommender) -> None:
+    """With {tea} as a third basket, ann has milk 3/16, bread 1/16, tea 1/2; both others are her neighbors."""
+    before = state(shop)
+    assert shop.recommend("ann", cart=["tea"]) == [("milk", 0.34375), ("bread", 0.03125)]
+    assert shop.recommend("ann", cart=["milk", "milk", "unheard of"], only_new=True) == [("tea", TEA)]
+    assert shop.recommend("ann", cart=[]) == shop.recommend("ann")
+    assert shop.recommend("somebody new", cart=["milk"]) == shop.recommend_for([["milk"]], exclude=["milk"])
+    assert shop.recommend("somebody new", cart=["unheard of"]) == shop.recommend_for([["x"]], exclude=["x"])
+    assert state(shop) == before
+
+
+def test_a_cart_of_a_visitor(shop: ub.Recommender) -> None:
+    expected = shop.recommend_for([["milk"], ["tea"]], exclude=["tea"])
+    assert shop.recommend_for([["milk"]], cart=["tea"]) == expected
+    assert shop.recommend_for([["milk"]], cart=["tea"], only_new=True) == expected[1:]
+    assert shop.recommend_for([], cart=["tea"]) == shop.recommend("somebody new", cart=["tea"])
+    assert "unheard of" not in dict(shop.recommend_for([["milk"]], cart=["unheard of"]))
+    assert shop.recommend_for([["milk"], ["tea"]], cart=[]) == shop.recommend_for([["milk"], ["tea"]])
+
+
 def test_equal_scores_are_in_the_order_of_ids() -> None:
     rec = ub.Recommender(params())
     rec.learn("u", ["b", 10, "a", 9, "B", -1], basket=1)
@@ -443,6 +539,14 @@ def test_a_preview_for_a_user_who_is_not_there_leaves_nobody_out(shop: ub.Recomm
 
 
 # Looking inside -------------------------------------------------------------------------------------------------
+
+
+def test_popular_items_are_filtered_before_the_cut(shop: ub.Recommender) -> None:
+    shop.describe(CATEGORIES)
+    assert shop.popular(1, exclude=["milk"]) == [("tea", 2)]
+    assert shop.popular(only=["bread", "tea", "gin"]) == [("tea", 2), ("bread", 1)]
+    assert shop.popular(category=["dry", "cold"]) == [("milk", 3), ("bread", 1)]
+    assert shop.popular(category="hot", exclude=["tea"]) == shop.popular(only=[]) == []
 
 
 def test_popular_items_are_counted_by_baskets(shop: ub.Recommender) -> None:
@@ -762,6 +866,15 @@ BAD: list[tuple[type[Exception], str, Callable[[Any], object]]] = [
     (ub.InvalidIdError, "2.5", lambda rec: rec.verify(2.5)),
     (ub.UnbasketError, "[1]", lambda rec: rec.recommend("ann", exclude=[[1]])),
     (ub.UnbasketError, "'milk'", lambda rec: rec.recommend("ann", exclude="milk")),
+    (ub.InvalidRequestError, "only must be a list", lambda rec: rec.recommend("ann", only="milk")),
+    (ub.InvalidIdError, "2.5", lambda rec: rec.recommend_many(only=[2.5])),
+    (ub.InvalidIdError, "True", lambda rec: rec.recommend_many(only=frozenset([True]))),
+    (ub.InvalidRequestError, "5", lambda rec: rec.recommend("ann", category=5)),
+    (ub.InvalidRequestError, "[5]", lambda rec: rec.popular(category=[5])),
+    (ub.InvalidBasketError, "'milk'", lambda rec: rec.recommend("ann", cart="milk")),
+    (ub.InvalidBasketError, "8193", lambda rec: rec.recommend("ann", cart=range(MAX_BASKET + 1))),
+    (ub.InvalidIdError, "1.5", lambda rec: rec.recommend(1.5, cart=["milk"])),
+    (ub.InvalidBasketError, "None", lambda rec: rec.recommend_for(None, cart=["milk"])),
     (ub.InvalidBasketError, "history", lambda rec: rec.recommend_for([])),
     (ub.InvalidBasketError, "0 items", lambda rec: rec.recommend_for([["milk"], []])),
     (ub.InvalidBasketError, "8192", lambda rec: rec.recommend_for([range(MAX_BASKET + 1)])),

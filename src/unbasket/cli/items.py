@@ -37,9 +37,10 @@ def items(
     separator: Annotated[str, typer.Option(help=SEPARATOR, metavar="CHARACTER")] = ",",
     as_json: AsJson = False,
 ) -> None:
-    """Import the names and categories of items, which other commands then show, and all further columns.
+    """Import the names and categories of items, which other commands then show.
 
-    What is known of an item is forgotten with its last purchase.
+    Further columns are kept for recommendations that ask for them. What is known of an item is forgotten with its last
+    purchase.
     """
     table, is_text = _read(file, item, name, category, separator_of(separator))
     with open_to_write(db) as rec:

@@ -142,6 +142,10 @@ cdef class Pool:
         assert 0 <= user < self.user_room, "no such user"
         return self.lots[user]
 
+    def last(self):
+        """Who would have to leave a full pool for somebody with a smaller lot; -1 if it has room."""
+        return self.line[0] if self.count >= self.size else -1
+
     def members(self):
         """The codes of the users in the pool, in no order."""
         return [self.line[place] for place in range(min(self.size, self.count))]

@@ -1,6 +1,7 @@
 """Questions about what is held: vectors before rounding, entries, counts."""
 
 from libc.stdint cimport int64_t, uint32_t
+from libc.string cimport memcpy
 
 import numpy as np
 
@@ -70,6 +71,28 @@ def query(list baskets, FoldSpace space, Rule rule):
         replay(&history, rule, space)
     give_back(history.baskets, len(baskets) * sizeof(Basket))
     give_back(history.items, count * sizeof(uint32_t))
+    return rounded(space, rule)
+
+
+def query_with(Histories histories, Py_ssize_t user, list cart, FoldSpace space, Rule rule):
+    """The vector of a user's history with one more basket, the newest, as the index would hold it. Nothing is stored."""
+    cdef History stored, history
+    cdef Py_ssize_t count = histories.items.length(user), i
+    histories.of(user, &stored)
+    history = History(NULL, stored.length + 1, NULL)
+    history.baskets = <Basket *> allocated(history.length, sizeof(Basket))
+    history.items = <uint32_t *> allocated(count + len(cart), sizeof(uint32_t))
+    memcpy(history.baskets, stored.baskets, stored.length * sizeof(Basket))
+    memcpy(history.items, stored.items, count * sizeof(uint32_t))
+    for i, item in enumerate(cart):
+        history.items[count + i] = item
+    opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
+    history.baskets[stored.length] = Basket(0, 0, 0, <uint32_t> len(cart), False, opens)
+    with nogil:
+        space.widen(histories.item_room)
+        replay(&history, rule, space)
+    give_back(history.baskets, history.length * sizeof(Basket))
+    give_back(history.items, (count + len(cart)) * sizeof(uint32_t))
     return rounded(space, rule)
 
 

@@ -26,6 +26,7 @@ cdef class SearchSpace:
     cdef uint8_t *is_near
     cdef int64_t *sums
     cdef uint32_t *seen
+    cdef uint32_t *own
     cdef Best best
     cdef readonly Py_ssize_t member_room, item_room, seen_count
 
@@ -35,9 +36,12 @@ cdef class SearchSpace:
     cdef int sum_neighbors(self, Index index, bint crowd) except -1 nogil
     cdef int add(self, const Entry *entries, Py_ssize_t length, int sign) except -1 nogil
     cdef int rank_items(
-        self, Index index, const Query *query, double alpha, const uint32_t[::1] banned
+        self, Index index, const Query *query, double alpha, const uint32_t[::1] banned, const uint32_t[::1] allowed
     ) except -1 nogil
     cdef int offer_all(self, Index index, const Query *query, const Mixture *mixture) except -1 nogil
+    cdef int offer_some(
+        self, Index index, const Query *query, const Mixture *mixture, const uint32_t[::1] allowed
+    ) except -1 nogil
     cdef int offer_crowd(self, Index index, double share, Py_ssize_t place) except -1 nogil
     cdef int wipe_sums(self, const Query *query, const uint32_t[::1] banned) except -1 nogil
     cdef int make_best(self, Py_ssize_t n, const int64_t *order) except -1 nogil

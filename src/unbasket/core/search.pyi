@@ -13,7 +13,7 @@ class SearchSpace:
         user: int,
         k: int,
         alpha: float,
-        banned: Codes,
+        choice: tuple[Codes, Codes | None],
         orders: tuple[Int64s, Int64s],
         n: int,
     ) -> list[tuple[int, float]]: ...

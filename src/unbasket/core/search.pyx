@@ -55,8 +55,8 @@ cdef inline int offer(Best *best, uint32_t item, double score) noexcept nogil:
 cdef class SearchSpace:
     """Work space of one query at a time; all zero between queries.
 
-    The search for the nearest users; which members of the crowd are among them; per item, the sum over the neighbors, and
-    the items seen; and the list of the best items.
+    The search for the nearest users; which members of the crowd are among them; per item, the sum over the neighbors, the
+    items seen, and the query's own weight; and the list of the best items.
     """
 
     def __cinit__(self):
@@ -66,6 +66,7 @@ cdef class SearchSpace:
         give_back(self.is_near, self.member_room * sizeof(uint8_t))
         give_back(self.sums, self.item_room * sizeof(int64_t))
         give_back(self.seen, (self.item_room + 1) * sizeof(uint32_t))
+        give_back(self.own, self.item_room * sizeof(uint32_t))
         give_back(self.best.items, self.best.room * sizeof(uint32_t))
         give_back(self.best.scores, self.best.room * sizeof(double))
 
@@ -82,6 +83,7 @@ cdef class SearchSpace:
             self.sums = <int64_t *> grown(self.sums, self.item_room, items, sizeof(int64_t))
             # One place more than there are items: appending needs no branch.
             self.seen = <uint32_t *> grown(self.seen, self.item_room + 1, items + 1, sizeof(uint32_t))
+            self.own = <uint32_t *> grown(self.own, self.item_room, items, sizeof(uint32_t))
             self.item_room = items
         return 0
 
@@ -134,9 +136,9 @@ cdef class SearchSpace:
         return 0
 
     cdef int rank_items(
-        self, Index index, const Query *query, double alpha, const uint32_t[::1] banned
+        self, Index index, const Query *query, double alpha, const uint32_t[::1] banned, const uint32_t[::1] allowed
     ) except -1 nogil:
-        """The best items by p = alpha u + (1 - alpha) mean of the neighbors, best first, without the banned ones."""
+        """The best items by p = alpha u + (1 - alpha) mean of the neighbors, best first."""
         cdef Mixture mixture
         cdef Py_ssize_t i
         self.widen(index)
@@ -148,7 +150,10 @@ cdef class SearchSpace:
         for i in range(banned.shape[0]):
             assert banned[i] < self.item_room, "no such item"
             self.sums[banned[i]] = DONE
-        self.offer_all(index, query, &mixture)
+        if allowed is None:
+            self.offer_all(index, query, &mixture)
+        else:
+            self.offer_some(index, query, &mixture, allowed)
         self.wipe_sums(query, banned)
         for i in range(self.best.count):
             self.best.scores[i] /= ONE
@@ -174,6 +179,26 @@ cdef class SearchSpace:
                 self.sums[item] = DONE
         if mixture.crowd:
             self.offer_crowd(index, mixture.share, 0)
+        return 0
+
+    cdef int offer_some(
+        self, Index index, const Query *query, const Mixture *mixture, const uint32_t[::1] allowed
+    ) except -1 nogil:
+        """Offer these items only, whatever else the query and the neighbors have."""
+        cdef Py_ssize_t i
+        cdef uint32_t item
+        cdef int64_t total
+        for i in range(query.length):
+            self.own[query.entries[i].item] = query.entries[i].weight
+        for i in range(allowed.shape[0]):
+            item = allowed[i]
+            assert item < self.item_room, "no such item"
+            if self.sums[item] != DONE:
+                total = self.sums[item] - BIAS if self.sums[item] != 0 else 0
+                total += index.crowd.sums[item] * mixture.crowd
+                offer(&self.best, item, mixture.alpha * self.own[item] + mixture.share * total)
+        for i in range(query.length):
+            self.own[query.entries[i].item] = 0
         return 0
 
     cdef int offer_crowd(self, Index index, double share, Py_ssize_t place) except -1 nogil:
@@ -225,18 +250,19 @@ cdef class SearchSpace:
         return answer
 
     def recommend(
-        self, Index index, Vector vector, int64_t user, Py_ssize_t k, double alpha, banned, orders, Py_ssize_t n
+        self, Index index, Vector vector, int64_t user, Py_ssize_t k, double alpha, choice, orders, Py_ssize_t n
     ):
-        """The n best items for a vector, and their scores, best first, without the banned ones.
+        """The n best items for a vector, and their scores, best first.
 
-        The user is left out of the neighbors (-1: nobody). `orders` decide between equals: of users, and of items.
+        The user is left out of the neighbors (-1: nobody). `choice` has the banned items and the only ones that are
+        allowed, each once (None: all). `orders` decide between equals: of users, and of items.
         """
-        cdef const uint32_t[::1] left_out = banned
+        cdef const uint32_t[::1] banned = choice[0], allowed = choice[1]
         cdef const int64_t[::1] people = orders[0], goods = orders[1]
         cdef Query query = Query(vector.entries, vector.length, user, k, first_of(people))
         self.make_best(n, first_of(goods))
         with nogil:
-            self.rank_items(index, &query, alpha, left_out)
+            self.rank_items(index, &query, alpha, banned, allowed)
         return self.take_best()
 
     def neighbors(self, Index index, Vector vector, int64_t user, Py_ssize_t k, const int64_t[::1] order):
@@ -336,7 +362,7 @@ cdef class SearchSpace:
         for i in range(self.member_room):
             count += self.is_near[i]
         for i in range(self.item_room):
-            count += (self.sums[i] != 0) + (self.seen[i] != 0)
+            count += (self.sums[i] != 0) + (self.seen[i] != 0) + (self.own[i] != 0)
         for i in range(self.best.room):
             count += (self.best.items[i] != 0) + (self.best.scores[i] != 0.0)
         return count

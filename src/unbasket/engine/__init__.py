@@ -2,6 +2,7 @@
 
 recommender    learn, forget, recommend, explain, verify, from any thread
 catalog        what the shop knows of its items
+choice         what filters leave to choose from
 memory         what it remembers: histories, and everything derived from them
 digest         one number for all remaining baskets
 verification   proof that nothing else is left

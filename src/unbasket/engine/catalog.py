@@ -1,11 +1,8 @@
-"""The catalog of an engine: the products by item, and the codes of a category's items."""
+"""The catalog of an engine: the products by item, and the items of each category."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-import numpy as np
-
-from unbasket.core.arrays import Codes
-from unbasket.exchange.ids import Id, Ids
+from unbasket.exchange.ids import Id
 from unbasket.exchange.products import Product
 
 
@@ -13,10 +10,9 @@ class Catalog:
     """What is known of items. It is forgotten with the last purchase of an item."""
 
     def __init__(self) -> None:
+        self.changes = 0  # how often something became known, or was forgotten
         self._products: dict[Id, Product] = {}
         self._members: dict[str, dict[Id, None]] = {}
-        self._codes: dict[str, Codes] = {}
-        self._coded = 0
 
     def __len__(self) -> int:
         return len(self._products)
@@ -39,35 +35,27 @@ class Catalog:
         """The items of each category."""
         return {category: list(members) for category, members in list(self._members.items())}
 
-    def codes(self, category: str, items: Ids) -> Codes:
-        """The codes of a category's items, as far as anybody has them. Kept until an item gets or loses its code."""
-        if self._coded != items.changes:
-            self._codes, self._coded = {}, items.changes
-        if category not in self._members:
-            return np.zeros(0, np.uint32)
-        codes = self._codes.get(category)
-        if codes is None:
-            held = [items.codes[item] for item in self._members[category] if item in items.codes]
-            codes = self._codes[category] = np.array(held, np.uint32)
-        return codes
+    def members(self, category: str) -> Collection[Id]:
+        """The items of a category; none if there is no such category."""
+        return self._members.get(category, {})
 
     def put(self, product: Product) -> None:
         """Note a product; what was known of the same item is forgotten."""
         self.drop(product.item)
+        self.changes += 1
         self._products[product.item] = product
         if product.category is not None:
             self._members.setdefault(product.category, {})[product.item] = None
-            self._codes.pop(product.category, None)
 
     def drop(self, item: Id) -> None:
         """Forget what is known of an item."""
         product = self._products.pop(item, None)
+        self.changes += 1
         if product is not None and product.category is not None:
             members = self._members[product.category]
             del members[item]
             if not members:
                 del self._members[product.category]
-            self._codes.pop(product.category, None)
 
     def clear(self) -> None:
         """Forget all of it."""

@@ -302,6 +302,19 @@ class Memory:
         """Whether a user is among those whom neighbors are looked for among: without a pool, everybody is."""
         return self.pool is None or self.pool.has(self.users.codes[user])
 
+    def left_out_for(self, user: Id) -> int:
+        """Who is no neighbor of a user: the user or, if that is somebody new, whoever would leave the pool for them.
+
+        -1 is nobody.
+        """
+        owner = self.users.codes.get(user)
+        last = -1 if self.pool is None else self.pool.last()
+        if owner is not None or self.pool is None or last < 0:
+            return -1 if owner is None else owner
+        lot, largest = self._lots.of(user), self.pool.lot_of(last)
+        enters = lot < largest or (lot == largest and sort_key(user) < sort_key(self.users.names[last]))
+        return last if enters else -1
+
     def query(self, owner: int, space: FoldSpace) -> Vector:
         """The vector of a user, who need not be in the pool."""
         return questions.vector_of(self._live, space, owner)

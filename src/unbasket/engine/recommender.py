@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unbasket.core import ONE, FoldSpace, SearchSpace, questions
+from unbasket.core import ONE, FoldSpace, SearchSpace, Vector, questions
 from unbasket.engine import verification
 from unbasket.engine.catalog import Catalog
+from unbasket.engine.choice import Choice, Choices
 from unbasket.engine.digest import Digest
 from unbasket.engine.locks import ReadWriteLock
 from unbasket.engine.memory import Memory, Record
 from unbasket.engine.shares import basket_parts, group_starts
 from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
-from unbasket.exchange.checks import (
-    checked_count,
-    checked_exclusion,
-    checked_history,
-    checked_users,
-)
+from unbasket.exchange.checks import checked_cart, checked_count, checked_history, checked_users
 from unbasket.exchange.events import Event, Forget, Learn, rechecked
+from unbasket.exchange.filters import Filters
 from unbasket.exchange.ids import Id, Kind, checked, sort_key
 from unbasket.exchange.notebook import html_table
 from unbasket.exchange.orders import Orders
@@ -77,6 +74,7 @@ class Recommender:
         self._memory = Memory(params or Params())
         self._digest = Digest(self._memory)
         self.catalog = Catalog()
+        self._choices = Choices(self.catalog, self._memory.items)
         self._lock = ReadWriteLock()
         self._digesting = Lock()
         self._spaces: list[tuple[SearchSpace, FoldSpace]] = []
@@ -201,6 +199,8 @@ class Recommender:
 
     def _drop_vanished(self) -> None:
         """Forget what is known of items that nobody has any longer."""
+        if self._memory.vanished:
+            self._choices.clear()
         for item in self._memory.vanished:
             if item not in self._memory.items:
                 self._drop_product(item)
@@ -209,29 +209,50 @@ class Recommender:
     # Recommending -----------------------------------------------------------------------------------------------
 
     def recommend(
-        self, user: Id, n: int = 10, exclude: Collection[Id] | None = None, only_new: bool = False
+        self,
+        user: Id,
+        n: int = 10,
+        exclude: Collection[Id] | None = None,
+        only_new: bool = False,
+        only: Collection[Id] | None = None,
+        category: str | Collection[str] | None = None,
+        cart: Collection[Id] | None = None,
     ) -> list[Recommendation]:
         """The n best items for the user's next basket, best first; equal scores in the order of item ids.
 
-        `exclude` leaves out items, `only_new` those that the user has bought before: both before the cut, so n
-        items come back if so many have a score above 0.
+        `exclude` leaves out items, `only_new` those that the user has bought before; `only` leaves nothing but these
+        items, `category` nothing but items of this category or of several. All before the cut, so that n items come
+        back if so many have a score above 0.
+
+        A `cart` counts as the user's newest basket, and what is in it is not recommended. Nothing of it is stored. With
+        a cart, the user may be somebody new.
         """
-        n, excluded = checked_count(n), checked_exclusion(exclude)
+        n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
         with self._lock.reading:
-            owner, banned = self._owner(user), self._codes_of(excluded)
-            if only_new:
-                banned += [code for record in self._memory.records(user) for code in record.items]
-            return self._recommend_users([owner], n, banned)[0]
+            owner = self._owner(user) if basket is None else self._memory.left_out_for(checked(user, "user"))
+            choice = self._choices.of(filters, basket)
+            if only_new and user in self._memory.users:
+                choice = self._without_bought(choice, user)
+            with self._borrowed_spaces() as (space, fold_space):
+                return self._best(self._query(user, basket, fold_space), owner, n, choice, space)
 
     def recommend_many(
-        self, users: Iterable[Id] | None = None, n: int = 10, *, progress: Progress | None = None
+        self,
+        users: Iterable[Id] | None = None,
+        n: int = 10,
+        *,
+        exclude: Collection[Id] | None = None,
+        only_new: bool = False,
+        only: Collection[Id] | None = None,
+        category: str | Collection[str] | None = None,
+        progress: Progress | None = None,
     ) -> dict[Id, list[Recommendation]]:
         """`recommend` for many users or all of them, on all cores. `progress` is called with (done, total).
 
         Other threads may learn and forget meanwhile: each user's answer is of one state, but they may be of
         different ones. A user who vanishes meanwhile has no answer.
         """
-        n = checked_count(n)
+        n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
         with self._lock.reading:
             wanted = self._memory.users.sorted() if asked is None else asked
@@ -241,8 +262,11 @@ class Recommender:
         answers: dict[Id, list[Recommendation]] = {}
         from concurrent.futures import ThreadPoolExecutor
 
+        def recommend(chunk: list[Id]) -> dict[Id, list[Recommendation]]:
+            return self._recommend_chunk(chunk, n, filters, only_new)
+
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done, answer in enumerate(pool.map(lambda chunk: self._recommend_chunk(chunk, n), chunks), 1):
+            for done, answer in enumerate(pool.map(recommend, chunks), 1):
                 answers.update(answer)
                 if progress is not None:
                     progress(min(done * _CHUNK, len(wanted)), len(wanted))
@@ -253,6 +277,10 @@ class Recommender:
         users: Iterable[Id] | None = None,
         n: int = 10,
         *,
+        exclude: Collection[Id] | None = None,
+        only_new: bool = False,
+        only: Collection[Id] | None = None,
+        category: str | Collection[str] | None = None,
         columns: Iterable[str] = (),
         progress: Progress | None = None,
     ) -> "pl.DataFrame":
@@ -264,25 +292,22 @@ class Recommender:
         from unbasket.exchange.frames import checked_columns, recommendation_frame
 
         wanted = checked_columns(columns)
-        return recommendation_frame(self.recommend_many(users, n, progress=progress), wanted, self.catalog.__getitem__)
+        answers = self.recommend_many(
+            users, n, exclude=exclude, only_new=only_new, only=only, category=category, progress=progress
+        )
+        return recommendation_frame(answers, wanted, self.catalog.__getitem__)
 
-    def _recommend_chunk(self, users: list[Id], n: int) -> dict[Id, list[Recommendation]]:
-        with self._lock.reading:
+    def _recommend_chunk(
+        self, users: list[Id], n: int, filters: Filters, only_new: bool
+    ) -> dict[Id, list[Recommendation]]:
+        with self._lock.reading, self._borrowed_spaces() as (space, fold_space):
             codes = self._memory.users.codes
-            users = [user for user in users if user in codes]
-            return dict(zip(users, self._recommend_users([codes[user] for user in users], n, []), strict=True))
-
-    def _recommend_users(self, owners: list[int], n: int, banned: list[int]) -> list[list[Recommendation]]:
-        memory = self._memory
-        n = min(n, len(memory.items))
-        if n == 0:
-            return [[] for _ in owners]
-        left_out, orders = np.array(banned, np.uint32), (memory.users.labels, memory.items.labels)
-        k, alpha = self.params.neighbors, self.params.alpha
-        with self._borrowed_spaces() as (space, fold_space):
-            queries = ((memory.query(owner, fold_space), owner) for owner in owners)
-            answers = [space.recommend(memory.index, *query, k, alpha, left_out, orders, n) for query in queries]
-        return [self._named(answer) for answer in answers]
+            choice, answers = self._choices.of(filters, None), {}
+            for user in users:
+                if user in codes:
+                    own = self._without_bought(choice, user) if only_new else choice
+                    answers[user] = self._best(self._query(user, None, fold_space), codes[user], n, own, space)
+        return answers
 
     def recommend_for(
         self,
@@ -291,45 +316,65 @@ class Recommender:
         *,
         user: Id | None = None,
         exclude: Collection[Id] | None = None,
+        only_new: bool = False,
+        only: Collection[Id] | None = None,
+        category: str | Collection[str] | None = None,
+        cart: Collection[Id] | None = None,
     ) -> list[Recommendation]:
-        """Recommend for a history that is not stored: baskets of items, oldest first.
+        """Recommend for a history that is not stored: baskets of items, oldest first; filters as in `recommend`.
 
         With `user`, the history is taken as that user's: the user is left out of the neighbors, so that the answer is
         what `recommend` would say if that history were theirs. Under varying groups, the baskets are grouped
-        by m from the oldest on.
+        by m from the oldest on. With a `cart`, there need be no baskets.
         """
-        n = checked_count(n)
-        history, excluded = checked_history(baskets), checked_exclusion(exclude)
-        distinct = {item for basket in history for item in basket}
+        n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
+        history = checked_history(baskets, least=1 if basket is None else 0)
+        bought = list(dict.fromkeys(item for bought in history for item in bought))
+        if only_new:
+            filters = filters._replace(exclude=[*filters.exclude, *bought])
         with self._lock.reading:
-            if all(item in self._memory.items for item in distinct):
-                return self._recommend_history(history, n, user, excluded)
+            if all(item in self._memory.items for item in bought):
+                return self._recommend_history(history, basket, n, user, filters)
         with self._lock.writing:  # items that nobody has get a code, for this answer only
-            unknown = [item for item in distinct if item not in self._memory.items]
+            unknown = [item for item in bought if item not in self._memory.items]
             with self._memory.lent_items(unknown):
-                return self._recommend_history(history, n, user, excluded)
+                return self._recommend_history(history, basket, n, user, filters)
 
     def _recommend_history(
-        self, history: list[list[Id]], n: int, user: Id | None, excluded: list[Id]
+        self, history: list[list[Id]], cart: list[Id] | None, n: int, user: Id | None, filters: Filters
     ) -> list[Recommendation]:
-        memory = self._memory
-        codes = [[memory.items.codes[item] for item in basket] for basket in history]
-        owner = -1 if user is None else memory.users.codes.get(checked(user, "user"), -1)
-        n = min(n, len(memory.items))
-        if n == 0:
-            return []
+        owner = -1 if user is None else self._memory.left_out_for(checked(user, "user"))
+        baskets = [self._codes_of(basket) for basket in [*history, *([] if cart is None else [cart])]]
         with self._borrowed_spaces() as (space, fold_space):
-            answer = space.recommend(
-                memory.index,
-                questions.query(codes, fold_space, memory.rule),
-                owner,
-                self.params.neighbors,
-                self.params.alpha,
-                np.array(self._codes_of(excluded), np.uint32),
-                (memory.users.labels, memory.items.labels),
-                n,
-            )
-        return self._named(answer)
+            query = questions.query(baskets, fold_space, self._memory.rule)
+            return self._best(query, owner, n, self._choices.of(filters, cart), space)
+
+    def _query(self, user: Id, cart: list[Id] | None, space: FoldSpace) -> Vector:
+        """The vector of a user, who may have a cart, and need not be there then.
+
+        An item of the cart that nobody has is left out of it: no other user's vector and no score depends on it.
+        """
+        memory, owner = self._memory, self._memory.users.codes.get(user)
+        if owner is None:
+            return questions.query([self._codes_of(cart or [])], space, memory.rule)
+        if cart is None:
+            return memory.query(owner, space)
+        return questions.query_with(memory.histories, owner, self._codes_of(cart), space, memory.rule)
+
+    def _best(self, query: Vector, owner: int, n: int, choice: Choice, space: SearchSpace) -> list[Recommendation]:
+        memory = self._memory
+        n = min(n, len(memory.items))
+        if n == 0 or (choice.allowed is not None and len(choice.allowed) == 0):
+            return []
+        orders = (memory.users.labels, memory.items.labels)
+        return self._named(
+            space.recommend(memory.index, query, owner, self.params.neighbors, self.params.alpha, choice, orders, n)
+        )
+
+    def _without_bought(self, choice: Choice, user: Id) -> Choice:
+        """A choice without what a user has bought."""
+        bought = [code for record in self._memory.records(user) for code in record.items]
+        return choice._replace(banned=np.concatenate([choice.banned, np.array(bought, np.uint32)]))
 
     def _named(self, answer: list[tuple[int, float]]) -> list[Recommendation]:
         names = self._memory.items.names
@@ -337,15 +382,25 @@ class Recommender:
 
     # Looking inside ---------------------------------------------------------------------------------------------
 
-    def popular(self, n: int = 10) -> list[ItemCount]:
-        """The n items in most baskets, exactly counted from what remains."""
-        n = checked_count(n)
+    def popular(
+        self,
+        n: int = 10,
+        *,
+        exclude: Collection[Id] | None = None,
+        only: Collection[Id] | None = None,
+        category: str | Collection[str] | None = None,
+    ) -> list[ItemCount]:
+        """The n items in most baskets, exactly counted from what remains; filters as in `recommend`."""
+        n, filters = checked_count(n), Filters.checked(exclude, only, category)
         with self._lock.reading:
-            names = self._memory.items.sorted()
-            codes = [self._memory.items.codes[name] for name in names]
-            counts = questions.popularity(self._memory.histories, np.array(codes, np.uint32))
-        best = np.argsort(-counts, kind="stable")[:n]
-        return [ItemCount(names[i], int(counts[i])) for i in best]
+            items, (banned, codes) = self._memory.items, self._choices.of(filters, None)
+            if codes is None:
+                codes = np.fromiter(items.codes.values(), np.uint32, len(items))
+            if len(banned):
+                codes = codes[~np.isin(codes, banned)]
+            counts = questions.popularity(self._memory.histories, codes)
+            best = np.lexsort((items.labels[codes], -counts))[:n]
+            return [ItemCount(items.names[codes[i]], int(counts[i])) for i in best]
 
     def vector(self, user: Id) -> dict[Id, float]:
         """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""

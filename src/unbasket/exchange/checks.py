@@ -23,12 +23,12 @@ def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
     return distinct
 
 
-def checked_history(baskets: Iterable[Iterable[Id]]) -> list[list[Id]]:
-    """The distinct items of each of a history's baskets."""
+def checked_history(baskets: Iterable[Iterable[Id]], least: int = 1) -> list[list[Id]]:
+    """The distinct items of each of a history's baskets, of which there must be at least so many."""
     if not _is_list(baskets):
         raise InvalidBasketError(f"a history must be a list of baskets, not {baskets!r}")
     history = [checked_items(basket, f"basket number {number}") for number, basket in enumerate(baskets, 1)]
-    if not history:
+    if len(history) < least:
         raise InvalidBasketError("a history must have at least one basket; popular() needs none")
     return history
 
@@ -60,10 +60,15 @@ def checked_users(users: Iterable[Id]) -> list[Id]:
     return checked_all(users, "user")
 
 
-def checked_exclusion(items: Collection[Id] | None) -> list[Id]:
-    """The items to leave out; some may be unknown."""
-    if items is None:
-        return []
+def checked_selection(items: Collection[Id], what: str) -> list[Id]:
+    """The distinct items that a filter names; some may be unknown."""
     if not _is_list(items):
-        raise InvalidRequestError(f"exclude must be a list of item ids, not {items!r}")
-    return checked_all(items, "item")
+        raise InvalidRequestError(f"{what} must be a list of item ids, not {items!r}")
+    return list(dict.fromkeys(checked_all(items, "item")))
+
+
+def checked_cart(cart: Collection[Id] | None) -> list[Id] | None:
+    """The distinct items of a cart; an empty one is none."""
+    if cart is None or (_is_list(cart) and not len(cart)):
+        return None
+    return checked_items(cart, "the cart")

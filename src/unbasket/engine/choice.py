@@ -1,0 +1,79 @@
+"""Which items may be recommended: what filters say, by codes."""
+
+from collections.abc import Hashable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from unbasket.core.arrays import Codes
+from unbasket.engine.catalog import Catalog
+from unbasket.exchange.filters import Filters
+from unbasket.exchange.ids import Id, Ids, checked_all
+
+KEPT = 256  # selections whose codes are kept
+
+
+class Choice(NamedTuple):
+    """Not the banned items and, unless it is None, only the allowed ones."""
+
+    banned: Codes
+    allowed: Codes | None
+
+
+class Choices:
+    """Finds the codes of filters.
+
+    Those of a category and of a frozen set of items, which are asked for again and again, are kept until any item gets
+    or loses its code, or the catalog changes.
+    """
+
+    def __init__(self, catalog: Catalog, items: Ids) -> None:
+        self._catalog = catalog
+        self._items = items
+        self._kept: dict[Hashable, Codes] = {}
+        self._state = (0, 0)
+
+    def of(self, filters: Filters, cart: list[Id] | None) -> Choice:
+        """What may be recommended to somebody with this cart."""
+        banned = self._codes([*filters.exclude, *(cart or [])])
+        if filters.only is None and filters.categories is None:
+            return Choice(banned, None)
+        self._refresh()
+        if filters.only is None:
+            return Choice(banned, self._of_categories(filters.categories or []))
+        if filters.categories is None:
+            return Choice(banned, self._of_items(filters.only))
+        wanted = set(filters.categories)
+        return Choice(banned, self._codes(item for item in filters.only if self._catalog[item].category in wanted))
+
+    def clear(self) -> None:
+        """Keep nothing: a kept selection may name what was forgotten."""
+        self._kept = {}
+
+    def _refresh(self) -> None:
+        state = (self._items.changes, self._catalog.changes)
+        if state != self._state or len(self._kept) > KEPT:
+            self._kept, self._state = {}, state
+
+    def _of_categories(self, categories: list[str]) -> Codes:
+        parts = [self._of_category(category) for category in categories]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint32), *parts])
+
+    def _of_category(self, category: str) -> Codes:
+        codes = self._kept.get(category)
+        if codes is None:
+            codes = self._kept[category] = self._codes(self._catalog.members(category))
+        return codes
+
+    def _of_items(self, items: list[Id] | frozenset[Id]) -> Codes:
+        if not isinstance(items, frozenset):
+            return self._codes(items)
+        codes = self._kept.get(items)
+        if codes is None:
+            codes = self._kept[items] = self._codes(checked_all(items, "item"))
+        return codes
+
+    def _codes(self, items: Iterable[Id]) -> Codes:
+        """The codes of those items that somebody has."""
+        found = [code for code in map(self._items.codes.get, items) if code is not None]
+        return np.array(found, np.uint32)
