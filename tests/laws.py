@@ -126,6 +126,8 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
     assert engine.users() == oracle.users()
     assert engine.popular(100) == oracle.popular(100)
     assert engine.popular(3, only=SOME) == oracle.popular(3, SOME)
+    for since in (-2, 0, 3, 5):
+        assert engine.popular(100, since=since) == oracle.popular(100, since=since)
     for user in oracle.users():
         assert [tuple(basket) for basket in engine.history(user)] == [
             (basket.basket, basket.time, tuple(sorted(basket.items, key=_id_key))) for basket in oracle.history(user)

@@ -1,6 +1,6 @@
 """Questions about what is held: vectors before rounding, entries, counts."""
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport INT64_MIN, int64_t, uint32_t
 from libc.string cimport memcpy
 
 import numpy as np
@@ -124,6 +124,29 @@ def popularity(Histories histories, const uint32_t[::1] items):
         assert items[i] < histories.item_room, "no such item"
         count[i] = histories.popularity[items[i]]
     return counts
+
+
+def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_t since, int64_t[::1] counts):
+    """Add to the count of each item the baskets that it is in, of users `first` to `end`, and since a time.
+
+    A history is in order, except that baskets without a time, which are not counted, may stand anywhere.
+    """
+    cdef History history
+    cdef Py_ssize_t user, basket, place, i
+    cdef int64_t time
+    assert counts.shape[0] >= histories.item_room, "a count for each item"
+    with nogil:
+        for user in range(first, min(end, histories.baskets.count)):
+            histories.of(user, &history)
+            place = histories.items.length(user)
+            for basket in range(history.length - 1, -1, -1):
+                time = history.baskets[basket].time
+                place -= history.baskets[basket].size
+                if time < since and time != INT64_MIN:
+                    break
+                if time >= since:
+                    for i in range(place, place + history.baskets[basket].size):
+                        counts[history.items[i]] += 1
 
 
 def item_counts(Histories histories, Index index, Py_ssize_t item):

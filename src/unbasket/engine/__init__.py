@@ -1,5 +1,6 @@
 """The engine that people hold, by external ids; what it computes with is in `core`.
 
+fallback       what somebody unknown is recommended
 recommender    learn, forget, recommend, explain, verify, from any thread
 catalog        what the shop knows of its items
 choice         what filters leave to choose from

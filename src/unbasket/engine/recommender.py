@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from unbasket.core import ONE, FoldSpace, SearchSpace, Vector, questions
+from unbasket.core.arrays import Codes, Int64s
 from unbasket.engine import verification
 from unbasket.engine.catalog import Catalog
 from unbasket.engine.choice import Choice, Choices
@@ -19,7 +20,7 @@ from unbasket.engine.locks import ReadWriteLock
 from unbasket.engine.memory import Memory, Record
 from unbasket.engine.shares import basket_parts, group_starts
 from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
-from unbasket.exchange.checks import checked_cart, checked_count, checked_history, checked_users
+from unbasket.exchange.checks import checked_cart, checked_count, checked_history, checked_time, checked_users
 from unbasket.exchange.events import Event, Forget, Learn, rechecked
 from unbasket.exchange.filters import Filters
 from unbasket.exchange.ids import Id, Kind, checked, sort_key
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _CHUNK = 256  # users that recommend_many answers for under one lock: writers wait for no more than these
+
+_COUNTED = 16_384  # users whose baskets `popular` looks through at first under one lock
 
 Progress = Callable[[int, int], object]
 
@@ -389,18 +392,43 @@ class Recommender:
         exclude: Collection[Id] | None = None,
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
+        since: int | None = None,
     ) -> list[ItemCount]:
-        """The n items in most baskets, exactly counted from what remains; filters as in `recommend`."""
-        n, filters = checked_count(n), Filters.checked(exclude, only, category)
+        """The n items in most baskets, exactly counted from what remains; filters as in `recommend`.
+
+        With `since`, only baskets of that time or later count, and none without a time. That takes a look at every
+        user. Other threads may learn and forget meanwhile: each user's baskets are counted as of one moment.
+        """
+        n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(since)
+        if start is not None:
+            return self._popular_since(n, filters, start)
         with self._lock.reading:
-            items, (banned, codes) = self._memory.items, self._choices.of(filters, None)
-            if codes is None:
-                codes = np.fromiter(items.codes.values(), np.uint32, len(items))
-            if len(banned):
-                codes = codes[~np.isin(codes, banned)]
-            counts = questions.popularity(self._memory.histories, codes)
-            best = np.lexsort((items.labels[codes], -counts))[:n]
-            return [ItemCount(items.names[codes[i]], int(counts[i])) for i in best]
+            return self._most_common(n, filters, partial(questions.popularity, self._memory.histories))
+
+    def _popular_since(self, n: int, filters: Filters, start: int) -> list[ItemCount]:
+        """Count some users at a time, so that writers do not wait for the size of the shop."""
+        first, size, changes = 0, _COUNTED, -1
+        counts = np.zeros(0, np.int64)
+        while True:
+            with self._lock.reading:
+                memory = self._memory
+                if memory.items.changes != changes:  # codes may stand for other items now: start anew, in larger steps
+                    first, size, changes = 0, 4 * size, memory.items.changes
+                    counts = np.zeros(memory.histories.item_room, np.int64)
+                questions.add_popularity(memory.histories, first, first + size, start, counts)
+                first += size
+                if first >= len(memory.users.names):
+                    return self._most_common(n, filters, counts.__getitem__)
+
+    def _most_common(self, n: int, filters: Filters, count: Callable[[Codes], Int64s]) -> list[ItemCount]:
+        items, (banned, codes) = self._memory.items, self._choices.of(filters, None)
+        if codes is None:
+            codes = np.fromiter(items.codes.values(), np.uint32, len(items))
+        counts = count(codes)
+        there = (counts > 0) & ~np.isin(codes, banned)
+        codes, counts = codes[there], counts[there]
+        best = np.lexsort((items.labels[codes], -counts))[:n]
+        return [ItemCount(items.names[codes[i]], int(counts[i])) for i in best]
 
     def vector(self, user: Id) -> dict[Id, float]:
         """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""

@@ -23,6 +23,7 @@ from unbasket.exchange.decoding import decode_toml
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Basket, Forgotten
+from unbasket.exchange.times import EPOCH, UNITS, time_before
 from unbasket.store.durable import DurableRecommender
 
 MAX_RULES = 128 * 1024
@@ -30,13 +31,6 @@ MAX_RULES = 128 * 1024
 
 _CHUNK = 1000  # events to a transaction and an erasure: others who write wait for no more than these
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNITS = {
-    "s": timedelta(seconds=1),
-    "ms": timedelta(milliseconds=1),
-    "us": timedelta(microseconds=1),
-    "day": timedelta(days=1),
-}
 _FIRST_TILL = datetime(1980, 1, 1, tzinfo=UTC)  # a shop whose newest basket is older has stated a wrong unit
 
 _FIELDS: dict[str, tuple[Any, str]] = {
@@ -100,8 +94,8 @@ def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
     unit, rules = stated.pop("time_unit", "s"), stated.pop("rule", [])
     if stated:
         raise RetentionError(_unknown_field(min(stated), "", ("time_unit", "rule")))
-    if unit not in list(_UNITS):
-        raise RetentionError(f"`time_unit` must be one of {', '.join(_UNITS)}, not {unit!r}")
+    if unit not in list(UNITS):
+        raise RetentionError(f"`time_unit` must be one of {', '.join(UNITS)}, not {unit!r}")
     if not isinstance(rules, list) or not rules or not all(isinstance(fields, dict) for fields in rules):
         raise RetentionError("There are no rules. Begin each with a line [[rule]], in double brackets")
     return Rules([_read_rule(fields, number, folder) for number, fields in enumerate(rules, 1)], unit)
@@ -237,7 +231,7 @@ class _Scope(NamedTuple):
 def plan(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
     """What the rules forget at a moment (which has a time zone), in their order. Nothing is changed."""
     plans = [RulePlan(rule.name) for rule in rules.rules]
-    unit = _UNITS[rules.time_unit]
+    unit = UNITS[rules.time_unit]
     scopes = [_scope(rec, rule, unit, now, found) for rule, found in zip(rules.rules, plans, strict=True)]
     held, baskets, users, times = rec.sizes().purchases, 0, 0, set[int]()
     for user in rec.users():
@@ -297,8 +291,7 @@ def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, 
     if rule.items is not None:
         items = _held(rule.items, rec.items())
     if rule.older_than_days is not None:
-        age = timedelta(days=1) * rule.older_than_days
-        before = -((age - (now - _EPOCH)) // unit)  # rounded up: a time stands for the beginning of its unit
+        before = time_before(now, rule.older_than_days, unit)
     return _Scope(users, items, before)
 
 
@@ -321,15 +314,15 @@ def _held(wanted: Iterable[Id], known: list[Id]) -> set[Id]:
 
 def _check_times(times: set[int], time_unit: str, now: datetime, found: RulePlan) -> None:
     """Say which baskets have no age, and whether the unit is wrong: then all are ancient, or none is ever old."""
-    unit = _UNITS[time_unit]
+    unit = UNITS[time_unit]
     if found.untimed:
         found.warnings.append(f"baskets without a time, which are never too old: {found.untimed:,}")
-    if times and max(times) < (_FIRST_TILL - _EPOCH) // unit:
+    if times and max(times) < (_FIRST_TILL - EPOCH) // unit:
         raise RetentionError(
             f"rule {found.name!r}: in the unit {time_unit!r} since 1970, the newest time, {max(times)}, is before "
             f"{_FIRST_TILL.year}, and every basket would be too old. Set time_unit to that of the shop's times"
         )
-    if times and min(times) > (now - _EPOCH) // unit:
+    if times and min(times) > (now - EPOCH) // unit:
         found.warnings.append(
             f"in the unit {time_unit!r} since 1970, even the oldest time, {min(times)}, is in the future: is this "
             "the unit of the shop's times?"
