@@ -3,6 +3,7 @@
 import json
 import re
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 from tests.service.serving import Service, serving, stock
 
 import unbasket as ub
+from unbasket.exchange.ids import Id
 from unbasket.service.calls import CALLS
 from unbasket.service.errors import CODES
 from unbasket.store import Receipt, audit
@@ -200,6 +202,111 @@ def test_recommendations_of_a_kind(service: Service) -> None:
     assert why["score"] == first["score"]
     assert sum(share["share"] for share in why["baskets"]) + why["neighbors_share"] == pytest.approx(why["score"])
     assert service("GET", f"{path}?n=0")["recommendations"] == []
+
+
+def items_of(answer: dict[str, Any]) -> list[Id]:
+    return [each["item"] for each in answer["recommendations"]]
+
+
+def test_filters(service: Service) -> None:
+    engine, path = service.shop.engine, "/v1/users/ann/recommendations"
+    assert items_of(service("GET", f"{path}?only=wine&only=bread&only=17&n=1")) == ["wine"]
+    assert items_of(service("GET", f"{path}?only=17")) == [item for item, _ in engine.recommend("ann", only=[17])]
+    assert set(items_of(service("GET", f"{path}?category=Alcohol&category=Dairy"))) == {"milk", "wine", "gin"}
+    assert items_of(service("GET", f"{path}?category=Alcohol&only=gin&only=milk")) == ["gin"]
+    assert items_of(service("GET", f"{path}?category=Nothing%20here")) == []
+    stranger = service("GET", "/v1/users/zoe/recommendations?category=Alcohol&exclude=wine")
+    assert (stranger["popular"], items_of(stranger)) == (True, ["gin"])
+
+
+def test_a_cart(service: Service) -> None:
+    engine, path, digest = service.shop.engine, "/v1/users/ann/recommendations", service.shop.engine.digest()
+    answer = service("GET", f"{path}?cart=tea&cart=new%20here")
+    expected = engine.recommend("ann", cart=["tea", "new here"])
+    assert [(each["item"], each["score"]) for each in answer["recommendations"]] == expected
+    assert "tea" not in items_of(answer)
+    stranger = service("GET", "/v1/users/zoe/recommendations?cart=tea")
+    assert (stranger["popular"], items_of(stranger)) == (
+        False,
+        [item for item, _ in engine.recommend("zoe", cart=["tea"])],
+    )
+    assert service.code("GET", f"{path}?cart=tea&explain=true", 400) == "invalid_query"
+    assert engine.digest() == digest
+
+
+def test_a_visitor(service: Service) -> None:
+    engine, digest = service.shop.engine, service.shop.engine.digest()
+    body = {"baskets": [["milk", "never sold"], [17]], "cart": ["tea"], "n": 2, "only_new": True, "exclude": ["gin"]}
+    answer = service("POST", "/v1/recommendations", json=body)
+    expected = engine.recommend_for([["milk", "never sold"], [17]], 2, cart=["tea"], only_new=True, exclude=["gin"])
+    assert [(each["item"], each["score"]) for each in answer["recommendations"]] == expected
+    assert answer["popular"] is False
+    filters = {"category": ["Dairy"], "only": ["milk", "bread"]}
+    chosen = service("POST", "/v1/recommendations", json={"cart": ["tea"], **filters})
+    assert items_of(chosen) == ["milk"]
+    unknown = service("POST", "/v1/recommendations", json={"n": 1})
+    assert (unknown["popular"], items_of(unknown)) == (True, ["milk"])
+    assert engine.digest() == digest
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"baskets": [[]]}, {"baskets": ["milk"]}, {"cart": [1.5]}, {"n": -1}, {"category": "Dairy"}, {"user": "ann"}],
+)
+def test_a_visitor_who_cannot_be(service: Service, body: object) -> None:
+    assert service.code("POST", "/v1/recommendations", 400, json=body) == "invalid_body"
+
+
+def test_further_fields(service: Service) -> None:
+    service.shop.engine.describe({"item": ["milk"], "name": ["Oat milk"], "category": ["Dairy"], "price": [1.25]})
+    fields = "fields=price&fields=color&fields=name"
+    expected = {"price": 1.25, "color": None, "name": "Oat milk"}
+    for answer in (
+        service("GET", f"/v1/users/ann/recommendations?n=1&only=milk&{fields}"),
+        service("GET", f"/v1/users/ann/recommendations?n=1&{fields}"),
+        service("GET", f"/v1/users/zoe/recommendations?n=1&{fields}"),
+        service("POST", "/v1/recommendations", json={"n": 1, "fields": ["price", "color", "name"]}),
+    ):
+        assert [each["fields"] for each in answer["recommendations"]] == [expected]
+
+
+def test_popular_items(service: Service) -> None:
+    def popular(query: str) -> list[tuple[Id, int]]:
+        return [(each["item"], each["baskets"]) for each in service("GET", f"/v1/popular?{query}")["items"]]
+
+    assert popular("category=Alcohol&category=Drinks&n=2") == [("wine", 2), ("gin", 1)]
+    assert popular("only=17&only=milk&exclude=milk") == [(17, 1)]
+    assert popular("since=20") == [("gin", 1), ("milk", 1), ("wine", 1)]
+    assert service.code("GET", "/v1/popular?since=now", 400) == "invalid_query"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ["milk", "bread"]),
+        ({"fallback": "nothing"}, []),
+        ({"fallback_category": "Alcohol"}, ["wine", "gin"]),
+        ({"fallback_days": 30}, ["lately"]),
+        ({"fallback_days": 30, "time_unit": "day"}, ["lately"]),
+        ({"fallback_days": 30, "fallback_category": "Alcohol"}, []),
+    ],
+)
+def test_the_fallback_of_a_shop(tmp_path: Path, settings: dict[str, Any], expected: list[Id]) -> None:
+    with serving(stock(tmp_path / "shop.db"), **settings) as service:
+        now = time.time() if settings.get("time_unit") != "day" else time.time() / 86400
+        service.shop.engine.learn("dan", ["lately"], basket=1, time=int(now))
+        for answer in (
+            service("GET", "/v1/users/zoe/recommendations?n=2"),
+            service("POST", "/v1/recommendations", json={"n": 2}),
+        ):
+            assert (answer["popular"], items_of(answer)) == (True, expected)
+        preview = service("POST", "/v1/users/dan/preview?n=2", json={"forget": {}})
+        assert [each["item"] for each in preview["after"]] == [item for item in expected if item != "lately"]
+        service("DELETE", "/v1/users/dan")
+        after = service("GET", "/v1/users/dan/recommendations?n=2")["recommendations"]
+        assert after == preview["after"]
+        asked = service("GET", "/v1/users/zoe/recommendations?category=Dairy")
+        assert items_of(asked) == ([] if {"fallback", "fallback_days"} & set(settings) else ["milk"])
 
 
 def test_an_unknown_user_gets_popular_items(service: Service) -> None:

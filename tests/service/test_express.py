@@ -83,7 +83,9 @@ def test_short_calls_are_answered_on_the_loop_once_they_were_measured(tmp_path: 
     assert list(map(in_pool, threads)) == [True, False]
 
 
-@pytest.mark.parametrize("query", ["?n=51", "?explain=true", "?exclude=tea"])
+@pytest.mark.parametrize(
+    "query", ["?n=51", "?explain=true", "?exclude=tea", "?only=tea", "?category=Dairy", "?cart=tea"]
+)
 def test_what_takes_longer_is_answered_in_a_thread(tmp_path: Path, threads: list[str], query: str) -> None:
     with serving(stock(tmp_path / "shop.db")) as service:
         service("GET", PATH)

@@ -41,6 +41,14 @@ def serve(
     grace: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long running requests have to finish at the end: 10.")
     ] = None,
+    fallback: Annotated[
+        str | None, typer.Option(metavar="popular|nothing", help="What somebody unknown gets: popular items.")
+    ] = None,
+    fallback_days: Annotated[int | None, typer.Option(help="Popular in the last so many days only.")] = None,
+    fallback_category: Annotated[str | None, typer.Option(help="Popular in this category only.")] = None,
+    time_unit: Annotated[
+        str | None, typer.Option(metavar="s|ms|us|day", help="The unit of the shop's times since 1970: s.")
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(envvar="UNBASKET_CONFIG", metavar="FILE", help="A TOML file with settings of the same names."),
@@ -67,6 +75,10 @@ def serve(
         "public_rate": public_rate,
         "timeout": timeout,
         "grace": grace,
+        "fallback": fallback,
+        "fallback_days": fallback_days,
+        "fallback_category": fallback_category,
+        "time_unit": time_unit,
     }
     gather = partial(Settings.gathered, flags, file=config)
     settings = gather()

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from unbasket.engine.recommender import Recommender
 from unbasket.exchange.ids import Id
-from unbasket.exchange.results import ItemCount
+from unbasket.exchange.results import Basket, ItemCount
 from unbasket.exchange.times import UNITS, time_before
 
 
@@ -30,6 +30,13 @@ class Fallback(NamedTuple):
         """The n best items that meet the filters. A category that is asked for counts before the fallback's own."""
         if self.nothing:
             return []
-        since = None if self.days is None else time_before(datetime.now(UTC), self.days, UNITS[self.time_unit])
         wanted = self.category if category is None else category
-        return rec.popular(n, exclude=exclude, only=only, category=wanted, since=since)
+        return rec.popular(n, exclude=exclude, only=only, category=wanted, since=self._since())
+
+    def counts(self, basket: Basket) -> bool:
+        """Whether what is in a basket counts as popular."""
+        since = self._since()
+        return since is None or (basket.time is not None and basket.time >= since)
+
+    def _since(self) -> int | None:
+        return None if self.days is None else time_before(datetime.now(UTC), self.days, UNITS[self.time_unit])

@@ -172,6 +172,7 @@ class Api:
         caller = self._admitted(call, path, scope, headers) if call.roles else self._probing(scope)
         is_gone = scope["state"]["is_gone"]
         request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path, is_gone)
+        request.fallback = self._settings.unknown
         request.query = decoding.read_query(scope["query_string"], call.query)
         if call.body is not None:
             most, seconds = self._settings.max_body, self._settings.timeout

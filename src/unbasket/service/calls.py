@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from unbasket.service import lists, operations, privacy, shoppers
+from unbasket.service import lists, operations, privacy, recommending, shoppers
 from unbasket.service.access import Role
 from unbasket.service.errors import CODES
 from unbasket.service.express import Quick
@@ -186,16 +186,24 @@ CALLS = (
         "GET /v1/users/{user}/recommendations",
         "read own",
         "Recommend items for the next basket; popular ones if nothing is held about the user",
-        shoppers.recommend,
+        recommending.recommend,
         answers.RecommendationsAnswer,
         query=queries.RecommendationsQuery,
-        quick=shoppers.recommend_quickly,
+        quick=recommending.recommend_quickly,
+    ),
+    _call(
+        "POST /v1/recommendations",
+        "read",
+        "Recommend to a visitor by baskets and a cart, of which nothing is stored",
+        recommending.recommend_to_visitor,
+        answers.VisitorAnswer,
+        body=bodies.Visitor,
     ),
     _call(
         "POST /v1/users/{user}/preview",
         "read own",
         "How the recommendations would change, before anything is forgotten or learned",
-        shoppers.preview,
+        recommending.preview,
         answers.PreviewAnswer,
         query=queries.HowManyQuery,
         body=bodies.PreviewBody,
@@ -204,7 +212,7 @@ CALLS = (
         "GET /v1/users/{user}/explanations/{item}",
         "read own",
         "Why an item scores what it does",
-        shoppers.explain,
+        recommending.explain,
         answers.ExplanationAnswer,
         refusals=("unknown_user",),
     ),
@@ -255,7 +263,7 @@ CALLS = (
         "The items in most baskets",
         lists.popular,
         answers.PopularAnswer,
-        query=queries.HowManyQuery,
+        query=queries.PopularQuery,
     ),
     _call(
         "GET /v1/receipts",

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from unbasket.exchange.ids import Id, sort_key
-from unbasket.exchange.spelling import read_spelled, spell
+from unbasket.exchange.spelling import LiveIdReader, read_spelled, spell
 from unbasket.service.request import Request
 from unbasket.service.shapes.answers import (
     CategoriesAnswer,
@@ -20,7 +20,7 @@ from unbasket.service.shapes.answers import (
     StatsAnswer,
     UsersAnswer,
 )
-from unbasket.service.shapes.queries import HowManyQuery, ItemsQuery, UsersQuery
+from unbasket.service.shapes.queries import ItemsQuery, PopularQuery, UsersQuery
 from unbasket.service.shoppers import described
 
 
@@ -62,13 +62,17 @@ def categories(request: Request) -> CategoriesAnswer:
 
 def popular(request: Request) -> PopularAnswer:
     """The items in most baskets."""
-    query: HowManyQuery = request.query
-    catalog = request.rec.catalog
+    query: PopularQuery = request.query
+    catalog, ids = request.rec.catalog, LiveIdReader(request.rec)
+    found = request.rec.popular(
+        query.n,
+        exclude=[ids.item(text) for text in query.exclude],
+        only=[ids.item(text) for text in query.only] or None,
+        category=query.category or None,
+        since=query.since,
+    )
     return PopularAnswer(
-        [
-            PopularItem(item, count, catalog[item].name, catalog[item].category)
-            for item, count in request.rec.popular(query.n)
-        ]
+        [PopularItem(item, count, catalog[item].name, catalog[item].category) for item, count in found]
     )
 
 

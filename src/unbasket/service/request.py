@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from unbasket.engine.fallback import Fallback
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Forgotten, Learned
 from unbasket.exchange.spelling import LiveIdReader
@@ -33,6 +34,8 @@ class Request:
     media_type: str = ""
     body: Any = None
     """What was sent, of this media type, as it is decoded in the thread of the handler."""
+    fallback: Fallback = field(default_factory=Fallback)
+    """What somebody unknown is recommended."""
     results: list[Learned | Forgotten] = field(default_factory=list)
     """What events did; the figures count them in another thread."""
 

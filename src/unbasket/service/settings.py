@@ -4,10 +4,11 @@ import ipaddress
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
+from unbasket.engine.fallback import Fallback
 from unbasket.errors import UnbasketError
 from unbasket.exchange.decoding import decode_toml
 
@@ -18,7 +19,10 @@ class SettingsError(UnbasketError, ValueError):
     """A setting is unknown, missing, or has no such value."""
 
 
-CHANGEABLE = frozenset({"max_body", "rate", "public_rate", "timeout", "grace"})
+CHANGEABLE = frozenset(
+    {"max_body", "rate", "public_rate", "timeout", "grace"}
+    | {"fallback", "fallback_days", "fallback_category", "time_unit"}
+)
 """The settings that a running service takes over; others wait for its next start."""
 
 
@@ -36,6 +40,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     public_rate: Annotated[float, msgspec.Meta(ge=0)] | None = None
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 30
     grace: Annotated[float, msgspec.Meta(ge=0)] = 10
+    fallback: Literal["popular", "nothing"] = "popular"
+    fallback_days: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
+    fallback_category: str | None = None
+    time_unit: Literal["s", "ms", "us", "day"] = "s"
+
+    @property
+    def unknown(self) -> Fallback:
+        """What somebody unknown is recommended."""
+        return Fallback(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
 
     @property
     def access_file(self) -> Path:

@@ -1,4 +1,4 @@
-"""Calls about one user: learn, recommend, preview, explain, show, forget, verify."""
+"""Calls about one user: learn, forget, show, verify."""
 
 import time
 import uuid
@@ -8,25 +8,19 @@ from typing import cast
 
 from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.exchange.events import Event, Forget
-from unbasket.exchange.ids import Id, sort_key
-from unbasket.exchange.results import Basket, Explanation, Forgotten, Learned
-from unbasket.exchange.spelling import LiveIdReader
+from unbasket.exchange.ids import Id
+from unbasket.exchange.results import Basket, Forgotten, Learned
 from unbasket.service.access import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
 from unbasket.service.shapes.answers import (
-    BasketPart,
     EventResult,
     EventsAnswer,
-    ExplanationAnswer,
     ForgottenAnswer,
     ForgottenManyAnswer,
     HeldBasket,
     Item,
     LearnedAnswer,
-    PreviewAnswer,
-    RecommendationsAnswer,
-    Recommended,
     Removed,
     SimilarAnswer,
     SimilarUser,
@@ -38,15 +32,11 @@ from unbasket.service.shapes.bodies import (
     MAX_FORGETS,
     MAX_READ,
     ForgetEvent,
-    ForgetPart,
     LearnEvent,
     NewBasket,
-    Preview,
 )
-from unbasket.service.shapes.queries import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
+from unbasket.service.shapes.queries import HowManyQuery
 from unbasket.store import DurableRecommender, Erased
-
-_FEW = 50  # items that are recommended in no time
 
 # Learning -------------------------------------------------------------------------------------------------------
 
@@ -94,7 +84,7 @@ def _check_cost(rec: DurableRecommender, forgets: Counter[Id]) -> None:
     """Refuse what would keep other writers waiting: the proof of a forget reads all purchases of its user."""
     read = 0
     for user, count in forgets.items():
-        read += count * _weight(_history(rec, user))
+        read += count * _weight(history_of(rec, user))
         if read > MAX_READ:
             raise ApiError(
                 "too_large",
@@ -177,14 +167,14 @@ def _finds(rec: DurableRecommender, event: Forget) -> bool:
     """Whether there is anything to forget."""
     return any(
         event.basket in (None, basket.basket) and (event.item is None or event.item in basket.items)
-        for basket in _history(rec, event.user)
+        for basket in history_of(rec, event.user)
     )
 
 
 def forget_category(request: Request) -> ForgottenManyAnswer:
     """Forget all items of a category, in one batch; of a very long history in several, between which others write."""
     start, user = time.perf_counter(), request.user
-    wanted, history = _items_in(request.rec, request.path["category"]), _history(request.rec, user)
+    wanted, history = set(request.rec.catalog.members(request.path["category"])), history_of(request.rec, user)
     held = list(dict.fromkeys(item for basket in history for item in basket.items if item in wanted))
     size = max(1, MAX_READ // max(1, _weight(history)))
     request.repeats.drop(user)
@@ -197,126 +187,12 @@ def forget_category(request: Request) -> ForgottenManyAnswer:
     return ForgottenManyAnswer(Removed.of(total), [each.receipt for each in erased], seconds)
 
 
-def _items_in(rec: DurableRecommender, category: str) -> set[Id]:
-    return set(rec.catalog.categories().get(category, []))
-
-
-def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
+def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
+    """The baskets of a user; none, if nothing is held about them."""
     try:
         return rec.history(user)
     except UnknownUserError:
         return []
-
-
-# Recommending ---------------------------------------------------------------------------------------------------
-
-
-def recommend(request: Request) -> RecommendationsAnswer:
-    """Recommend; popular items to somebody unknown."""
-    query: RecommendationsQuery = request.query
-    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
-    if query.explain and query.n > MAX_EXPLAINED:
-        raise ApiError("invalid_query", f"with `explain`, `n` is at most {MAX_EXPLAINED}, not {query.n}")
-    excluded = [ids.item(text) for text in query.exclude]
-    try:
-        found = rec.recommend(user, query.n, exclude=excluded, only_new=query.only_new)
-        reasons = _reasons(rec, user, found) if query.explain else None
-    except UnknownUserError:
-        return RecommendationsAnswer(user, True, _popular(rec, query.n, excluded))
-    return RecommendationsAnswer(user, False, _recommended(rec, found, reasons))
-
-
-def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
-    """The same, or None if more than one search in the engine would be needed."""
-    query: RecommendationsQuery = request.query
-    if query.n > _FEW or query.explain or query.exclude:
-        return None
-    rec, user = request.rec, request.user
-    try:
-        found = rec.recommend(user, query.n, only_new=query.only_new)
-    except UnknownUserError:
-        return None
-    return RecommendationsAnswer(user, False, _recommended(rec, found))
-
-
-def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
-    return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
-
-
-def _recommended(
-    rec: DurableRecommender, found: Sequence[tuple[Id, float]], reasons: list[ExplanationAnswer] | None = None
-) -> list[Recommended]:
-    products = [rec.catalog[item] for item, _ in found]
-    why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
-    return [
-        Recommended(item, score, product.name, product.category, reason)
-        for (item, score), product, reason in zip(found, products, why, strict=True)
-    ]
-
-
-def _popular(rec: DurableRecommender, n: int, excluded: Sequence[Id] = ()) -> list[Recommended]:
-    banned = set(excluded)
-    best = [(item, float(count)) for item, count in rec.popular(n + len(banned)) if item not in banned]
-    return _recommended(rec, best[:n])
-
-
-def _popular_without(rec: DurableRecommender, history: list[set[Id]], n: int) -> list[Recommended]:
-    """What would be popular if this history were forgotten."""
-    own = Counter(item for basket in history for item in basket)
-    left = [(item, float(count - own[item])) for item, count in rec.popular(n + len(own)) if count > own[item]]
-    return _recommended(rec, sorted(left, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n])
-
-
-def preview(request: Request) -> PreviewAnswer:
-    """The recommendations as they would be after a change. Nothing is stored."""
-    body: Preview = request.body
-    query: HowManyQuery = request.query
-    rec, user = request.rec, request.user
-    held = _history(rec, user)
-    history = [set(basket.items) for basket in held]
-    if body.learn and not body.forget:
-        changed = [*history, set(body.learn.items)]
-    elif body.forget and not body.learn:
-        changed = _left(rec, held, body.forget)
-    else:
-        raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
-    before = _for_history(rec, user, history, query.n)
-    after = _for_history(rec, user, changed, query.n) if changed else _popular_without(rec, history, query.n)
-    return PreviewAnswer(before, after, popular_before=not history, popular_after=not changed)
-
-
-def _left(rec: DurableRecommender, history: list[Basket], part: ForgetPart) -> list[set[Id]]:
-    """What a forget would leave of a history."""
-    wanted = None if part.category is None else _items_in(rec, part.category)
-
-    def goes(basket: Basket, item: Id) -> bool:
-        return part.basket in (None, basket.basket) and part.item in (None, item) and (wanted is None or item in wanted)
-
-    left = [{item for item in basket.items if not goes(basket, item)} for basket in history]
-    return [basket for basket in left if basket]
-
-
-def _for_history(rec: DurableRecommender, user: Id, history: list[set[Id]], n: int) -> list[Recommended]:
-    return _recommended(rec, rec.recommend_for(history, n, user=user)) if history else _popular(rec, n)
-
-
-def explain(request: Request) -> ExplanationAnswer:
-    """Why an item scores what it does."""
-    return _explained(request.rec, request.rec.explain(request.user, request.item))
-
-
-def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationAnswer:
-    product = rec.catalog[reason.item]
-    return ExplanationAnswer(
-        reason.item,
-        reason.score,
-        [BasketPart(*share) for share in reason.baskets],
-        reason.neighbors_share,
-        reason.neighbors_with_item,
-        reason.neighbors,
-        product.name,
-        product.category,
-    )
 
 
 # Looking inside -------------------------------------------------------------------------------------------------

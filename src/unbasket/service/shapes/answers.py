@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from unbasket.exchange.ids import Id as AnyId
+from unbasket.exchange.products import Value
 from unbasket.exchange.results import Forgotten
 from unbasket.service.access import Role
 from unbasket.service.metrics import Figures
@@ -103,13 +104,23 @@ class Recommended(Sparse, frozen=True):
     score: float
     name: str | None = None
     category: str | None = None
+    fields: dict[str, Value] | None = None
     explanation: ExplanationAnswer | None = None
 
 
 class RecommendationsAnswer(msgspec.Struct, frozen=True):
-    """Items for the user's next basket, best first. If nothing is held about the user, they are `popular` ones."""
+    """Items for the user's next basket, best first. If nothing is held about the user, they are `popular` ones, or
+    whatever else the shop has chosen for that.
+    """
 
     user: AnyId
+    popular: bool
+    recommendations: list[Recommended]
+
+
+class VisitorAnswer(msgspec.Struct, frozen=True):
+    """Items for the visitor's next basket, best first; `popular` ones if there are neither baskets nor a cart."""
+
     popular: bool
     recommendations: list[Recommended]
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 from unbasket.exchange.events import Event, Forget, Learn
-from unbasket.service.shapes.fields import Id, Items, Strict, Time
+from unbasket.service.shapes.fields import HowMany, Id, Items, Strict, Time
 from unbasket.store import Receipt
 from unbasket.store.retention import MAX_RULES
 
@@ -76,6 +76,23 @@ class Preview(Strict, frozen=True):
 
 
 PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
+
+
+MAX_VISITED = 1_000
+"""Baskets of a history that is not stored."""
+
+
+class Visitor(Strict, frozen=True):
+    """Somebody without an account: what they bought, oldest first, and what is in the cart; filters as for a user."""
+
+    baskets: Annotated[list[Items], Meta(max_length=MAX_VISITED)] = field(default_factory=list)
+    cart: Annotated[list[Id], Meta(max_length=8192)] = field(default_factory=list)
+    n: HowMany = 10
+    only_new: bool = False
+    exclude: list[Id] = field(default_factory=list)
+    only: list[Id] | None = None
+    category: list[str] | None = None
+    fields: list[Annotated[str, Meta(min_length=1)]] = field(default_factory=list)
 
 
 class GivenReceipts(Strict, frozen=True):

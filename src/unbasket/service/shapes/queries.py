@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
-from unbasket.service.shapes.fields import HowMany, PageSize, Strict
+from unbasket.service.shapes.fields import HowMany, PageSize, Strict, Time
 
 
 class NoQuery(Strict, frozen=True):
@@ -21,13 +21,30 @@ MAX_EXPLAINED = 100
 """Items that are recommended with explanations at a time."""
 
 
+Text = Annotated[str, Meta(min_length=1)]
+
+
 class RecommendationsQuery(Strict, frozen=True):
-    """How many items, which to leave out, and whether to say why."""
+    """How many items, which, with what in the cart; whether to say why; and further columns of the catalog."""
 
     n: Annotated[HowMany, Meta(description=f"At most {MAX_EXPLAINED} with `explain`.")] = 10
     only_new: bool = False
-    exclude: list[Annotated[str, Meta(min_length=1)]] = field(default_factory=list)
+    exclude: list[Text] = field(default_factory=list)
+    only: list[Text] = field(default_factory=list)
+    category: list[str] = field(default_factory=list)
+    cart: list[Text] = field(default_factory=list)
     explain: bool = False
+    fields: list[Text] = field(default_factory=list)
+
+
+class PopularQuery(Strict, frozen=True):
+    """How many items, which, and from which time on baskets count."""
+
+    n: HowMany = 10
+    exclude: list[Text] = field(default_factory=list)
+    only: list[Text] = field(default_factory=list)
+    category: list[str] = field(default_factory=list)
+    since: Time | None = None
 
 
 class UsersQuery(Strict, frozen=True):

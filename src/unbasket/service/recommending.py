@@ -1,0 +1,177 @@
+"""Calls that recommend: to a user, to a visitor, after a change that is only tried out; and why."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from unbasket.errors import UnknownUserError
+from unbasket.exchange.ids import Id, sort_key
+from unbasket.exchange.results import Basket, Explanation
+from unbasket.exchange.spelling import LiveIdReader
+from unbasket.service.errors import ApiError
+from unbasket.service.request import Request
+from unbasket.service.shapes.answers import (
+    BasketPart,
+    ExplanationAnswer,
+    PreviewAnswer,
+    RecommendationsAnswer,
+    Recommended,
+    VisitorAnswer,
+)
+from unbasket.service.shapes.bodies import ForgetPart, Preview, Visitor
+from unbasket.service.shapes.queries import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
+from unbasket.service.shoppers import history_of
+from unbasket.store import DurableRecommender
+
+_FEW = 50  # items that are recommended in no time
+
+
+class _Filters(NamedTuple):
+    """The filters of a query, with ids as the engine has them."""
+
+    exclude: list[Id]
+    only: list[Id] | None
+    category: list[str] | None
+
+    @classmethod
+    def of(cls, query: RecommendationsQuery, ids: LiveIdReader) -> "_Filters":
+        return cls(
+            [ids.item(text) for text in query.exclude],
+            [ids.item(text) for text in query.only] or None,
+            query.category or None,
+        )
+
+
+def recommend(request: Request) -> RecommendationsAnswer:
+    """Recommend; to somebody unknown without a cart, what the shop's fallback says."""
+    query: RecommendationsQuery = request.query
+    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
+    _check_explain(query)
+    filters, cart = _Filters.of(query, ids), [ids.item(text) for text in query.cart]
+    try:
+        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters._asdict())
+        reasons = _reasons(rec, user, found) if query.explain else None
+    except UnknownUserError:
+        popular = request.fallback.items(rec, query.n, **filters._asdict())
+        return RecommendationsAnswer(user, True, _recommended(rec, popular, query.fields))
+    return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields, reasons))
+
+
+def _check_explain(query: RecommendationsQuery) -> None:
+    if query.explain and query.n > MAX_EXPLAINED:
+        raise ApiError("invalid_query", f"with `explain`, `n` is at most {MAX_EXPLAINED}, not {query.n}")
+    if query.explain and query.cart:
+        raise ApiError("invalid_query", "`explain` is about the baskets that are held: leave out `cart`")
+
+
+def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
+    """The same, or None if more than one search in the engine would be needed."""
+    query: RecommendationsQuery = request.query
+    if query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart:
+        return None
+    rec, user = request.rec, request.user
+    try:
+        found = rec.recommend(user, query.n, only_new=query.only_new)
+    except UnknownUserError:
+        return None
+    return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields))
+
+
+def recommend_to_visitor(request: Request) -> VisitorAnswer:
+    """Recommend to somebody without an account, by baskets and a cart that are not stored."""
+    body: Visitor = request.body
+    rec = request.rec
+    filters = _Filters(body.exclude, body.only, body.category)
+    if not body.baskets and not body.cart:
+        popular = request.fallback.items(rec, body.n, **filters._asdict())
+        return VisitorAnswer(True, _recommended(rec, popular, body.fields))
+    found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, **filters._asdict())
+    return VisitorAnswer(False, _recommended(rec, found, body.fields))
+
+
+def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
+    return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
+
+
+def _recommended(
+    rec: DurableRecommender,
+    found: Sequence[tuple[Id, float]],
+    fields: Sequence[str] = (),
+    reasons: list[ExplanationAnswer] | None = None,
+) -> list[Recommended]:
+    products = [rec.catalog[item] for item, _ in found]
+    why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
+    return [
+        Recommended(
+            item,
+            float(score),
+            product.name,
+            product.category,
+            {field: product.value(field) for field in fields} or None,
+            reason,
+        )
+        for (item, score), product, reason in zip(found, products, why, strict=True)
+    ]
+
+
+def preview(request: Request) -> PreviewAnswer:
+    """The recommendations as they would be after a change. Nothing is stored."""
+    body: Preview = request.body
+    query: HowManyQuery = request.query
+    rec, user = request.rec, request.user
+    held = history_of(rec, user)
+    history = [set(basket.items) for basket in held]
+    if body.learn and not body.forget:
+        changed = [*history, set(body.learn.items)]
+    elif body.forget and not body.learn:
+        changed = _left(rec, held, body.forget)
+    else:
+        raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
+    before: Sequence[tuple[Id, float]] = (
+        rec.recommend_for(history, query.n, user=user) if history else request.fallback.items(rec, query.n)
+    )
+    after: Sequence[tuple[Id, float]] = (
+        rec.recommend_for(changed, query.n, user=user) if changed else _fallback_without(request, held, query.n)
+    )
+    return PreviewAnswer(
+        _recommended(rec, before), _recommended(rec, after), popular_before=not history, popular_after=not changed
+    )
+
+
+def _left(rec: DurableRecommender, history: list[Basket], part: ForgetPart) -> list[set[Id]]:
+    """What a forget would leave of a history."""
+    wanted = None if part.category is None else set(rec.catalog.members(part.category))
+
+    def goes(basket: Basket, item: Id) -> bool:
+        return part.basket in (None, basket.basket) and part.item in (None, item) and (wanted is None or item in wanted)
+
+    left = [{item for item in basket.items if not goes(basket, item)} for basket in history]
+    return [basket for basket in left if basket]
+
+
+def _fallback_without(request: Request, history: list[Basket], n: int) -> list[tuple[Id, int]]:
+    """What somebody unknown would get if this history were forgotten."""
+    fallback = request.fallback
+    own = Counter(item for basket in history if fallback.counts(basket) for item in basket.items)
+    found = fallback.items(request.rec, n + len(own))
+    left = [(item, count - own[item]) for item, count in found if count > own[item]]
+    return sorted(left, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n]
+
+
+def explain(request: Request) -> ExplanationAnswer:
+    """Why an item scores what it does."""
+    return _explained(request.rec, request.rec.explain(request.user, request.item))
+
+
+def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationAnswer:
+    product = rec.catalog[reason.item]
+    return ExplanationAnswer(
+        reason.item,
+        reason.score,
+        [BasketPart(*share) for share in reason.baskets],
+        reason.neighbors_share,
+        reason.neighbors_with_item,
+        reason.neighbors,
+        product.name,
+        product.category,
+    )
