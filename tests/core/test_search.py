@@ -237,7 +237,7 @@ def test_only_what_is_allowed_is_offered(with_crowd: bool) -> None:
     codes = list(shop.memory.items.codes.values())
     shop.memory.index.gather_crowd()
     if not with_crowd:
-        views.dissolve(shop.memory.index.crowd)
+        views.dissolve(shop.memory.index)
     for name in shop.names():
         assert shop.uses_crowd(name) == with_crowd
         for count in (0, 1, 5, len(codes)):
