@@ -49,7 +49,6 @@ def fold(groups: list[Group], group_size: int, r_b: float, r_g: float, *, varyin
             times=np.arange(len(baskets)),
             sizes=np.array([len(basket) for basket in baskets]),
             opens=np.array(opens, np.int64),
-            rows=np.zeros(len(baskets), np.int64),
             purchases=np.array([item for basket in baskets for item in sorted(basket)], np.uint32),
         )
     )

@@ -35,7 +35,7 @@ def check_histories(memory: Memory) -> None:
     assert {code for code, row in enumerate(baskets) if row} == users
     assert {code for code, row in enumerate(items) if row} == users
     for code in users:
-        assert sum(size for _, _, _, size, _, _ in baskets[code]) == len(items[code])
+        assert sum(size for _, _, size, _, _ in baskets[code]) == len(items[code])
     bought = [item for row in items for item in row]
     counts = views.popularity(memory.histories)
     assert counts.tolist() == np.bincount(np.array(bought, np.int64), minlength=len(counts)).tolist()
@@ -180,7 +180,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     pools = [memory.histories.baskets, memory.histories.items]
     for pool in pools + [part.vectors for part in parts] + [part.postings for part in parts]:
         assert not views.rows(pool)["length"].any()
-    for pool in (memory.histories.outdated, live.items, live.gone, live.marks.levels):
+    for pool in (memory.histories.splices, live.items, live.gone, live.marks.levels):
         assert (pool.litter(), pool.blocks.used) == (0, 0)
     assert not views.popularity(memory.histories).any()
     assert not any(views.norms(part).any() or views.members(part).any() for part in parts)

@@ -259,7 +259,7 @@ def test_nothing_of_the_forgotten_is_left_in_the_lists_of_ids(shop: ub.Recommend
     shop.digest()
     for user in shop.users():
         shop.forget(user)
-    assert not shop._digest._hashes.any()  # at once: a hash confirms a guess
+    assert not shop._model.digest._hashes.any()  # at once: a hash confirms a guess
     memory = shop._memory
     names = [*memory.users.names, *memory.items.names, *memory.texts.names]
     assert set(names) == {FREE}
@@ -968,7 +968,7 @@ def test_the_hash_of_what_is_gone_goes_at_once(change: Callable[[ub.Recommender]
     rec = ub.Recommender(ub.Params())
     rec.learn("ann", ["milk", "tea"], basket=1)
     rec.digest()
-    hashes = rec._digest._hashes
+    hashes = rec._model.digest._hashes
     assert hashes.any()
     change(rec)
     assert not hashes.any()

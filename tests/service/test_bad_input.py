@@ -444,7 +444,7 @@ def test_a_disk_that_does_not_confirm(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_full_disk(tmp_path: Path) -> None:
     with serving(stock(tmp_path / "shop.db")) as service:
-        execute = service.shop.engine._database._connection.execute
+        execute = service.shop.engine._journal._database._connection.execute
         pages = execute("PRAGMA page_count").fetchone()[0]
         execute(f"PRAGMA max_page_count = {pages}")
         body = {"items": ["x" * 100_000]}

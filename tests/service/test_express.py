@@ -114,7 +114,7 @@ def test_nobody_waits_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str
     with serving(stock(tmp_path / "shop.db")) as service:
         before = service("GET", PATH)
         threads.clear()
-        with service.shop.engine._lock.writing, asking(service, 1, PATH):
+        with service.shop.engine._model.lock.writing, asking(service, 1, PATH):
             until(lambda: threads)
             ping = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             assert service.sent(ping).endswith(b'{"ok":true}')

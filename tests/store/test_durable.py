@@ -345,7 +345,7 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
     threads: list[threading.Thread] = []
 
     def enter(done: threading.Event) -> None:
-        with rec._lock.writing:
+        with rec._model.lock.writing:
             done.set()
 
     def probed(name: str) -> Callable[..., Any]:
@@ -361,7 +361,7 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(grouping=grouping)) as rec:
-        for name in ("comes_last", "learn", "forget", "take_changes", "trace", "faults"):
+        for name in ("comes_last", "learn", "forget", "take_vanished", "trace", "faults"):
             monkeypatch.setattr(Memory, name, probed(name))
         rec.learn("ann", ["milk"], basket=1, time=1)
         rec.learn("ann", ["bread"], basket=2, time=0)

@@ -33,7 +33,7 @@ from unbasket.errors import (
 from unbasket.exchange.events import Forget, Learn
 from unbasket.store import audit, database
 from unbasket.store.database import Database
-from unbasket.store.durable import _Request
+from unbasket.store.journal import Request
 from unbasket.store.keys import Keys
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import Log, log_of
@@ -239,7 +239,7 @@ def test_a_refusal_costs_what_it_undoes(
         engine.forget(9)
         before, history = engine.digest(), engine.history(7)
         monkeypatch.setattr(Database, "payloads", watched)
-        execute = engine._database._connection.execute
+        execute = engine._journal._database._connection.execute
         for change in refused:
             read.clear()
             execute(f"PRAGMA max_page_count = {execute('PRAGMA page_count').fetchone()[0]}")
@@ -319,10 +319,10 @@ def test_who_waits_while_the_writer_is_interrupted(path: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     with ub.open(path) as engine:
-        monkeypatch.setattr(engine, "_bring_to_disk", interrupted)
-        waiting = _Request([Learn("bob", ["milk"], 1, None)])
+        monkeypatch.setattr(engine._journal, "_bring_to_disk", interrupted)
+        waiting = Request([Learn("bob", ["milk"], 1, None)])
         with pytest.raises(KeyboardInterrupt):
-            engine._serve([waiting])
+            engine._journal.serve([waiting])
         assert isinstance(waiting.error, UncertainError)
         assert "may have happened, or not" in str(waiting.error)
 
@@ -339,12 +339,12 @@ def test_a_disk_that_fails_and_can_not_be_read_either(path: Path, monkeypatch: p
         monkeypatch.undo()
         with pytest.raises(StoreError, match="takes nothing more"):
             engine.learn("ann", ["tea"], basket=3)
-        engine._database.roll_back()
+        engine._journal._database.roll_back()
 
 
 def test_a_full_disk_is_told_by_its_error(path: Path) -> None:
     with ub.open(path) as engine:
-        execute = engine._database._connection.execute
+        execute = engine._journal._database._connection.execute
         execute(f"PRAGMA max_page_count = {execute('PRAGMA page_count').fetchone()[0]}")
         with pytest.raises(DiskFullError, match="Nothing was changed"):
             engine.learn("ann", ["x" * 100_000], basket=1)

@@ -530,7 +530,7 @@ def test_a_forget_waits_for_a_reader(shop: Shop) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("database", "durable", "opening"):
+    for module in ("database", "journal", "opening"):
         monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", 0.3)
 
 
@@ -715,7 +715,7 @@ def no_room() -> None:
 
 
 def fail_at(shop: Shop, word: str, times: int = 1, failure: Callable[[], object] = no_room) -> None:
-    database: Any = shop.engine._database
+    database: Any = shop.engine._journal._database
     database._connection = Failing(database._connection, word, times, failure)
 
 
@@ -782,7 +782,7 @@ KILLED = """
         def __getattr__(self, name):
             return getattr(self.connection, name)
 
-    engine._database._connection = Mortal(engine._database._connection)
+    engine._journal._database._connection = Mortal(engine._journal._database._connection)
     if moment == "erase":
         Database.erase = die
     engine.forget(user)

@@ -169,7 +169,7 @@ def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
 
 def test_less_would_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a sync at each commit, losses are seen: this disk does forget, and these tests do look."""
-    monkeypatch.setattr(database.Database, "settle", lambda _: None)
+    monkeypatch.setattr(database.Database, "sync", lambda _: None)
     session = Session(tmp_path / "running", "fixed", seed=1)
     session.work(60)
     recovered, named = 0, 0

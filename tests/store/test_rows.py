@@ -99,7 +99,7 @@ def test_a_row_whose_checksum_happens_to_be_zero(tmp_path: Path) -> None:
         rec.learn("ann", ["milk"], basket=1)
         rec.learn(f"user {number}", [item], basket=1)
         digest = rec.digest()
-        [body] = rec._database._connection.execute("SELECT body FROM baskets WHERE id = 2").fetchone()
+        [body] = rec._journal._database._connection.execute("SELECT body FROM baskets WHERE id = 2").fetchone()
         assert body[:4] == bytes(4)
         for read_only in (True, False):
             crashed = copied(path, tmp_path / str(read_only))

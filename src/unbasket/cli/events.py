@@ -7,10 +7,11 @@ from typing import Any, cast
 import msgspec
 
 from unbasket.datasets.lines import shown
-from unbasket.datasets.source import Progress, Text
+from unbasket.datasets.source import Text
 from unbasket.errors import InvalidEventError, UnbasketError
 from unbasket.exchange.decoding import decode_json
 from unbasket.exchange.events import Event, parse_event
+from unbasket.exchange.progress import ReadingProgress
 
 _NDJSON = (".ndjson", ".jsonl")
 _SKIP = "--skip-bad leaves out such lines and counts them"
@@ -27,7 +28,7 @@ def holds_events(file: Path | Text) -> bool:
         return False
 
 
-def read_events(files: Sequence[Path | Text], *, skip_bad: bool, progress: Progress) -> tuple[list[Event], int]:
+def read_events(files: Sequence[Path | Text], *, skip_bad: bool, progress: ReadingProgress) -> tuple[list[Event], int]:
     """The events in files, and the number of lines that are not events and were left out."""
     events: list[Event] = []
     skipped = 0

@@ -16,6 +16,7 @@ search       the mean of their vectors, the best items
 
 live         the path of an event through all of these
 loading      the same for many new users at once
+numbers      a number for each basket, which follows the changes of histories
 questions    what is asked about the state
 inspection   what would betray a change that was not carried through
 views        the core's memory as arrays, for tests
@@ -39,7 +40,7 @@ if not are_compiled():
     )
 
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
-from unbasket.core import fold, history, index, inspection, live, loading, marks, pool, search, space, vector
+from unbasket.core import fold, history, index, inspection, live, loading, marks, numbers, pool, search, space, vector
 
 MARK_EVERY = marks.MARK_EVERY
 MAX_BASKET = index.MAX_BASKET
@@ -54,6 +55,7 @@ FoldSpace = space.FoldSpace
 Histories = history.Histories
 Index = index.Index
 Live = live.Live
+Numbers = numbers.Numbers
 Pool = pool.Pool
 Rule = fold.Rule
 SearchSpace = search.SearchSpace

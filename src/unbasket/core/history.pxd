@@ -7,7 +7,6 @@ from unbasket.core.rows cimport Rows
 cdef struct Basket:
     int64_t key
     int64_t time
-    int64_t saved_row
     uint32_t size
     uint8_t is_text
     uint8_t opens_group
@@ -19,6 +18,13 @@ cdef struct History:
     uint32_t *items
 
 
+cdef struct Splice:
+    Py_ssize_t user
+    Py_ssize_t position
+    Py_ssize_t removed
+    Py_ssize_t inserted
+
+
 cdef struct Slot:
     Py_ssize_t position
     bint tied
@@ -26,10 +32,10 @@ cdef struct Slot:
 
 @cython.final
 cdef class Histories:
-    cdef readonly Rows baskets, items, outdated
+    cdef readonly Rows baskets, items, splices
     cdef int64_t *popularity
     cdef readonly Py_ssize_t item_room
-    cdef Py_ssize_t unsaved
+    cdef public bint notes_changes
 
     cdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
     cdef int of(self, Py_ssize_t user, History *history) except -1 nogil
@@ -49,13 +55,13 @@ cdef class Histories:
     ) except -1 nogil
     cdef int clear(self, Py_ssize_t user) except -1 nogil
     cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil
-    cdef int _open_group(self, Basket *basket) except -1 nogil
-    cdef int _outdate(self, Basket *basket) except -1 nogil
+    cdef int _note(
+        self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted
+    ) except -1 nogil
     cdef int _add_items(
         self, Py_ssize_t user, Py_ssize_t first, const uint32_t *items, Py_ssize_t count
     ) except -1 nogil
     cdef int _drop_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil
-    cdef list _take_outdated(self)
 
 
 cdef struct Removal:

@@ -4,9 +4,8 @@ Users and items are dense codes here. A `Basket` says which id it has (`key`: an
 if `is_text`), when it was, how many items it holds and, under varying groups, whether it opens a group. The items stand
 in a second row, basket after basket.
 
-A store may note in a record the row that it is saved in (0 for none). Every change of a record takes that number away
-and notes it as outdated, so that a store learns, without knowing what happened, which rows to erase and which records
-to save.
+Whoever keeps something beside the baskets, in the same order, can follow their changes: each is a `Splice`, which says
+that so many records at a position went and so many new ones came. An edited record is one that went and one that came.
 
 All work starts from the end of a history, so a change at position p costs O(|H| - p).
 """
@@ -25,15 +24,14 @@ UNTIMED = INT64_MIN
 cdef class Histories:
     """Rows of baskets and rows of items, one of each per user; and in how many baskets each item is.
 
-    For a store: the numbers of its outdated rows (in a pool of one row), and how many records were not saved since
-    these were last taken.
+    If somebody follows (`notes_changes`), also the splices since these were last taken, in a single row.
     """
 
     def __cinit__(self):
         self.baskets = Rows(sizeof(Basket))
         self.items = Rows(sizeof(uint32_t))
-        self.outdated = Rows(sizeof(int64_t))
-        self.outdated.add_rows(1)
+        self.splices = Rows(sizeof(Splice))
+        self.splices.add_rows(1)
 
     def __dealloc__(self):
         give_back(self.popularity, self.item_room * sizeof(int64_t))
@@ -100,7 +98,13 @@ cdef class Histories:
         basket.opens_group = group_size > 0 and self._group_is_full(user, position, group_size)
         self._add_items(user, self.offset(user, position), items, basket.size)
         (<Basket *> self.baskets.open_gap(user, position, 1))[0] = basket
-        self.unsaved += basket.saved_row == 0
+        return self._note(user, position, 0, 1)
+
+    cdef int _note(
+        self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted
+    ) except -1 nogil:
+        if self.notes_changes:
+            (<Splice *> self.splices.append(0))[0] = Splice(user, position, removed, inserted)
         return 0
 
     cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil:
@@ -124,11 +128,13 @@ cdef class Histories:
         """Remove a basket. If it opened a group that goes on, the next basket opens it now."""
         assert 0 <= position < self.baskets.length(user), "no such basket"
         cdef Basket *basket = <Basket *> self.baskets.first(user) + position
+        cdef bint opens = False  # the next basket changes too
         if basket.opens_group and position + 1 < self.baskets.length(user):
-            self._open_group(basket + 1)
-        self._outdate(basket)
+            opens = not basket[1].opens_group
+            basket[1].opens_group = True
         self._drop_items(user, self.offset(user, position), basket.size)
-        return self.baskets.close_gap(user, position, 1)
+        self.baskets.close_gap(user, position, 1)
+        return self._note(user, position, 1 + opens, opens)
 
     cdef int replace(
         self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size
@@ -140,24 +146,7 @@ cdef class Histories:
         self._add_items(user, first + basket.size, items, size)
         self._drop_items(user, first, basket.size)
         basket.size = size
-        self._outdate(basket)
-        self.unsaved += 1
-        return 0
-
-    cdef int _open_group(self, Basket *basket) except -1 nogil:
-        """Let a basket open its group, if it does not yet."""
-        if not basket.opens_group:
-            basket.opens_group = True
-            self._outdate(basket)
-            self.unsaved += 1
-        return 0
-
-    cdef int _outdate(self, Basket *basket) except -1 nogil:
-        """Note that a store's row does not say any more what this record does."""
-        if basket.saved_row:
-            (<int64_t *> self.outdated.append(0))[0] = basket.saved_row
-            basket.saved_row = 0
-        return 0
+        return self._note(user, position, 1, 1)
 
     cdef int remove_item(self, Py_ssize_t user, Removal *removal, Rows gone) except -1 nogil:
         """Remove an item from the baskets at positions `first` to `end`, in one pass over all from `first` on.
@@ -171,6 +160,8 @@ cdef class Histories:
         cdef Py_ssize_t place = self.offset(user, removal.first)
         cdef Py_ssize_t target = place, emptied = 0, position, i, before
         cdef bint opens = False  # the next basket opens the group that a removed one opened
+        cdef Splice run = Splice(user, 0, 0, 0)  # changed baskets in a row
+        cdef bint changed
         removal.removed, removal.oldest = 0, removal.end
         for position in range(removal.first, self.baskets.length(user)):
             basket = baskets + position
@@ -180,21 +171,28 @@ cdef class Histories:
                     items[target] = items[i]
                     target += 1
             place += basket.size
-            if target - before < basket.size:
+            changed = target - before < basket.size
+            if changed:
                 removal.removed += 1
                 removal.oldest = min(removal.oldest, position)
-                self._outdate(basket)
             if target == before:
                 (<Basket *> gone.append(0))[0] = basket[0]
                 opens |= basket.opens_group
                 emptied += 1
-                continue
-            self.unsaved += target - before < basket.size
-            basket.size = target - before
-            baskets[position - emptied] = basket[0]
-            if opens:
-                self._open_group(baskets + position - emptied)
-            opens = False
+            else:
+                changed |= opens and not basket.opens_group
+                basket.opens_group |= opens
+                opens = False
+                basket.size = target - before
+                baskets[position - emptied] = basket[0]
+            if changed:
+                run.removed += 1
+                run.inserted += target > before
+            elif run.removed:
+                self._note(user, position - emptied - run.inserted, run.removed, run.inserted)
+                run.removed = run.inserted = 0
+        if run.removed:
+            self._note(user, self.baskets.length(user) - emptied - run.inserted, run.removed, run.inserted)
         self.popularity[removal.item] -= removal.removed
         self.items.close_gap(user, self.items.length(user) - removal.removed, removal.removed)
         return self.baskets.close_gap(user, self.baskets.length(user) - emptied, emptied)
@@ -225,11 +223,8 @@ cdef class Histories:
 
     cdef int clear(self, Py_ssize_t user) except -1 nogil:
         """Remove all baskets of a user."""
-        cdef Basket *baskets = <Basket *> self.baskets.first(user)
-        cdef Py_ssize_t i
         self._drop_items(user, 0, self.items.length(user))
-        for i in range(self.baskets.length(user)):
-            self._outdate(baskets + i)
+        self._note(user, 0, self.baskets.length(user), 0)
         return self.baskets.clear_row(user)
 
     def count(self, Py_ssize_t user):
@@ -241,7 +236,7 @@ cdef class Histories:
         return self.position_of(user, key, is_text)
 
     def read(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end):
-        """A user's baskets at positions `first` to `end`: key, whether it is a text's, time, items, opens, row."""
+        """A user's baskets at positions `first` to `end`: key, whether it is a text's, time, items, opens."""
         assert 0 <= first <= end <= self.baskets.length(user), "no such baskets"
         cdef History history
         cdef Basket *basket
@@ -251,43 +246,20 @@ cdef class Histories:
         for position in range(first, end):
             basket = history.baskets + position
             items = [history.items[i] for i in range(place, place + basket.size)]
-            records.append(
-                (basket.key, bool(basket.is_text), basket.time, items, bool(basket.opens_group), basket.saved_row)
-            )
+            records.append((basket.key, bool(basket.is_text), basket.time, items, bool(basket.opens_group)))
             place += basket.size
         return records
 
-    def save(self, Py_ssize_t user, Py_ssize_t position, int64_t row):
-        """Note the row of a store that a record is saved in."""
-        assert 0 <= position < self.baskets.length(user), "no such basket"
-        (<Basket *> self.baskets.first(user))[position].saved_row = row
+    def take_changes(self):
+        """The splices since this was last asked: user, position, how many records went, how many came.
 
-    def take_outdated(self):
-        """The numbers of the rows that became outdated since this was last asked; all records are taken as saved."""
-        return self._take_outdated()
-
-    cdef list _take_outdated(self):
-        cdef int64_t *rows = <int64_t *> self.outdated.first(0)
-        cdef Py_ssize_t i
-        numbers = [rows[i] for i in range(self.outdated.length(0))]
-        self.outdated.clear_row(0)
-        self.unsaved = 0
-        return numbers
-
-    def take_changes(self, Py_ssize_t user):
-        """What a store has to do after an event of a user: outdated rows, positions to save, and how many there are.
-
-        Positions are looked for from the end on, until as many are found as were made since this was last asked.
+        Each is to be made after those before it.
         """
-        cdef Basket *baskets = <Basket *> self.baskets.first(user)
-        cdef Py_ssize_t i, length = self.baskets.length(user)
-        cdef Py_ssize_t wanted = min(self.unsaved, length)
-        cdef list positions = []
-        for i in range(length - 1, -1, -1):
-            if wanted == 0:
-                break
-            if baskets[i].saved_row == 0:
-                positions.append(i)
-                wanted -= 1
-        positions.reverse()
-        return self._take_outdated(), positions, length
+        cdef Splice *splices = <Splice *> self.splices.first(0)
+        cdef Py_ssize_t i
+        changes = [
+            (splices[i].user, splices[i].position, splices[i].removed, splices[i].inserted)
+            for i in range(self.splices.length(0))
+        ]
+        self.splices.clear_row(0)
+        return changes

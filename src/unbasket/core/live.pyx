@@ -120,15 +120,14 @@ cdef class Live:
         self.gone.clear_row(0)
         return gone
 
-    def learn(self, Py_ssize_t user, int64_t key, bint is_text, int64_t row, int64_t time, list items, bint search):
+    def learn(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, list items, bint search):
         """Insert a basket where its time says, and bring the vector up to date.
 
         Nothing happens if there is a basket of this id (which is looked for only if `search`), or if ids must decide
         between it and others of the same time. Returns where the one of this id is (LEARNED: there was none, TIED: see
-        `learn_at`), the position of the new one, and the count before. A basket that comes last may be in a row of a
-        store; of others, it is 0.
+        `learn_at`), the position of the new one, and the count before.
         """
-        cdef Basket basket = Basket(key, time, row, <uint32_t> len(items), is_text, False)
+        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
         cdef Slot slot
         cdef Py_ssize_t found = -1, count = self.histories.baskets.length(user)
         self.put(items)
@@ -147,7 +146,7 @@ cdef class Live:
 
     def learn_at(self, Py_ssize_t user, Py_ssize_t position, int64_t key, bint is_text, int64_t time, list items):
         """Insert a basket at a position, and bring the vector up to date."""
-        cdef Basket basket = Basket(key, time, 0, <uint32_t> len(items), is_text, False)
+        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
         self.put(items)
         try:
             with nogil:

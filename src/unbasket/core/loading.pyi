@@ -12,7 +12,6 @@ class Baskets:
         times: Int64s,
         sizes: Int64s,
         opens: npt.NDArray[np.uint8],
-        rows: Int64s,
     ) -> None: ...
 
 def load(

@@ -16,16 +16,16 @@ cdef class Baskets:
 
     def __init__(
         self, const int64_t[::1] keys, const uint8_t[::1] are_texts, const int64_t[::1] times,
-        const int64_t[::1] sizes, const uint8_t[::1] opens, const int64_t[::1] rows
+        const int64_t[::1] sizes, const uint8_t[::1] opens
     ):
         cdef Py_ssize_t i
         assert self.records == NULL, "made once"
-        assert len(keys) == len(are_texts) == len(times) == len(sizes) == len(opens) == len(rows), "equally long"
+        assert len(keys) == len(are_texts) == len(times) == len(sizes) == len(opens), "equally long"
         self.count = len(keys)
         self.records = <Basket *> allocated(self.count, sizeof(Basket))
         with nogil:
             for i in range(self.count):
-                self.records[i] = Basket(keys[i], times[i], rows[i], <uint32_t> sizes[i], are_texts[i], opens[i])
+                self.records[i] = Basket(keys[i], times[i], <uint32_t> sizes[i], are_texts[i], opens[i])
 
     def __dealloc__(self):
         give_back(self.records, self.count * sizeof(Basket))

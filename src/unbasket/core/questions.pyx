@@ -61,7 +61,7 @@ def query(list baskets, FoldSpace space, Rule rule):
     history.baskets = <Basket *> allocated(len(baskets), sizeof(Basket))
     history.items = <uint32_t *> allocated(count, sizeof(uint32_t))
     for i, basket in enumerate(baskets):
-        history.baskets[i] = Basket(0, 0, 0, <uint32_t> len(basket), False, i % rule.group_size == 0)
+        history.baskets[i] = Basket(0, 0, <uint32_t> len(basket), False, i % rule.group_size == 0)
         for item in basket:
             history.items[place] = item
             room = max(room, history.items[place] + 1)

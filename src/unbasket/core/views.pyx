@@ -28,9 +28,9 @@ from unbasket.core.vector cimport Vector
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
     {
-        "names": ["key", "time", "row", "size", "is_text", "opens"],
-        "formats": [np.int64, np.int64, np.int64, np.uint32, np.uint8, np.uint8],
-        "offsets": [0, 8, 16, 24, 28, 29],
+        "names": ["key", "time", "size", "is_text", "opens"],
+        "formats": [np.int64, np.int64, np.uint32, np.uint8, np.uint8],
+        "offsets": [0, 8, 16, 20, 21],
         "itemsize": sizeof(Basket),
     }
 )
@@ -162,9 +162,11 @@ def add_mark(Live live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, P
 
 
 def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item):
-    """Put a basket before all others of a user, without anything that follows from it."""
-    cdef Basket basket = Basket(key, 0, 0, 1, False, False)
+    """Put a basket before all others of a user, without anything that follows from it, and without a note of it."""
+    cdef Basket basket = Basket(key, 0, 1, False, False)
+    notes, histories.notes_changes = histories.notes_changes, False
     histories.insert(user, 0, &basket, &item, 0)
+    histories.notes_changes = notes
 
 
 def put(Live live, Py_ssize_t user, bint in_index):

@@ -13,12 +13,12 @@ from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.loading import PUBLISHED, load
 from unbasket.datasets.published import published_path, read_published, write_published
 from unbasket.datasets.shop import generate
-from unbasket.datasets.source import Progress
 from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import read_tafeng
 from unbasket.datasets.tifuknn import read_tifuknn
 from unbasket.datasets.valuedshoppers import read_valued_shoppers
 from unbasket.errors import DatasetError, MissingDatasetError
+from unbasket.exchange.progress import ReadingProgress
 
 __all__ = [
     "PUBLISHED",
@@ -26,7 +26,7 @@ __all__ = [
     "Dataset",
     "DatasetError",
     "MissingDatasetError",
-    "Progress",
+    "ReadingProgress",
     "Statistics",
     "generate",
     "hold_out_last",

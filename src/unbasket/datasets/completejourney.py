@@ -5,14 +5,14 @@ import importlib
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset, hold_out_last
-from unbasket.datasets.source import Progress
 from unbasket.errors import MissingDatasetError
+from unbasket.exchange.progress import ReadingProgress
 
 _MIN_BASKETS_PER_ITEM = 10
 _MIN_BASKETS_PER_USER = 3
 
 
-def read_complete_journey(*, progress: Progress | None = None) -> Dataset:
+def read_complete_journey(*, progress: ReadingProgress | None = None) -> Dataset:
     """One year of a grocer's transactions, with names and categories of the products.
 
     The preprocessing: lines with a quantity above 0; one row per basket and product; products in at least 10

@@ -7,7 +7,8 @@ import polars as pl
 
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import complaint, drop_ones, purchases, sampled, whole_number
-from unbasket.datasets.source import ROW, Progress, open_source
+from unbasket.datasets.source import ROW, open_source
+from unbasket.exchange.progress import ReadingProgress
 from unbasket.params import Params
 
 _ORDER_COLUMNS = ("order_id", "user_id", "order_number")
@@ -15,7 +16,7 @@ _PRODUCT_COLUMNS = ("order_id", "product_id")
 
 
 def read_instacart(
-    folder: str | Path, *, sample: float = 1.0, skip_bad: bool = False, progress: Progress | None = None
+    folder: str | Path, *, sample: float = 1.0, skip_bad: bool = False, progress: ReadingProgress | None = None
 ) -> Dataset:
     """Read orders.csv with order_products__prior.csv and, where it is there, order_products__train.csv.
 
@@ -57,7 +58,9 @@ def _orders(path: Path, sample: float, skip_bad: bool) -> pl.DataFrame:
     return orders.drop(ROW).drop_nulls().with_columns(kept=sampled(pl.col("user_id"), sample))
 
 
-def _purchases(path: Path, orders: pl.DataFrame, skip_bad: bool, progress: Progress | None) -> tuple[pl.DataFrame, int]:
+def _purchases(
+    path: Path, orders: pl.DataFrame, skip_bad: bool, progress: ReadingProgress | None
+) -> tuple[pl.DataFrame, int]:
     source = open_source(path, _PRODUCT_COLUMNS, narrow=True, progress=progress)
     rows = source.rows.with_columns(whole_number("order_id")).join(orders.lazy(), on="order_id", how="left")
     # null: the order is not in orders.csv. Such a row must stay, to be complained about.

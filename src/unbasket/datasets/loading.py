@@ -7,12 +7,13 @@ from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.published import PREPARED, PUBLISHED_COLUMNS, published_path, read_published
 from unbasket.datasets.purchases import FutureChoice
-from unbasket.datasets.source import Progress, columns_of
+from unbasket.datasets.source import columns_of
 from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import TAFENG_COLUMNS, read_tafeng
 from unbasket.datasets.tifuknn import TIFUKNN_COLUMNS, read_tifuknn
 from unbasket.datasets.valuedshoppers import VALUED_SHOPPERS_COLUMNS, read_valued_shoppers
 from unbasket.errors import DatasetError
+from unbasket.exchange.progress import ReadingProgress
 
 PUBLISHED = (*PREPARED, "completejourney")
 
@@ -22,7 +23,7 @@ def load(
     *,
     future: FutureChoice = "next",
     skip_bad: bool = False,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
 ) -> Dataset:
     """Load a published dataset by its name, or whatever is at a path: the columns tell the format.
 

@@ -10,8 +10,8 @@ import polars as pl
 
 from unbasket.datasets.catalog import OCCASIONAL_CATEGORIES, catalog
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.source import Progress
 from unbasket.errors import DatasetError
+from unbasket.exchange.progress import ReadingProgress
 
 _OPENED = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())  # a Monday
 _WEEK, _DAY, _HOUR = 7 * 86_400, 86_400, 3_600
@@ -44,7 +44,7 @@ def generate(
     basket_size: float = 8.0,
     repeat_share: float = 0.6,
     weeks: int = 52,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
 ) -> Dataset:
     """Make up a shop: the same arguments give the same purchases.
 

@@ -13,9 +13,9 @@ import polars as pl
 from unbasket.datasets.lines import fields_of, is_json_object, lines_of, open_text, records_of, shown, shown_list
 from unbasket.errors import DatasetError, Remedy
 from unbasket.exchange.decoding import decode_json
+from unbasket.exchange.progress import ReadingProgress
 
 # Called with the work done and the work expected, here in rows: an estimate, or None where there is none.
-Progress = Callable[[int, int | None], None]
 
 ROW = "__row"  # the row's number in the file, from 0
 _MAX_COLUMNS = 4096  # Polars needs kilobytes for each, and far more if every line of NDJSON has fields of its own
@@ -113,7 +113,7 @@ def open_source(
     separator: str = ",",
     narrow: bool = False,
     keep_blank: bool = False,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
 ) -> Source:
     """Open a file and check that it has the needed columns.
 
@@ -253,7 +253,7 @@ def _scan(content: Path | bytes, kind: str, separator: str) -> pl.LazyFrame:
     return pl.scan_parquet(content)
 
 
-def _observer(progress: Progress | None, expected: int | None) -> Callable[[pl.DataFrame], pl.DataFrame]:
+def _observer(progress: ReadingProgress | None, expected: int | None) -> Callable[[pl.DataFrame], pl.DataFrame]:
     """A step of the query that changes nothing and reports the rows that pass."""
     seen = 0
 

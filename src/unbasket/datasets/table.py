@@ -10,9 +10,10 @@ import polars as pl
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
 from unbasket.datasets.returns import without_returns
-from unbasket.datasets.source import Progress, Source, Text, expected_rows, files_at, open_source
+from unbasket.datasets.source import Source, Text, expected_rows, files_at, open_source
 from unbasket.errors import DatasetError
 from unbasket.exchange.frames import iso_seconds
+from unbasket.exchange.progress import ReadingProgress
 
 
 def read_table(
@@ -26,7 +27,7 @@ def read_table(
     quantity: str | None = None,
     separator: str = ",",
     skip_bad: bool = False,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
 ) -> Dataset:
     """Read a CSV (also .csv.gz), Parquet or NDJSON file, or all of a folder as one. The arguments name the columns.
 
@@ -114,13 +115,13 @@ def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
 class _Watch:
     """Progress through several files, as through one."""
 
-    def __init__(self, progress: Progress, files: Sequence[Path | Text]) -> None:
+    def __init__(self, progress: ReadingProgress, files: Sequence[Path | Text]) -> None:
         self._progress = progress
         expected = [expected_rows(file) for file in files]
         self._expected = None if None in expected else sum(rows or 0 for rows in expected)
         self._before = self._seen = 0
 
-    def next_file(self) -> Progress:
+    def next_file(self) -> ReadingProgress:
         """The progress of one more file."""
         self._before += self._seen
         self._seen = 0

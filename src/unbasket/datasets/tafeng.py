@@ -4,14 +4,15 @@ from pathlib import Path
 
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import day_number, drop_ones, narrow_ids, purchases, seconds, text_id
-from unbasket.datasets.source import Progress, open_source
+from unbasket.datasets.source import open_source
+from unbasket.exchange.progress import ReadingProgress
 from unbasket.params import Params
 
 TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")
 _DATE = "%m/%d/%Y"
 
 
-def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: Progress | None = None) -> Dataset:
+def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: ReadingProgress | None = None) -> Dataset:
     """Read the merged file of four months, November 2000 to February 2001.
 
     The preprocessing: a basket is all that a customer bought on one day (the source has no time of day), with

@@ -6,8 +6,9 @@ import polars as pl
 
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import FutureChoice, drop_ones, narrow_ids, one_future, purchases, text_id
-from unbasket.datasets.source import Progress, open_source
+from unbasket.datasets.source import open_source
 from unbasket.errors import DatasetError
+from unbasket.exchange.progress import ReadingProgress
 
 TIFUKNN_COLUMNS = ("CUSTOMER_ID", "ORDER_NUMBER", "MATERIAL_NUMBER")
 
@@ -18,7 +19,7 @@ def read_tifuknn(
     *,
     future: FutureChoice = "next",
     skip_bad: bool = False,
-    progress: Progress | None = None,
+    progress: ReadingProgress | None = None,
 ) -> Dataset:
     """Read a pair of CSV files. The future file defaults to the history's name with "future" for "history".
 
@@ -45,7 +46,7 @@ def _partner(history: Path) -> Path:
     return history.with_name(history.name.replace("history", "future"))
 
 
-def _read(path: Path, skip_bad: bool, progress: Progress | None) -> tuple[pl.DataFrame, int]:
+def _read(path: Path, skip_bad: bool, progress: ReadingProgress | None) -> tuple[pl.DataFrame, int]:
     source = open_source(path, TIFUKNN_COLUMNS, progress=progress)
     columns = {name: text_id(column) for name, column in zip(("user", "basket", "item"), TIFUKNN_COLUMNS, strict=True)}
     return purchases(source, columns, skip_bad=skip_bad)

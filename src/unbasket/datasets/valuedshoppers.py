@@ -5,7 +5,8 @@ from pathlib import Path
 
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import day_number, drop_ones, purchases, sampled, seconds, whole_number
-from unbasket.datasets.source import Progress, open_source
+from unbasket.datasets.source import open_source
+from unbasket.exchange.progress import ReadingProgress
 from unbasket.params import Params
 
 VALUED_SHOPPERS_COLUMNS = ("id", "category", "date")
@@ -13,7 +14,7 @@ _DATE = "%Y-%m-%d"
 
 
 def read_valued_shoppers(
-    path: str | Path, *, sample: float = 1.0, skip_bad: bool = False, progress: Progress | None = None
+    path: str | Path, *, sample: float = 1.0, skip_bad: bool = False, progress: ReadingProgress | None = None
 ) -> Dataset:
     """Read transactions.csv (or transactions.csv.gz), streaming.
 

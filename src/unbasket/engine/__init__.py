@@ -2,6 +2,8 @@
 
 fallback       what somebody unknown is recommended
 recommender    learn, forget, recommend, explain, verify, from any thread
+journal        takes every event, has the model apply it, and keeps it: on disk, or nowhere
+model          memory and digest, which all threads share, behind one lock
 catalog        what the shop knows of its items
 choice         what filters leave to choose from
 memory         what it remembers: histories, and everything derived from them

@@ -98,6 +98,6 @@ class Digest:
         names = self._memory.items.names
         baskets = [
             (basket, time, opens, in_order([names[code] for code in items]))
-            for basket, time, items, opens, _ in self._memory.records(user)
+            for basket, time, items, opens in self._memory.records(user)
         ]
         return blake2b(_encode((user, baskets)), digest_size=_SIZE, person=b"unbasket user").digest()

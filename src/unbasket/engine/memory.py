@@ -43,7 +43,6 @@ class Record(NamedTuple):
     time: int | None
     items: list[int]
     opens: bool
-    row: int
 
 
 class Trace(NamedTuple):
@@ -80,11 +79,8 @@ class Memory:
         self._room = (0, 0)
         self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
 
-    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None, row: int = 0) -> Learned:
-        """Add a basket of distinct items, or replace the items of the one that has this id.
-
-        A basket that `comes_last` may be in a row of a store.
-        """
+    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
+        """Add a basket of distinct items, or replace the items of the one that has this id."""
         owner = self.users.codes.get(user)
         is_new = owner is None
         if owner is None:
@@ -97,7 +93,7 @@ class Memory:
         key = self.texts.claim(basket) if isinstance(basket, str) else basket
         long = self._long.get(owner)
         search = long is None or basket in long
-        found, position, count = self._live.learn(owner, key, is_text, row, moment, codes, search)
+        found, position, count = self._live.learn(owner, key, is_text, moment, codes, search)
         if found >= 0:
             if is_text:
                 self.texts.release(key)
@@ -209,26 +205,14 @@ class Memory:
             orders.times,
             orders.sizes,
             orders.opens.astype(np.uint8) * (self.params.grouping == "varying"),
-            orders.rows,
         )
 
     def orders(self, users: list[Id]) -> Orders:
         """The remaining orders of some users, as they would be loaded."""
-        records = [self.records(user) for user in users]
-        baskets = [record for history in records for record in history]
-        codes = sorted({code for record in baskets for code in record.items})
-        place = {code: position for position, code in enumerate(codes)}
-        return Orders(
-            users=users,
-            items=[self.items.names[code] for code in codes],
-            owners=np.repeat(np.arange(len(users), dtype=np.uint32), [len(history) for history in records]),
-            names=[record.basket for record in baskets],
-            baskets=np.arange(len(baskets), dtype=np.uint32),
-            times=np.array([UNTIMED if r.time is None else r.time for r in baskets], np.int64),
-            sizes=np.array([len(record.items) for record in baskets], np.int64),
-            opens=np.array([record.opens for record in baskets], np.int64),
-            rows=np.zeros(len(baskets), np.int64),
-            purchases=np.array([place[code] for r in baskets for code in r.items], np.uint32),
+        names = self.items.names
+        return Orders.of(
+            (user, [(r.basket, r.time, [names[code] for code in r.items], r.opens) for r in self.records(user)])
+            for user in users
         )
 
     def holds(self, user: Id, basket: Id | None, item: Id | None) -> bool:
@@ -243,7 +227,7 @@ class Memory:
         if item is None or first < 0:
             return first >= 0
         code = self.items.codes.get(item)
-        return any(code in items for _, _, _, items, _, _ in self.histories.read(owner, first, end))
+        return any(code in items for _, _, _, items, _ in self.histories.read(owner, first, end))
 
     def trace(self, user: Id) -> Trace | None:
         """Where something of the user is; None if the user is not there."""
@@ -323,20 +307,10 @@ class Memory:
         """How much there is."""
         return Sizes(len(self.users), len(self.items), *questions.sizes(self._live))
 
-    def take_changes(self, user: Id) -> tuple[list[int], list[int], int]:
-        """What a store has to do after an event of a user: rows to erase, positions to save, the count of baskets."""
-        owner = self.users.codes.get(user)
-        if owner is None:
-            return self.histories.take_outdated(), [], 0
-        return self.histories.take_changes(owner)
-
-    def discard_changes(self) -> list[int]:
-        """What changed will be read anew, so there is nothing to save. Returns the rows that were to be erased."""
-        return self.histories.take_outdated()
-
-    def save(self, user: Id, position: int, row: int) -> None:
-        """Note the row of a store that the basket at a position is in."""
-        self.histories.save(self.users.codes[user], position, row)
+    def take_vanished(self) -> list[Id]:
+        """The items that nobody has any longer, of those that somebody had when this was last asked."""
+        vanished, self.vanished = self.vanished, set()
+        return [item for item in vanished if item not in self.items]
 
     @contextmanager
     def lent_items(self, items: Iterable[Id]) -> Iterator[None]:
@@ -372,8 +346,8 @@ class Memory:
 
     def _records(self, owner: int, first: int, end: int) -> list[Record]:
         return [
-            Record(self._basket_id(key, is_text), None if time == UNTIMED else time, items, opens, row)
-            for key, is_text, time, items, opens, row in self.histories.read(owner, first, end)
+            Record(self._basket_id(key, is_text), None if time == UNTIMED else time, items, opens)
+            for key, is_text, time, items, opens in self.histories.read(owner, first, end)
         ]
 
     def _basket_id(self, key: int, is_text: bool) -> Id:

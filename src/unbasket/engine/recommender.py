@@ -1,32 +1,28 @@
-"""The in-memory engine: learn, forget, recommend, explain, verify."""
+"""The engine: learn, forget, recommend, explain, verify."""
 
 import math
 import os
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from unbasket.core import ONE, FoldSpace, SearchSpace, Vector, questions
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.engine import verification
-from unbasket.engine.catalog import Catalog
-from unbasket.engine.choice import Choice, Choices
-from unbasket.engine.digest import Digest
-from unbasket.engine.locks import ReadWriteLock
-from unbasket.engine.memory import Memory, Record
+from unbasket.engine.choice import Choice
+from unbasket.engine.journal import Journal, NoJournal
+from unbasket.engine.memory import Record
+from unbasket.engine.model import Model
 from unbasket.engine.shares import basket_parts, group_starts
-from unbasket.errors import ClosedError, InvalidFrameError, InvalidIdError, UnknownUserError
+from unbasket.errors import ClosedError, InvalidIdError, UnknownUserError
 from unbasket.exchange.checks import checked_cart, checked_count, checked_history, checked_time, checked_users
 from unbasket.exchange.events import Event, Forget, Learn, rechecked
 from unbasket.exchange.filters import Filters
 from unbasket.exchange.ids import Id, Kind, checked, sort_key
 from unbasket.exchange.notebook import html_table
-from unbasket.exchange.orders import Orders
-from unbasket.exchange.products import Product
+from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import (
     Basket,
     BasketShare,
@@ -47,8 +43,6 @@ if TYPE_CHECKING:
 _CHUNK = 256  # users that recommend_many answers for under one lock: writers wait for no more than these
 
 _COUNTED = 16_384  # users whose baskets `popular` looks through at first under one lock
-
-Progress = Callable[[int, int], object]
 
 # A named tuple's own constructor runs in Python; of this one there are ten to an answer.
 _recommendation: Callable[[tuple[Id, float]], Recommendation] = partial(tuple.__new__, Recommendation)
@@ -73,14 +67,12 @@ class Recommender:
     ['bread', 'milk']
     """
 
-    def __init__(self, params: Params | None = None) -> None:
-        self._memory = Memory(params or Params())
-        self._digest = Digest(self._memory)
-        self.catalog = Catalog()
-        self._choices = Choices(self.catalog, self._memory.items)
-        self._lock = ReadWriteLock()
-        self._digesting = Lock()
-        self._spaces: list[tuple[SearchSpace, FoldSpace]] = []
+    def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
+        """An engine in memory, or one whose events a journal keeps, and whose model it has filled."""
+        self._journal = journal or NoJournal(Model(params or Params()))
+        self._model = self._journal.model
+        self._memory = self._model.memory
+        self.catalog = self._model.catalog
 
     @property
     def params(self) -> Params:
@@ -115,24 +107,8 @@ class Recommender:
             group=group,
             group_size=self.params.group_size,
         )
-        self._load(orders, group, progress)
+        self._journal.load(orders, group, progress)
         return self
-
-    def _load(self, orders: Orders, group: str | None = None, progress: Progress | None = None) -> None:
-        with self._lock.writing:
-            self._check_groups(orders, group)
-            self._memory.load(orders)
-            for name in orders.users:
-                self._digest.wipe(self._memory.users.codes[name])
-            self._drop_vanished()
-        if progress is not None:
-            progress(len(orders.baskets), len(orders.baskets))
-
-    def _check_groups(self, orders: Orders, group: str | None) -> None:
-        if group is not None and (
-            self.params.grouping == "fixed" or any(user in self._memory.users for user in orders.users)
-        ):
-            raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
     def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: int | None = None) -> Learned:
         """Learn a basket, or edit the one of this id.
@@ -140,7 +116,7 @@ class Recommender:
         Baskets are in order of (time, basket id); one without a time comes after all that are there. The same items
         again are a no-op; other items replace the old ones where the basket is; another time moves it.
         """
-        return self._learn(Learn.checked(user, items, basket, time))
+        return self._journal.learn(Learn.checked(user, items, basket, time))
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
         """Forget a user, a basket, an item of a basket, or an item of all the user's baskets.
@@ -148,33 +124,11 @@ class Recommender:
         A basket that loses its last item vanishes, and so does a user who loses their last basket. The result is
         false in a condition if there was nothing to forget.
         """
-        return self._forget(Forget.checked(user, basket, item))
+        return self._journal.forget(Forget.checked(user, basket, item))
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
-        """Apply events, in their order. If one of them is not valid, none is applied."""
-        return [self._learn(event) if isinstance(event, Learn) else self._forget(event) for event in rechecked(events)]
-
-    def _learn(self, event: Learn) -> Learned:
-        return self._add_basket(event)
-
-    def _add_basket(self, event: Learn, row: int = 0) -> Learned:
-        with self._lock.writing:
-            learned = self._memory.learn(*event, row)
-            if learned is Learned.ADDED:
-                self._digest.touch(self._memory.users.codes[event.user])
-            elif learned is Learned.REPLACED:
-                self._digest.wipe(self._memory.users.codes[event.user])
-                self._drop_vanished()
-        return learned
-
-    def _forget(self, event: Forget) -> Forgotten:
-        with self._lock.writing:
-            owner = self._memory.users.codes.get(event.user)
-            forgotten = self._memory.forget(*event)
-            if owner is not None and forgotten:
-                self._digest.wipe(owner)
-                self._drop_vanished()
-        return forgotten
+        """Apply events, in their order: all of them, or none if one is not valid."""
+        return self._journal.apply(rechecked(events))
 
     def describe(
         self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
@@ -185,29 +139,8 @@ class Recommender:
         """
         from unbasket.exchange.frames import read_products
 
-        self._describe(read_products(frame, item=item, name=name, category=category))
+        self._journal.describe(read_products(frame, item=item, name=name, category=category))
         return self
-
-    def _describe(self, products: Iterable[Product]) -> None:
-        with self._lock.writing:
-            for product in products:
-                if self.catalog[product.item] != product:
-                    self._put_product(product)
-
-    def _put_product(self, product: Product) -> None:
-        self.catalog.put(product)
-
-    def _drop_product(self, item: Id) -> None:
-        self.catalog.drop(item)
-
-    def _drop_vanished(self) -> None:
-        """Forget what is known of items that nobody has any longer."""
-        if self._memory.vanished:
-            self._choices.clear()
-        for item in self._memory.vanished:
-            if item not in self._memory.items:
-                self._drop_product(item)
-        self._memory.vanished.clear()
 
     # Recommending -----------------------------------------------------------------------------------------------
 
@@ -231,12 +164,12 @@ class Recommender:
         a cart, the user may be somebody new.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
-        with self._lock.reading:
+        with self._model.lock.reading:
             owner = self._owner(user) if basket is None else self._memory.left_out_for(checked(user, "user"))
-            choice = self._choices.of(filters, basket)
+            choice = self._model.choices.of(filters, basket)
             if only_new and user in self._memory.users:
                 choice = self._without_bought(choice, user)
-            with self._borrowed_spaces() as (space, fold_space):
+            with self._model.borrowed_spaces() as (space, fold_space):
                 return self._best(self._query(user, basket, fold_space), owner, n, choice, space)
 
     def recommend_many(
@@ -257,7 +190,7 @@ class Recommender:
         """
         n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
-        with self._lock.reading:
+        with self._model.lock.reading:
             wanted = self._memory.users.sorted() if asked is None else asked
             for user in wanted:
                 self._owner(user)
@@ -303,9 +236,9 @@ class Recommender:
     def _recommend_chunk(
         self, users: list[Id], n: int, filters: Filters, only_new: bool
     ) -> dict[Id, list[Recommendation]]:
-        with self._lock.reading, self._borrowed_spaces() as (space, fold_space):
+        with self._model.lock.reading, self._model.borrowed_spaces() as (space, fold_space):
             codes = self._memory.users.codes
-            choice, answers = self._choices.of(filters, None), {}
+            choice, answers = self._model.choices.of(filters, None), {}
             for user in users:
                 if user in codes:
                     own = self._without_bought(choice, user) if only_new else choice
@@ -335,10 +268,10 @@ class Recommender:
         bought = list(dict.fromkeys(item for bought in history for item in bought))
         if only_new:
             filters = filters._replace(exclude=[*filters.exclude, *bought])
-        with self._lock.reading:
+        with self._model.lock.reading:
             if all(item in self._memory.items for item in bought):
                 return self._recommend_history(history, basket, n, user, filters)
-        with self._lock.writing:  # items that nobody has get a code, for this answer only
+        with self._model.lock.writing:  # items that nobody has get a code, for this answer only
             unknown = [item for item in bought if item not in self._memory.items]
             with self._memory.lent_items(unknown):
                 return self._recommend_history(history, basket, n, user, filters)
@@ -348,9 +281,9 @@ class Recommender:
     ) -> list[Recommendation]:
         owner = -1 if user is None else self._memory.left_out_for(checked(user, "user"))
         baskets = [self._codes_of(basket) for basket in [*history, *([] if cart is None else [cart])]]
-        with self._borrowed_spaces() as (space, fold_space):
+        with self._model.borrowed_spaces() as (space, fold_space):
             query = questions.query(baskets, fold_space, self._memory.rule)
-            return self._best(query, owner, n, self._choices.of(filters, cart), space)
+            return self._best(query, owner, n, self._model.choices.of(filters, cart), space)
 
     def _query(self, user: Id, cart: list[Id] | None, space: FoldSpace) -> Vector:
         """The vector of a user, who may have a cart, and need not be there then.
@@ -402,7 +335,7 @@ class Recommender:
         n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(since)
         if start is not None:
             return self._popular_since(n, filters, start)
-        with self._lock.reading:
+        with self._model.lock.reading:
             return self._most_common(n, filters, partial(questions.popularity, self._memory.histories))
 
     def _popular_since(self, n: int, filters: Filters, start: int) -> list[ItemCount]:
@@ -410,7 +343,7 @@ class Recommender:
         first, size, changes = 0, _COUNTED, -1
         counts = np.zeros(0, np.int64)
         while True:
-            with self._lock.reading:
+            with self._model.lock.reading:
                 memory = self._memory
                 if memory.items.changes != changes:  # codes may stand for other items now: start anew, in larger steps
                     first, size, changes = 0, 4 * size, memory.items.changes
@@ -421,7 +354,7 @@ class Recommender:
                     return self._most_common(n, filters, counts.__getitem__)
 
     def _most_common(self, n: int, filters: Filters, count: Callable[[Codes], Int64s]) -> list[ItemCount]:
-        items, (banned, codes) = self._memory.items, self._choices.of(filters, None)
+        items, (banned, codes) = self._memory.items, self._model.choices.of(filters, None)
         if codes is None:
             codes = np.fromiter(items.codes.values(), np.uint32, len(items))
         counts = count(codes)
@@ -432,7 +365,7 @@ class Recommender:
 
     def vector(self, user: Id) -> dict[Id, float]:
         """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""
-        with self._lock.reading, self._borrowed_spaces() as (_, space):
+        with self._model.lock.reading, self._model.borrowed_spaces() as (_, space):
             codes, values = questions.vector(self._memory.histories, space, self._memory.rule, self._owner(user))
             names = [self._memory.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
@@ -444,7 +377,7 @@ class Recommender:
         With a pool, they are users of the pool.
         """
         n = checked_count(n)
-        with self._lock.reading, self._borrowed_spaces() as (space, fold_space):
+        with self._model.lock.reading, self._model.borrowed_spaces() as (space, fold_space):
             memory, owner = self._memory, self._owner(user)
             query = memory.query(owner, fold_space)
             n = min(n, len(memory.users))
@@ -462,7 +395,7 @@ class Recommender:
     def explain_many(self, user: Id, items: Iterable[Id]) -> list[Explanation]:
         """`explain` for many items of one user, whose neighbors are looked for once."""
         names = [checked(item, "item") for item in items]
-        with self._lock.reading, self._borrowed_spaces() as (space, fold_space):
+        with self._model.lock.reading, self._model.borrowed_spaces() as (space, fold_space):
             memory, owner = self._memory, self._owner(user)
             query = memory.query(owner, fold_space)
             codes = [memory.items.codes.get(item, -1) for item in names]
@@ -493,13 +426,13 @@ class Recommender:
 
     def history(self, user: Id) -> list[Basket]:
         """All baskets of the user, oldest first."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             self._owner(user)
             return self._memory.history(user)
 
     def groups(self, user: Id) -> list[int]:
         """The sizes of the user's groups of baskets, oldest first."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             self._owner(user)
             opens = [record.opens for record in self._memory.records(user)]
         starts = group_starts(self.params, opens)
@@ -507,31 +440,31 @@ class Recommender:
 
     def users(self) -> list[Id]:
         """All users, in the order of their ids."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             return self._memory.users.sorted()
 
     def items(self) -> list[Id]:
         """All items that somebody has, in the order of their ids."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             return self._memory.items.sorted()
 
     def has_item(self, item: Id) -> bool:
         """Whether anybody has the item."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             return item in self._memory.items
 
     def has_texts(self, kind: Kind) -> bool:
         """Whether any user, item or basket has a text as its id; where ids come as text, that tells what 17 means."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             return self._memory.has_texts(kind)
 
     def sizes(self) -> Sizes:
         """How many users, items, baskets, purchases, and entries of the index there are."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             return self._memory.sizes()
 
     def __len__(self) -> int:
-        with self._lock.reading:
+        with self._model.lock.reading:
             return len(self._memory.users)
 
     def __contains__(self, user: object) -> bool:
@@ -539,7 +472,7 @@ class Recommender:
             wanted = checked(user, "user")
         except InvalidIdError:
             return False
-        with self._lock.reading:
+        with self._model.lock.reading:
             return wanted in self._memory.users
 
     def __repr__(self) -> str:
@@ -571,13 +504,11 @@ class Recommender:
         and is ok if there is none. Learning and forgetting wait until it is done.
         """
         wanted = None if user is None else checked(user, "user")
-        with self._lock.reading, self._digesting:
-            return verification.compare(self._memory, self._digest, wanted)
+        return self._model.verify(wanted)
 
     def digest(self) -> str:
         """A fingerprint of parameters and remaining data, in hex; any change to either changes it."""
-        with self._lock.reading, self._digesting:
-            return self._digest.value()
+        return self._model.fingerprint()
 
     # Helpers ----------------------------------------------------------------------------------------------------
 
@@ -590,23 +521,3 @@ class Recommender:
     def _codes_of(self, items: list[Id]) -> list[int]:
         codes = self._memory.items.codes
         return [codes[item] for item in items if item in codes]
-
-    def _borrowed_spaces(self) -> "_Borrowed":
-        return _Borrowed(self._spaces)
-
-
-class _Borrowed:
-    """Work spaces that no other thread uses meanwhile; a class, since a generator would cost microseconds."""
-
-    def __init__(self, idle: list[tuple[SearchSpace, FoldSpace]]) -> None:
-        self._idle = idle
-
-    def __enter__(self) -> tuple[SearchSpace, FoldSpace]:
-        try:
-            self._spaces = self._idle.pop()
-        except IndexError:
-            self._spaces = SearchSpace(), FoldSpace()
-        return self._spaces
-
-    def __exit__(self, *_: object) -> None:
-        self._idle.append(self._spaces)

@@ -12,8 +12,8 @@ from unbasket.evaluation.outcome import Evaluation
 from unbasket.evaluation.protocols import EvaluationProtocol, first_of_twins
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split
-from unbasket.evaluation.waiting import Progress
 from unbasket.exchange.ids import Id
+from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
 

@@ -15,8 +15,8 @@ from unbasket.evaluation.optional import optional
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split, all_users_split, hide_last_basket
 from unbasket.evaluation.tifuknn import TifuKnn
-from unbasket.evaluation.waiting import Progress
 from unbasket.exchange.notebook import html_table
+from unbasket.exchange.progress import Progress
 from unbasket.params import Params
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from html import escape
 from time import monotonic
 from typing import Any
 
-_SECONDS = 0.2  # between two versions of the line
+from unbasket.exchange.progress import Progress
 
-Progress = Callable[[int, int], object]
-"""Called with the steps done so far, and all of them."""
+_SECONDS = 0.2  # between two versions of the line
 
 
 @contextmanager

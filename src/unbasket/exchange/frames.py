@@ -51,7 +51,6 @@ def read_orders(
         times=times[rows] if time else np.full(len(rows), UNTIMED),
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
-        rows=np.zeros(len(rows), np.int64),
         purchases=purchases,
     )
 

@@ -1,7 +1,8 @@
 """Purchase histories as columns: what frames are read into, and what memory is loaded from and written out as."""
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -10,13 +11,16 @@ from unbasket.core.arrays import Codes, Int64s
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Basket
 
+Held = tuple[Id, int | None, Sequence[Id], bool]
+"""A basket with all that is held of it: its id, its time, its items, and whether it opens a group."""
+
 
 class Orders(NamedTuple):
     """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
 
     Ids are listed in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
-    in these lists. `opens` says which baskets open a group; only varying groups need it. `rows` are the numbers of
-    their rows in a store, 0 for none. A time of `core.history.UNTIMED` stands for no time.
+    in these lists. `opens` says which baskets open a group; only varying groups need it. A time of
+    `core.history.UNTIMED` stands for no time.
     """
 
     users: list[Id]
@@ -27,8 +31,29 @@ class Orders(NamedTuple):
     times: Int64s
     sizes: Int64s
     opens: Int64s
-    rows: Int64s
     purchases: Codes
+
+    @classmethod
+    def of(cls, histories: Iterable[tuple[Id, Sequence[Held]]]) -> Self:
+        """The orders of some users, each with their baskets, oldest first."""
+        users, counts, baskets = list[Id](), list[int](), list[Held]()
+        for user, history in histories:
+            users.append(user)
+            counts.append(len(history))
+            baskets += history
+        names, times, items, opens = zip(*baskets, strict=True) if baskets else ((), (), (), ())
+        codes: dict[Id, int] = {item: code for code, item in enumerate(dict.fromkeys(chain.from_iterable(items)))}
+        return cls(
+            users=users,
+            items=list(codes),
+            names=list(names),
+            owners=np.repeat(np.arange(len(users), dtype=np.uint32), counts),
+            baskets=np.arange(len(baskets), dtype=np.uint32),
+            times=np.array([UNTIMED if time is None else time for time in times], np.int64),
+            sizes=np.array([*map(len, items)], np.int64),
+            opens=np.array(opens, np.int64),
+            purchases=np.array([codes[item] for item in chain.from_iterable(items)], np.uint32),
+        )
 
     def ends_by_user(self) -> tuple[Int64s, Int64s]:
         """Where each user's baskets end, and where their purchases end."""
@@ -63,6 +88,5 @@ class Orders(NamedTuple):
             times=self.times[kept],
             sizes=self.sizes[kept],
             opens=self.opens[kept],
-            rows=self.rows[kept],
             purchases=purchases.astype(np.uint32),
         )

@@ -12,9 +12,10 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib.figure import Figure
 
-from unbasket.engine.recommender import Progress, Recommender
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, plots
 from unbasket.exchange.ids import Id
+from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
 from unbasket.reproduction import claims

@@ -4,8 +4,9 @@ from functools import partial
 
 import polars as pl
 
-from unbasket.engine.recommender import Progress, Recommender
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
+from unbasket.exchange.progress import Progress
 from unbasket.reproduction import claims
 from unbasket.reproduction.paper import PaperUser
 from unbasket.reproduction.rivals import USER

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from unbasket.datasets import hold_out_last, load
-from unbasket.engine.recommender import Progress, Recommender
+from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import (
     EvaluationProtocol,
     Hits,
@@ -19,6 +19,7 @@ from unbasket.evaluation import (
     score_users,
 )
 from unbasket.exchange.ids import Id
+from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
 

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from unbasket.engine.recommender import Progress
 from unbasket.evaluation import plots
+from unbasket.exchange.progress import Progress
 from unbasket.reproduction import claims, streams
 from unbasket.reproduction.rivals import DenseRetrain, Engine, PaperRules, Rival
 from unbasket.reproduction.section import Finding, Row, Section, Table, number

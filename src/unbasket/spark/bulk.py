@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from unbasket.core import UNTIMED
 from unbasket.errors import InvalidFrameError
 from unbasket.exchange.frames import read_orders
-from unbasket.exchange.ids import Id, in_order
+from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify
@@ -73,20 +72,8 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
 
 def _orders_of(histories: list[dict[str, Any]]) -> Orders:
     """Histories as the engine loads them."""
-    baskets = [basket for row in histories for basket in row["baskets"]]
-    items = in_order([*{item for basket in baskets for item in basket["items"]}])
-    places = {item: place for place, item in enumerate(items)}
-    return Orders(
-        users=[row["user"] for row in histories],
-        items=items,
-        names=[basket["basket"] for basket in baskets],
-        owners=np.repeat(np.arange(len(histories), dtype=np.uint32), [len(row["baskets"]) for row in histories]),
-        baskets=np.arange(len(baskets), dtype=np.uint32),
-        times=np.array([UNTIMED if basket["time"] is None else basket["time"] for basket in baskets], np.int64),
-        sizes=np.array([len(basket["items"]) for basket in baskets], np.int64),
-        opens=np.array([basket["opens"] for basket in baskets], np.int64),
-        rows=np.zeros(len(baskets), np.int64),
-        purchases=np.array([places[item] for basket in baskets for item in basket["items"]], np.uint32),
+    return Orders.of(
+        (row["user"], [(b["basket"], b["time"], b["items"], b["opens"]) for b in row["baskets"]]) for row in histories
     )
 
 

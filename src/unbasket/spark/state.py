@@ -8,9 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
-from unbasket.core import UNTIMED
 from unbasket.engine.memory import Memory
 from unbasket.errors import SparkError
 from unbasket.exchange.ids import Id, in_order
@@ -55,27 +53,11 @@ def encode(memory: Memory, user: Id) -> bytes:
 def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> Orders:
     """The orders in these states, one user each. Items in `further` get codes as well."""
     held = [_decoded(state) for state in states]
-    items: dict[Id, int] = {}
-    purchases: list[int] = []
-    for state in held:
-        codes = [items.setdefault(item, len(items)) for item in state.items]
-        for basket in state.baskets:
-            purchases += [codes[place] for place in basket.items]
-    for item in further:
-        items.setdefault(item, len(items))
-    baskets = [basket for state in held for basket in state.baskets]
-    return Orders(
-        users=[state.user for state in held],
-        items=[*items],
-        names=[basket.basket for basket in baskets],
-        owners=np.repeat(np.arange(len(held), dtype=np.uint32), [len(state.baskets) for state in held]),
-        baskets=np.arange(len(baskets), dtype=np.uint32),
-        times=np.array([UNTIMED if basket.time is None else basket.time for basket in baskets], np.int64),
-        sizes=np.array([len(basket.items) for basket in baskets], np.int64),
-        opens=np.array([basket.opens for basket in baskets], np.int64),
-        rows=np.zeros(len(baskets), np.int64),
-        purchases=np.array(purchases, np.uint32),
+    orders = Orders.of(
+        (state.user, [(b.basket, b.time, [state.items[place] for place in b.items], b.opens) for b in state.baskets])
+        for state in held
     )
+    return orders._replace(items=list(dict.fromkeys([*orders.items, *further])))
 
 
 def _decoded(state: bytes) -> _State:

@@ -2,12 +2,13 @@
 
     event -> memory -> rows -> SQLite -> acknowledged -> (forgets) erased
 
-`opening` rebuilds the engine from a file, `durable` applies events and shares commits among callers, `saving`
+`opening` rebuilds the engine from a file, `journal` has events applied and shares commits among callers, `baskets`
 turns what changed into rows, `loading` turns rows into orders, `database` appends and blanks rows and lets old bytes
 vanish, `receipts` says what was forgotten.
 """
 
-from unbasket.store.durable import DurableRecommender, Erased
+from unbasket.store.durable import DurableRecommender
+from unbasket.store.journal import Erased
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
 from unbasket.store.receipts import Audit, Receipt, audit
 

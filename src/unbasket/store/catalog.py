@@ -15,34 +15,32 @@ _decoder = msgspec.msgpack.Decoder(Product)
 class CatalogRows:
     """Which row of a database has which product of a catalog; both are changed together."""
 
-    def __init__(self, catalog: Catalog, payloads: Iterable[tuple[int, bytes]]) -> None:
-        self._catalog = catalog
-        self.reload(payloads)
-
-    def reload(self, payloads: Iterable[tuple[int, bytes]]) -> None:
-        """Hold what these rows say, and nothing else."""
-        self._catalog.clear()
+    def __init__(self, catalog: Catalog, database: Database, payloads: Iterable[tuple[int, bytes]]) -> None:
+        self._catalog, self._database = catalog, database
         self._rows: dict[Id, int] = {}
         self._note_all(payloads)
 
-    def restore(self, rows: Collection[int], payloads: Iterable[tuple[int, bytes]]) -> None:
-        """Hold what these payloads say, and nothing else of these rows."""
-        gone = set(rows)
+    def restore(self, rows: Collection[int] | None) -> None:
+        """After an error, hold what the disk says: what has changed is in these rows, or anywhere."""
+        gone = set(self._rows.values()) if rows is None else set(rows)
         for item in [item for item, row in self._rows.items() if row in gone] if gone else []:
             del self._rows[item]
             self._catalog.drop(item)
-        self._note_all(payloads)
+        database = self._database
+        self._note_all(database.payloads("products") if rows is None else database.found("products", rows))
 
-    def save(self, product: Product, database: Database) -> None:
-        """Write a product; what was known of the same item is erased."""
-        self.drop(product.item, database)
-        self._note(database.append("products", msgspec.msgpack.encode(product)), product)
+    def save(self, products: Iterable[Product]) -> None:
+        """Write what is new; what was known of the same items is erased."""
+        for product in products:
+            if self._catalog[product.item] != product:
+                self.drop(product.item)
+                self._note(self._database.append("products", msgspec.msgpack.encode(product)), product)
 
-    def drop(self, item: Id, database: Database) -> None:
+    def drop(self, item: Id) -> None:
         """Erase what is known of an item."""
         row = self._rows.pop(item, None)
         if row is not None:
-            database.blank("products", row)
+            self._database.blank("products", row)
             self._catalog.drop(item)
 
     def _note_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:

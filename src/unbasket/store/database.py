@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError, UncertainError
+from unbasket.exchange.progress import Progress
 from unbasket.files import create, real_path, replacing
 from unbasket.store.faults import explained, explanation
 from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.log import Log, log_of
 from unbasket.store.rows import SEAL, TABLES, seal_of, sealed, unsealed
-
-Progress = Callable[[int, int], object]
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
 _VERSION = 1
@@ -39,7 +38,7 @@ _WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
 _BUSY_TIMEOUT = 200  # milliseconds
 _NAMES_CHECKED_EVERY = 0.01  # seconds; it would take a tenth of a learn
 # With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
-# commit; `settle` does that instead.
+# commit; `sync` does that instead.
 _PRAGMAS = (
     "page_size = 2048",
     "temp_store = MEMORY",
@@ -75,7 +74,7 @@ class Database:
         self._known_ledger: Ledger | None = None
         self._books: _Books | None = None  # during a transaction
         self._touched = _nothing()
-        self._blanked = self._unsettled = not read_only  # a crash may have left something to erase, or to sync
+        self._blanked = self._unsynced = not read_only  # a crash may have left something to erase, or to sync
         self.erasures = 0  # that succeeded
         self.has_reader, self.hindrance = False, ""
         self._names_due = 0.0
@@ -137,7 +136,7 @@ class Database:
                 self._connection.execute(statement)
             self._connection.execute(f"PRAGMA user_version = {step + 1}")
             self.commit()
-            self.settle()
+            self.sync()
 
     def _check_pages(self) -> None:
         """Have SQLite check its pages; `load` checks their content."""
@@ -247,10 +246,10 @@ class Database:
             self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """End the transaction, if there is one: what was written is there, and on disk after `settle`."""
+        """End the transaction, if there is one: what was written is there, and on disk after `sync`."""
         if not self._connection.in_transaction:
             return
-        self._unsettled = True
+        self._unsynced = True
         try:
             ledger = self._last["baskets"], self._count, self._sum, self._last["receipts"]
             if self._ledger_due:
@@ -263,9 +262,9 @@ class Database:
         self._ledger_due = False
         self._books, self._touched = None, _nothing()
 
-    def settle(self) -> None:
+    def sync(self) -> None:
         """Return when all that was committed is on disk."""
-        if not self._unsettled:
+        if not self._unsynced:
             return
         try:
             self._log.synchronise()
@@ -274,7 +273,7 @@ class Database:
                 f"{self.path}: the disk did not confirm what was written ({error}): it may be there after a restart, "
                 "or not. Nothing more is written. Check the disk, open the database again, and look"
             ) from error
-        self._unsettled = False
+        self._unsynced = False
 
     def check_names(self) -> None:
         """Check now and then that whoever opens the path finds the file that is being written to, and its log."""
@@ -344,7 +343,7 @@ class Database:
 
     def append_alone(self, payload: bytes) -> int:
         """Add a row of a basket in a transaction of its own, and let the disk begin with it."""
-        self._unsettled = True
+        self._unsynced = True
         row = self._last["baskets"] + 1
         body, seal = sealed("baskets", row, payload)
         self._connection.execute(_INSERT["baskets"], (row, body))
@@ -468,7 +467,7 @@ class Database:
             self._begin()
             self._ledger_due = True
             self.commit()
-            self.settle()
+            self.sync()
 
     def close(self, emptied: Callable[[], object] = lambda: None) -> None:
         """Leave one file, without a log; `emptied` is called when nothing is in the log, just before it vanishes."""

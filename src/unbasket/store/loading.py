@@ -12,15 +12,18 @@ from unbasket.exchange.orders import Orders
 from unbasket.store.rows import decode_baskets, place_of
 
 
-def orders_of(payloads: Mapping[int, bytes]) -> Orders:
-    """The orders that rows hold: users in the order of their ids, their baskets in the order of their places."""
+def orders_of(payloads: Mapping[int, bytes]) -> tuple[Orders, Int64s]:
+    """The orders that rows hold, and the row of each basket.
+
+    Users are in the order of their ids, their baskets in the order of their places.
+    """
     baskets = decode_baskets(payloads.values())
     owners, users = _coded([basket.user for basket in baskets])
     places = np.fromiter(map(place_of, payloads, baskets), np.int64, len(baskets))
     order = np.lexsort((places, owners))
     baskets = [baskets[i] for i in order.tolist()]
     purchases, items = _coded(list(chain.from_iterable(basket.items for basket in baskets)))
-    return Orders(
+    orders = Orders(
         users=users,
         items=items,
         names=[basket.basket for basket in baskets],
@@ -29,9 +32,9 @@ def orders_of(payloads: Mapping[int, bytes]) -> Orders:
         times=np.array([UNTIMED if basket.time is None else basket.time for basket in baskets], np.int64),
         sizes=np.array([len(basket.items) for basket in baskets], np.int64),
         opens=np.array([basket.opens for basket in baskets], np.int64),
-        rows=np.array(list(payloads), np.int64)[order],
         purchases=purchases.astype(np.uint32),
     )
+    return orders, np.array(list(payloads), np.int64)[order]
 
 
 def _coded(ids: list[Id]) -> tuple[Int64s, list[Id]]:

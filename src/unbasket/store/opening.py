@@ -8,13 +8,17 @@ from secrets import randbelow
 
 import msgspec
 
+from unbasket.engine.model import Model
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
+from unbasket.exchange.progress import Progress
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params
-from unbasket.store.database import PATIENCE, Database, Progress
+from unbasket.store.baskets import BasketRows
+from unbasket.store.catalog import CatalogRows
+from unbasket.store.database import PATIENCE, Database
 from unbasket.store.durable import DurableRecommender
+from unbasket.store.journal import DiskJournal
 from unbasket.store.keys import Keys, keys_of
-from unbasket.store.loading import orders_of
 from unbasket.store.lock import WriterLock, noted
 from unbasket.store.log import check_log, is_empty, log_of
 from unbasket.store.receipts import Notary
@@ -112,9 +116,9 @@ def _reader(path: Path, params: Params | None, accept_loss: bool, progress: Prog
     if not accept_loss:
         check_log(path)
     with closing(Database(path, read_only=True)) as database:
-        engine = _rebuilt(database, params, progress)
+        journal = _rebuilt(database, params, progress)
         _check_rows(database, rows)
-        return engine
+        return DurableRecommender(database.path, journal)
 
 
 def _writer(
@@ -129,15 +133,15 @@ def _writer(
             settings = (params or Params()).seeded(randbelow(MAX_SEED + 1))
             database.append("settings", msgspec.json.encode(asdict(settings)))
             database.commit()
-            database.settle()
-        engine = _rebuilt(database, params, progress)
+            database.sync()
+        journal = _rebuilt(database, params, progress)
         notary = Notary(Keys.of(keys), database.last_payload("receipts"))
         lock.sign(database.rows)
     except BaseException:
         database.abandon()
         raise
-    engine.allow_writing(lock, notary)
-    return engine
+    journal.allow_writing(lock, notary)
+    return DurableRecommender(database.path, journal)
 
 
 def _recover(path: Path, lock: WriterLock) -> None:
@@ -154,7 +158,7 @@ def _recover(path: Path, lock: WriterLock) -> None:
         database.abandon()
 
 
-def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DurableRecommender:
+def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DiskJournal:
     tables = database.load(progress)
     settings = tables["settings"]
     if not settings:
@@ -162,4 +166,7 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
     if params is not None and params.seeded(stored.pool_seed or 0) != stored:
         raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")
-    return DurableRecommender(stored, database, orders_of(tables["baskets"]), tables["products"].items())
+    model = Model(stored)
+    rows = BasketRows(model, database)
+    rows.read(tables["baskets"])
+    return DiskJournal(model, database, rows, CatalogRows(model.catalog, database, tables["products"].items()))

@@ -9,10 +9,10 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from unbasket.engine.model import Proof
 from unbasket.errors import InvalidReceiptError
 from unbasket.exchange.decoding import decode_json
 from unbasket.exchange.events import Forget
-from unbasket.exchange.results import Forgotten
 from unbasket.store.keys import Keys
 
 Scope = Literal["user", "basket", "item", "item of a basket"]
@@ -105,7 +105,7 @@ class Notary:
         """The number of the last receipt."""
         return self._last.number if self._last else 0
 
-    def certify(self, event: Forget, removed: Forgotten, before: str, after: str, *, verified: bool) -> Receipt:
+    def certify(self, event: Forget, proof: Proof) -> Receipt:
         """The receipt of a forget."""
         draft = Receipt(
             number=self.count + 1,
@@ -113,12 +113,12 @@ class Notary:
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             scope=_scope(event),
             subject=self._keys.subject(event.user),
-            purchases=removed.purchases,
-            baskets=removed.baskets,
-            users=removed.users,
-            before=before,
-            after=after,
-            verified=verified,
+            purchases=proof.forgotten.purchases,
+            baskets=proof.forgotten.baskets,
+            users=proof.forgotten.users,
+            before=proof.before,
+            after=proof.after,
+            verified=proof.verified,
             previous=self._last.hash() if self._last else FIRST,
             key=self._keys.public,
         )

@@ -17,11 +17,11 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 
-from unbasket.engine.recommender import Progress
 from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.exchange.decoding import decode_toml
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import Id
+from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Basket, Forgotten
 from unbasket.exchange.times import EPOCH, UNITS, time_before
 from unbasket.store.durable import DurableRecommender

@@ -1,0 +1,88 @@
+"""The port between an engine and whoever keeps its events.
+
+    event -> journal -> model
+               |
+               disk, or nothing
+
+An engine hands every event to its journal. The journal has the model apply it, and returns when it is kept: a durable
+engine is an engine with another journal.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from unbasket.engine.model import Model
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.products import Product
+from unbasket.exchange.progress import Progress
+from unbasket.exchange.results import Forgotten, Learned
+
+
+class Journal(Protocol):
+    """Takes events, which have been checked, and answers when the model has applied them and they are kept.
+
+    If it raises an error, nothing has happened, unless the error says otherwise.
+    """
+
+    @property
+    def model(self) -> Model:
+        """The model that applies the events."""
+
+    def learn(self, event: Learn) -> Learned:
+        """A basket."""
+
+    def forget(self, event: Forget) -> Forgotten:
+        """Something to forget."""
+
+    def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
+        """Events in their order: all of them, or none."""
+
+    def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
+        """Many baskets at once. `group` is the column that their groups come from, if one was named."""
+
+    def describe(self, products: Iterable[Product]) -> None:
+        """What is known of items."""
+
+
+class NoJournal:
+    """The journal of an engine in memory: events are applied, and kept nowhere."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def learn(self, event: Learn) -> Learned:
+        """A basket."""
+        learned = self.model.learn(event)
+        self._drop_vanished()
+        return learned
+
+    def forget(self, event: Forget) -> Forgotten:
+        """Something to forget."""
+        forgotten = self.model.forget(event)
+        self._drop_vanished()
+        return forgotten
+
+    def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
+        """Events in their order; checked events do not fail."""
+        return [self.learn(event) if isinstance(event, Learn) else self.forget(event) for event in events]
+
+    def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
+        """Many baskets at once."""
+        self.model.load(orders, group)
+        self._drop_vanished()
+        if progress is not None:
+            progress(len(orders.baskets), len(orders.baskets))
+
+    def describe(self, products: Iterable[Product]) -> None:
+        """What is known of items."""
+        with self.model.lock.writing:
+            for product in products:
+                self.model.catalog.put(product)
+
+    def _drop_vanished(self) -> None:
+        """Forget what is known of items that nobody has any longer."""
+        if self.model.memory.vanished:
+            with self.model.lock.writing:
+                for item in self.model.memory.take_vanished():
+                    self.model.catalog.drop(item)

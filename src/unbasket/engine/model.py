@@ -1,0 +1,157 @@
+"""The model that an engine's threads share: memory, digest and catalog, behind one lock.
+
+Readers run in parallel, a writer keeps them out for the time of one event, and whoever reads sees the state before or
+after an event.
+"""
+
+from threading import Lock
+from typing import NamedTuple, cast
+
+from unbasket.core import FoldSpace, SearchSpace
+from unbasket.engine import verification
+from unbasket.engine.catalog import Catalog
+from unbasket.engine.choice import Choices
+from unbasket.engine.digest import Digest
+from unbasket.engine.locks import ClosedLock, ReadWriteLock
+from unbasket.engine.memory import Memory
+from unbasket.errors import InvalidFrameError
+from unbasket.exchange.events import Forget, Learn
+from unbasket.exchange.ids import Id
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.results import Forgotten, Learned, Verification
+from unbasket.params import Params
+
+
+class Proof(NamedTuple):
+    """What a forget removed, the digests before and after it, and whether a `Witness` found all of it gone."""
+
+    forgotten: Forgotten
+    before: str
+    after: str
+    verified: bool
+
+
+class Model:
+    """Memory, digest, catalog, their lock, and the work spaces of those who ask."""
+
+    def __init__(self, params: Params) -> None:
+        self.memory = Memory(params)
+        self.digest = Digest(self.memory)
+        self.catalog = Catalog()
+        self.choices = Choices(self.catalog, self.memory.items)
+        self.lock = ReadWriteLock()
+        self._digesting = Lock()
+        self._spaces: list[tuple[SearchSpace, FoldSpace]] = []
+
+    # Events -----------------------------------------------------------------------------------------------------
+
+    def learn(self, event: Learn) -> Learned:
+        """Learn a basket."""
+        with self.lock.writing:
+            learned = self.memory.learn(*event)
+            if learned is Learned.ADDED:
+                self.digest.touch(self.memory.users.codes[event.user])
+            elif learned is Learned.REPLACED:
+                self.digest.wipe(self.memory.users.codes[event.user])
+                self._clear_choices()
+        return learned
+
+    def forget(self, event: Forget) -> Forgotten:
+        """Forget something of a user."""
+        with self.lock.writing:
+            return self._forget(event)
+
+    def _forget(self, event: Forget) -> Forgotten:
+        owner = self.memory.users.codes.get(event.user)
+        forgotten = self.memory.forget(*event)
+        if owner is not None and forgotten:
+            self.digest.wipe(owner)
+            self._clear_choices()
+        return forgotten
+
+    def _clear_choices(self) -> None:
+        """Keep no selection of items that may name one that nobody has any longer."""
+        if self.memory.vanished:
+            self.choices.clear()
+
+    def load(self, orders: Orders, group: str | None = None) -> None:
+        """Learn all orders; `group` is the column that their groups come from, if one was named."""
+        with self.lock.writing:
+            self.check_groups(orders, group)
+            self.memory.load(orders)
+            for name in orders.users:
+                self.digest.wipe(self.memory.users.codes[name])
+            self._clear_choices()
+
+    def check_groups(self, orders: Orders, group: str | None) -> None:
+        """An error if groups were named that can't be taken over."""
+        memory = self.memory
+        if group is not None and (
+            memory.params.grouping == "fixed" or any(user in memory.users for user in orders.users)
+        ):
+            raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
+
+    # What a journal needs ---------------------------------------------------------------------------------------
+
+    def comes_last(self, event: Learn) -> bool:
+        """Whether an event would add a basket behind all others of the user, that says no more than the event does.
+
+        Under varying groups only memory knows whether it opens one.
+        """
+        if self.memory.params.grouping == "varying":
+            return False
+        with self.lock.reading:  # as a question about unknown items may let memory grow meanwhile
+            return self.memory.comes_last(event.user, event.basket, event.time)
+
+    def forget_with_proof(self, event: Forget) -> Proof:
+        """Forget something, and prove it. Nobody else may learn or forget meanwhile."""
+        before = self.fingerprint()
+        with self.lock.reading, self._digesting:
+            witness = verification.Witness(self.memory, self.digest, event)
+        forgotten = self.forget(event)
+        after = self.fingerprint()
+        with self.lock.reading, self._digesting, self.borrowed_spaces() as (_, space):
+            return Proof(forgotten, before, after, witness.confirms(space))
+
+    def drop(self, users: set[Id]) -> None:
+        """Forget all that is held of these users."""
+        with self.lock.writing:
+            for user in users:
+                self._forget(Forget(user, None, None))
+
+    # Questions --------------------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> str:
+        """The digest in hex."""
+        with self.lock.reading, self._digesting:
+            return self.digest.value()
+
+    def verify(self, user: Id | None) -> Verification:
+        """Compare the model of a user, or of all, with one that is trained from what remains."""
+        with self.lock.reading, self._digesting:
+            return verification.compare(self.memory, self.digest, user)
+
+    def borrowed_spaces(self) -> "_Borrowed":
+        """Work spaces that no other thread uses meanwhile."""
+        return _Borrowed(self._spaces)
+
+    def close(self, message: str) -> None:
+        """Answer nothing any more; whoever asks is told this."""
+        self.lock = cast(ReadWriteLock, ClosedLock(message))
+
+
+class _Borrowed:
+    """Work spaces for a while; a class, since a generator would cost microseconds."""
+
+    def __init__(self, idle: list[tuple[SearchSpace, FoldSpace]]) -> None:
+        self._idle = idle
+
+    def __enter__(self) -> tuple[SearchSpace, FoldSpace]:
+        try:
+            self._spaces = self._idle.pop()
+        except IndexError:
+            self._spaces = SearchSpace(), FoldSpace()
+        return self._spaces
+
+    def __exit__(self, *_: object) -> None:
+        self._idle.append(self._spaces)

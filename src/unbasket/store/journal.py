@@ -1,0 +1,330 @@
+"""The journal of a durable engine: every event is on disk before it is acknowledged.
+
+    event -> model -> rows -> commit -> sync -> (forgets) erase -> acknowledged
+
+Callers in many threads share commits: whoever finds the disk free writes for all who wait.
+"""
+
+import sqlite3
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from threading import Lock
+from time import perf_counter, sleep
+from typing import TypeVar, cast
+
+import numpy as np
+
+from unbasket.engine.model import Model
+from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError, UncertainError
+from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.ids import Id
+from unbasket.exchange.orders import Orders
+from unbasket.exchange.products import Product
+from unbasket.exchange.progress import Progress
+from unbasket.exchange.results import Forgotten, Learned
+from unbasket.store.baskets import BasketRows
+from unbasket.store.batches import Batches
+from unbasket.store.catalog import CatalogRows
+from unbasket.store.database import PATIENCE, PAUSE, Database
+from unbasket.store.faults import explanation
+from unbasket.store.lock import WriterLock
+from unbasket.store.log import log_of
+from unbasket.store.receipts import Notary, Receipt
+
+Result = TypeVar("Result")
+
+_ERASURES = 10_000  # the newest ones, whose times are remembered
+
+
+class Erased(Forgotten):
+    """A `Forgotten` whose bytes are gone from every file, the receipt that says so, and how long it took."""
+
+    receipt: Receipt
+    seconds: float
+
+
+class Request:
+    """Events of one caller, who waits for them to be on disk."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = events
+        self.start = perf_counter()
+        self.results: list[Learned | Forgotten] = []
+        self.error: UnbasketError | None = None
+        self.erasures: int | None = None  # there had been, if this request still waits for the next one
+
+    @property
+    def forgets(self) -> bool:
+        """Whether something is to be erased."""
+        return Forget in map(type, self.events)
+
+    @property
+    def erased(self) -> list[Erased]:
+        """The results of its forgets."""
+        return [result for result in self.results if isinstance(result, Erased)]
+
+
+class DiskJournal:
+    """Keeps the events of an engine in a database."""
+
+    def __init__(self, model: Model, database: Database, rows: BasketRows, products: CatalogRows) -> None:
+        self.model = model
+        self._database = database
+        self._rows, self._products = rows, products
+        self._writer: tuple[WriterLock, Notary] | None = None
+        self._batches: Batches[Request] = Batches()
+        self._turn = Lock()
+        self._awaiting = 0  # requests whose erasure a reader blocks
+        self._intact = True
+        self._closed = False
+        self.seconds_to_erasure: dict[int, float] = {}  # of receipts, by number, since the file was opened
+        self._farewell = f"{database.path} was closed. Open it again"
+        self._finalize: Callable[[], object] = lambda: None
+
+    def allow_writing(self, lock: WriterLock, notary: Notary) -> None:
+        """Take over the right to write; without it, nothing can be changed."""
+        self._writer = lock, notary
+        self._finalize = weakref.finalize(self, _close, self._database, lock)  # also when nobody calls close()
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether it was opened for writing."""
+        return self._writer is not None
+
+    @property
+    def notary(self) -> Notary:
+        """Who writes the receipts; an error if nothing can be written."""
+        if self._closed:
+            raise ClosedError(self._farewell)
+        if self._writer is None:
+            raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
+        if not self._intact:
+            raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
+        return self._writer[1]
+
+    # Events -----------------------------------------------------------------------------------------------------
+
+    def learn(self, event: Learn) -> Learned:
+        """A basket."""
+        if not self._batches.enter():
+            return cast(Learned, self.apply([event])[0])
+        try:  # alone, as most events are, it takes a shorter way
+            with self._turn:
+                learned = self._atomically({event.user}, partial(self._learn, event, alone=True))
+                self._tidy()
+        finally:
+            self._batches.leave()
+        return learned
+
+    def forget(self, event: Forget) -> Forgotten:
+        """Something to forget."""
+        return cast(Forgotten, self.apply([event])[0])
+
+    def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
+        """Events in their order, in one transaction and with one erasure: all of them, or none."""
+        request = Request(events)
+        self._batches.submit(request, self.serve)
+        if request.erasures is not None:
+            self._await_erasure(request, request.erasures)
+        if request.error is not None:
+            raise request.error
+        return request.results
+
+    def serve(self, requests: list[Request]) -> None:
+        """Apply the events of all who wait, and bring them to disk together."""
+        try:
+            with self._turn:
+                self._bring_to_disk(requests)
+        except UnbasketError as error:
+            for request in requests:  # one each: a shared error would mix the threads' tracebacks
+                request.error = type(error)(*error.args)
+        except BaseException as error:
+            for request in requests:
+                request.error = UncertainError(
+                    f"{self._database.path}: writing was interrupted by {error!r}: it may have happened, or not. Check"
+                )
+            raise
+
+    def _bring_to_disk(self, requests: list[Request]) -> None:
+        def write() -> None:
+            for request in requests:
+                request.results = [self._apply(event) for event in request.events]
+
+        self._atomically({event.user for request in requests for event in request.events}, write)
+        forgetting = [request for request in requests if request.forgets]
+        if not forgetting:
+            self._tidy()
+        elif self._database.try_to_erase():
+            for request in forgetting:
+                self._note_erasure(request)
+        elif self._database.has_reader:
+            for request in forgetting:
+                request.erasures = self._database.erasures
+        else:
+            for request in forgetting:
+                request.error = self._blocked()
+
+    def _apply(self, event: Event) -> Learned | Forgotten:
+        return self._learn(event) if isinstance(event, Learn) else self._forget(event)
+
+    def _learn(self, event: Learn, *, alone: bool = False) -> Learned:
+        if not self.model.comes_last(event):
+            learned = self.model.learn(event)
+            self._follow()
+            return learned
+        row = self._rows.append(event, alone=alone)  # first, as a disk writes while the model learns
+        learned = self.model.learn(event)
+        self._rows.note(row)
+        return learned
+
+    def _forget(self, event: Forget) -> Erased:
+        proof = self.model.forget_with_proof(event)
+        self._follow()
+        erased = Erased(*proof.forgotten)
+        erased.receipt = self.notary.certify(event, proof)
+        self._database.append("receipts", erased.receipt.to_json())
+        return erased
+
+    def _follow(self) -> None:
+        """Write what an event has changed, and drop what is known of items that nobody has any longer."""
+        vanished = self._rows.follow()
+        if vanished:
+            with self.model.lock.writing:
+                for item in vanished:
+                    self._products.drop(item)
+
+    # Erasure ----------------------------------------------------------------------------------------------------
+
+    def _tidy(self) -> None:
+        """Erase what an edit has outdated, or a reader has kept, unless a forget sees to that anyway."""
+        if not self._awaiting:
+            self._database.try_to_erase()
+
+    def _await_erasure(self, request: Request, before: int) -> None:
+        """Try again until readers have gone. Everybody else may write between the attempts."""
+        deadline = perf_counter() + PATIENCE
+        with self._turn:
+            self._awaiting += 1
+        try:
+            while request.error is None and not self._is_erased(request, before):
+                if perf_counter() < deadline:
+                    sleep(PAUSE)
+                else:
+                    request.error = self._blocked()
+        finally:
+            with self._turn:
+                self._awaiting -= 1
+
+    def _is_erased(self, request: Request, before: int) -> bool:
+        """Whether somebody has erased what a request forgot, or this attempt does; an error if waiting is no use."""
+        with self._turn:
+            erased = self._database.erasures > before or self._database.try_to_erase()
+            if erased:
+                self._note_erasure(request)
+            elif not self._database.has_reader:
+                request.error = self._blocked()
+        return erased
+
+    def _blocked(self) -> ErasureBlockedError:
+        return ErasureBlockedError(
+            f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in the files: "
+            f"{self._database.hindrance}. The next forget, or closing, removes them"
+        )
+
+    def _note_erasure(self, request: Request) -> None:
+        for erased in request.erased:
+            erased.seconds = self.seconds_to_erasure[erased.receipt.number] = perf_counter() - request.start
+        while len(self.seconds_to_erasure) > _ERASURES:
+            del self.seconds_to_erasure[next(iter(self.seconds_to_erasure))]
+
+    # Bulk -------------------------------------------------------------------------------------------------------
+
+    def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
+        """Many baskets at once, in one transaction."""
+        with self._turn:
+            self.model.check_groups(orders, group)
+            self._atomically(set(orders.users), partial(self._load, orders, progress))
+            self._tidy()
+
+    def _load(self, orders: Orders, progress: Progress | None) -> None:
+        known = np.array([user in self.model.memory.users for user in orders.users], np.bool_)
+        for user, baskets in orders.histories(np.flatnonzero(known)):
+            for basket, time, items in baskets:
+                self._learn(Learn(user, list(items), basket, time))
+        self._rows.write(orders.select(np.flatnonzero(~known)), progress)
+
+    def describe(self, products: Iterable[Product]) -> None:
+        """What is known of items."""
+        with self._turn:
+            self._atomically(set(), partial(self._describe, products))
+            self._tidy()
+
+    def _describe(self, products: Iterable[Product]) -> None:
+        with self.model.lock.writing:
+            self._products.save(products)
+
+    # Transactions -----------------------------------------------------------------------------------------------
+
+    def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
+        """Do what `write` does to these users on disk and in memory; if it fails, undo it in both."""
+        notary = self.notary
+        try:
+            result = write()
+            self._database.commit()
+        except BaseException as error:
+            self._intact = False
+            self._recover(users, notary, refused=isinstance(error, sqlite3.Error | StoreError))
+            self._intact = True
+            if isinstance(error, sqlite3.Error):
+                raise explanation(self._database.path, error) from error
+            raise
+        self._sync()
+        return result
+
+    def _sync(self) -> None:
+        assert self._writer is not None
+        try:
+            self._database.check_names()  # while the disk writes
+            self._database.sync()
+        except UncertainError:
+            self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
+            raise
+        self._writer[0].note(self._database.rows)
+
+    def _recover(self, users: set[Id], notary: Notary, refused: bool) -> None:
+        """After an error, go back to what is on disk.
+
+        If the disk refused, it has what it had before: rows that are known, or that were to be erased. After an
+        interrupt, anything may be there, and all rows are read.
+        """
+        try:
+            touched = self._database.roll_back()
+            self._rows.restore(users, touched["baskets"] if refused else None)
+            with self.model.lock.writing:
+                self._products.restore(touched["products"] if refused else None)
+            notary.resume(self._database.last_payload("receipts"))
+        except StoreError as error:
+            raise UncertainError(
+                f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"
+            ) from error
+
+    # The end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Bring everything into one file, and allow others to write to it. Closing again does nothing."""
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            self.model.close(self._farewell)
+            self._finalize()
+
+
+def _close(database: Database, lock: WriterLock) -> None:
+    try:
+        database.close(lock.unsign)
+    finally:
+        if not log_of(database.path).exists():  # SQLite removes a log when all of it is in the database
+            lock.unsign()
+        lock.release()
