@@ -19,7 +19,7 @@ LAYERS = [
     {"fold"},
     {"marks", "vector", "numbers"},
     {"history", "space", "select", "arrange", "encode"},
-    {"rows", "pool"},
+    {"rows", "pool", "column", "pieces"},
     {"blocks"},
     {"buffers"},
 ]

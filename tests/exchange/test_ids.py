@@ -1,7 +1,8 @@
 """Ids and their codes: what is an id, the order of ids, and that a removed id leaves nothing behind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
+from math import log2
 from typing import Any
 
 import numpy as np
@@ -115,31 +116,74 @@ def test_the_code_of_an_id_does_not_change(names: list[int], random: Any) -> Non
     assert len(codes) == len(names)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [lambda i: "a" * (200 - i), lambda i: "b" + "a" * i, lambda i: -i, lambda i: (-1) ** i * (200 - i)],
-    ids=["each first", "each last", "each smaller", "each in the middle"],
-)
-def test_labels_are_given_anew_when_no_gap_is_left(name: Callable[[int], Id]) -> None:
+ORDERS: dict[str, Callable[[int], Id]] = {
+    "each first": lambda i: "a" * (300 - i),
+    "each last": lambda i: "b" + "a" * i,
+    "each before the last": lambda i: "z" if i == 0 else f"{i:05}",
+    "each after the first": lambda i: "a" if i == 0 else f"b{9999 - i}",
+    "each in the middle": lambda i: f"{i:05}" if i % 2 else f"{9999 - i}",
+    "each smaller": lambda i: 2**63 - 1 - i,
+    "each larger": lambda i: 2**62 + i,
+}
+
+
+@pytest.mark.parametrize("name", ORDERS.values(), ids=ORDERS)
+def test_labels_are_in_order_wherever_new_ids_come(name: Callable[[int], Id]) -> None:
     codes, present = Ids(), set[Id]()
-    for i in range(200):  # a gap of 2^32 is used up by 33 ids in the middle
+    for i in range(300):  # in the middle, the 61 bits of a gap are used up by as many ids
         codes.add(name(i))
         present.add(name(i))
         check(codes, present)
 
 
-def test_labels_are_given_anew_when_they_get_too_large() -> None:
-    codes = Ids()
-    for name in (1, 2):
+def relabelled(monkeypatch: pytest.MonkeyPatch, codes: Ids, names: Iterable[Id]) -> list[int]:
+    """How many ids got a new label each time that some did, while these were added."""
+    sizes = []
+    spread = Ids._spread
+
+    def count(self: Ids, ids: Any, first: int, end: int, below: int, above: int) -> None:
+        sizes.append(end - first)
+        spread(self, ids, first, end, below, above)
+
+    monkeypatch.setattr(Ids, "_spread", count)
+    for name in names:
         codes.add(name)
-    codes.labels[:2] = [2**62 - 10, 2**62 - 5]
-    codes.add(3)
-    check(codes, {1, 2, 3})
-    assert abs(codes.labels).max() < 2**40
-    codes.labels[:3] = [5 - 2**62, 7 - 2**62, 9 - 2**62]
-    codes.add(0)
-    check(codes, {0, 1, 2, 3})
-    assert abs(codes.labels).max() < 2**40
+    return sizes
+
+
+def test_numbers_that_meet_a_text_cost_no_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = Ids()
+    codes.add("a text")
+    assert relabelled(monkeypatch, codes, range(10_000)) == []
+    assert codes.is_consistent()
+
+
+def test_texts_that_count_up_cost_no_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = Ids()
+    codes.add_all([f"user-{i}" for i in range(1, 10_000)])
+    assert relabelled(monkeypatch, codes, [f"user-{i}" for i in range(10_000, 30_000)]) == []
+    assert codes.is_consistent()
+
+
+@pytest.mark.parametrize("name", [ORDERS["each in the middle"], lambda i: f"{'ba'[i % 2]}{i if i % 2 else 9999 - i:05}"])
+def test_ids_are_labelled_anew_a_logarithmic_number_of_times(
+    monkeypatch: pytest.MonkeyPatch, name: Callable[[int], Id]
+) -> None:
+    """Also where new ones always come between the same two neighbors."""
+    codes = Ids()
+    sizes = relabelled(monkeypatch, codes, [name(i) for i in range(9_000)])
+    assert codes.is_consistent()
+    assert sum(sizes) < 9_000 * log2(9_000)
+    assert sizes.count(max(sizes)) < 4
+
+
+def test_labels_do_not_move_when_they_are_looked_at() -> None:
+    codes = Ids()
+    codes.add_all(range(100))
+    seen = codes.labels[:100]
+    codes.add_all(range(100, 10_000))
+    assert seen.tolist() == list(range(100))
+    assert codes.is_consistent()
 
 
 def test_codes_are_used_again() -> None:
@@ -160,7 +204,7 @@ def test_nothing_of_a_removed_id_is_left_in_any_attribute() -> None:
         codes.add(name)
     codes.remove("ann")
     codes.remove(4_711)
-    state = repr(vars(codes)) + repr([vars(codes._ints), vars(codes._texts)])
+    state = repr(vars(codes)) + repr([vars(codes._ints), vars(codes._large_ints), vars(codes._texts)])
     assert "carl" in state
     assert "4712" in state
     assert "ann" not in state
@@ -172,7 +216,7 @@ def test_all_removed_leaves_nothing() -> None:
     codes.add_all(["a", 1, "b", 2])
     for name in ("b", 1, "a", 2):
         codes.remove(name)
-    assert codes.codes == {}
+    assert dict(codes.codes.items()) == {}
     assert codes.names == [FREE] * 4
     assert not codes.labels.any()
     assert codes.sorted() == []
@@ -200,9 +244,9 @@ def test_a_text_stays_until_its_last_use_ends() -> None:
     assert other != first
     texts.release(first)
     assert texts.names[first] == "b1"
-    assert texts.codes == {"b1": first, "b2": other}
+    assert dict(texts.codes.items()) == {"b1": first, "b2": other}
     texts.release(first)
-    assert texts.codes == {"b2": other}
+    assert dict(texts.codes.items()) == {"b2": other}
     assert "b1" not in repr(vars(texts))
 
 
@@ -213,7 +257,7 @@ def test_codes_of_texts_are_used_again() -> None:
     assert texts.claim("new") == code
     assert texts.names == ["new"]
     texts.release(code)
-    assert texts.codes == {}
+    assert len(texts.codes) == 0
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(["a", "b", "c", "d"])), max_size=40))

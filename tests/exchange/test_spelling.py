@@ -69,10 +69,11 @@ def test_a_live_reader_follows_the_engine() -> None:
 def test_a_live_reader_copies_no_list_of_all_ids(monkeypatch: pytest.MonkeyPatch) -> None:
     """It answers while others wait, so what it does must not grow with the shop."""
     ids = LiveIdReader(engine(17, "ann"))
-    for name in ("users", "items"):
+    for name in ("users", "items", "history"):
         monkeypatch.delattr(ub.Recommender, name)
     for text, expected in (("17", 17), ("18", "18"), ("ann", "ann")):
         assert (ids.user(text), ids.item(text), ids.basket("new", text)) == (expected, expected, text)
+    assert (ids.basket(17, "17"), ids.basket(17, "18"), ids.basket("ann", "18")) == (17, 18, "18")
 
 
 @pytest.mark.parametrize("name", [17, -5, "17", "ann", '"ann"', "", " ", "007", "null", ' "a"', str(2**63), "\u00fc/"])

@@ -23,6 +23,8 @@ views        the core's memory as arrays, for tests
 
 rows         rows of records that grow and shrink, the container of histories, vectors and postings
 blocks       the memory of rows: blocks of many sizes, without moving any
+column       a long array that grows while it is in use
+pieces       a dict in many pieces
 select       the smallest of many
 arrange      rows of purchases to baskets
 encode       numbers to dense codes
@@ -40,7 +42,22 @@ if not are_compiled():
     )
 
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
-from unbasket.core import fold, history, index, inspection, live, loading, marks, numbers, pool, search, space, vector
+from unbasket.core import (
+    column,
+    fold,
+    history,
+    index,
+    inspection,
+    live,
+    loading,
+    marks,
+    numbers,
+    pieces,
+    pool,
+    search,
+    space,
+    vector,
+)
 
 MARK_EVERY = marks.MARK_EVERY
 MAX_BASKET = index.MAX_BASKET
@@ -51,11 +68,13 @@ TIED = live.TIED
 UNTIMED = history.UNTIMED
 
 Baskets = loading.Baskets
+Column = column.Column
 FoldSpace = space.FoldSpace
 Histories = history.Histories
 Index = index.Index
 Live = live.Live
 Numbers = numbers.Numbers
+Pieces = pieces.Pieces
 Pool = pool.Pool
 Rule = fold.Rule
 SearchSpace = search.SearchSpace

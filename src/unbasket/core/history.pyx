@@ -235,6 +235,24 @@ cdef class Histories:
         """The position of the basket with this id, or -1."""
         return self.position_of(user, key, is_text)
 
+    def keys(self, Py_ssize_t user):
+        """The ids of a user's baskets: those that are numbers, and the codes of those that are texts."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        cdef list numbers = [], texts = []
+        for i in range(self.baskets.length(user)):
+            (texts if baskets[i].is_text else numbers).append(baskets[i].key)
+        return numbers, texts
+
+    def has_texts(self, Py_ssize_t user):
+        """Whether any of a user's baskets has a text as its id."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        for i in range(self.baskets.length(user)):
+            if baskets[i].is_text:
+                return True
+        return False
+
     def read(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end):
         """A user's baskets at positions `first` to `end`: key, whether it is a text's, time, items, opens."""
         assert 0 <= first <= end <= self.baskets.length(user), "no such baskets"

@@ -264,7 +264,7 @@ class Memory:
             return self.users.names[owner] == FREE and not self.users.knows(user) and owner not in self._long
         ids = self._long.get(owner)
         known = self.users.codes.get(user) == owner and self.users.names[owner] == user
-        return known and (ids is None or ids == {record.basket for record in self._records(owner, 0, count)})
+        return known and (ids is None or ids == self._basket_ids(owner))
 
     def strays(self) -> list[str]:
         """The places that hold something of a user or an item that is not there, or that was not wiped."""
@@ -281,6 +281,11 @@ class Memory:
         if kind == "basket":
             return bool(self.texts.codes)
         return (self.users if kind == "user" else self.items).has_texts()
+
+    def has_basket_like(self, user: Id, basket: int) -> bool:
+        """Whether the user has a basket of this number, or none with a text as its id."""
+        owner = self.users.codes[user]
+        return self.histories.find(owner, basket, False) >= 0 or not self.histories.has_texts(owner)
 
     def in_pool(self, user: Id) -> bool:
         """Whether a user is among those whom neighbors are looked for among: without a pool, everybody is."""
@@ -373,9 +378,12 @@ class Memory:
 
     def _ids_of_long(self, owner: int) -> set[Id]:
         if owner not in self._long:
-            count = self.histories.count(owner)
-            self._long[owner] = {record.basket for record in self._records(owner, 0, count)}
+            self._long[owner] = self._basket_ids(owner)
         return self._long[owner]
+
+    def _basket_ids(self, owner: int) -> set[Id]:
+        numbers, texts = self.histories.keys(owner)
+        return {*numbers, *map(self.texts.names.__getitem__, texts)}
 
     def _item_codes(self, items: list[Id]) -> list[int]:
         """The codes of items; new ones are added. Makes room for all codes given out so far."""

@@ -458,6 +458,12 @@ class Recommender:
         with self._model.lock.reading:
             return self._memory.has_texts(kind)
 
+    def has_basket_like(self, user: Id, basket: int) -> bool:
+        """Whether the user has a basket of this number, or none with a text as its id; see `has_texts`."""
+        with self._lock.reading:
+            self._owner(user)
+            return self._memory.has_basket_like(user, basket)
+
     def sizes(self) -> Sizes:
         """How many users, items, baskets, purchases, and entries of the index there are."""
         with self._model.lock.reading:

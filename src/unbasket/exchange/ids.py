@@ -1,8 +1,9 @@
 """External ids (the caller's str or int) and the dense internal codes that stand for them.
 
 The order of ids, which breaks all ties, is: ints by value, then strs by code point. The core knows codes only, so each
-code carries a *label*, an int64 that sorts as its id does. A new id gets a label between its neighbors'; when there
-is no room left, all are labeled anew.
+code carries a *label*, an int64 that sorts as its id does. An int is its own label, but for the largest; the labels
+above are for these and for strs. Such an id gets a label between its neighbors'; when there is no room left, a few
+around it are labeled anew.
 """
 
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from sortedcontainers import SortedList
 
+from unbasket.core import Column, Pieces
 from unbasket.errors import InvalidIdError
 
 Id = str | int
@@ -21,8 +23,11 @@ Kind = Literal["user", "item", "basket"]
 
 FREE = ""  # the name of a code that is not in use; no id is empty
 
-_GAP = 2**32
-_LIMIT = 2**62
+_LARGE = 2**62  # ints from here on are not their own labels
+_LARGE_INTS = range(_LARGE, _LARGE + 2**61)  # the labels of these, and of strs
+_TEXTS = range(_LARGE + 2**61, 2**63)
+_FEW = 32  # ids that are labeled anew together, at least
+_STEP = 2**16  # between the labels of ids that come in their order
 
 
 def checked(value: object, what: str) -> Id:
@@ -77,13 +82,16 @@ class Ids:
     """A two-way map between ids and codes. Codes of removed ids are used again."""
 
     def __init__(self) -> None:
-        self.codes: dict[Id, int] = {}
+        self.codes: Pieces[Id, int] = Pieces()
         self.names: list[Id] = []
-        self.labels: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._column = Column(1)
+        self.labels: npt.NDArray[np.int64] = np.asarray(self._column)
         self.changes = 0  # how often an id got a code, or lost it
         self._free: list[int] = []
         self._ints: SortedList[int] = SortedList()
+        self._large_ints: SortedList[int] = SortedList()
         self._texts: SortedList[str] = SortedList()
+        self._newest = 0  # the label that was given last
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -94,6 +102,10 @@ class Ids:
     def knows(self, name: Id) -> bool:
         """Whether an id has a code, or is in the order without one, which would be a trace of it."""
         return name in self.codes or name in self._sorted_of(name)
+
+    def has_texts(self) -> bool:
+        """Whether any of the ids is a str."""
+        return bool(self._texts)
 
     def is_consistent(self) -> bool:
         """Whether codes and names say the same, names are in order, and labels sort as they do."""
@@ -108,11 +120,7 @@ class Ids:
 
     def sorted(self) -> list[Id]:
         """All ids in their order."""
-        return [*self._ints, *self._texts]
-
-    def has_texts(self) -> bool:
-        """Whether there is a text among them."""
-        return bool(self._texts)
+        return [*self._ints, *self._large_ints, *self._texts]
 
     def add(self, name: Id) -> int:
         """The code of an id, given to it now if it is new."""
@@ -127,23 +135,39 @@ class Ids:
         """Add many ids: as `add` for each, at the cost of one sort."""
         new = [name for name in dict.fromkeys(names) if name not in self.codes]
         self._claim_all(new)
-        self._ints.update(name for name in new if isinstance(name, int))
-        self._texts.update(name for name in new if isinstance(name, str))
-        if new:
-            self._label_all()
+        for ids, labels in self._orders():
+            mine = [name for name in new if self._sorted_of(name) is ids]
+            if labels is not None and 4 * len(mine) < len(ids):
+                for name in mine:
+                    ids.add(name)
+                    self._label(name, self.codes[name])
+                continue
+            ids.update(mine)
+            if labels is None:
+                self.labels[[self.codes[name] for name in mine]] = mine
+            else:
+                self._spread(ids, 0, len(ids), labels.start - 1, labels.stop)
         return [self.codes[name] for name in names]
 
     def remove(self, name: Id) -> None:
         """Drop an id and free its code."""
         code = self.codes.pop(name)
+        if self._newest == self.labels[code]:
+            self._newest = 0
         self.names[code] = FREE
         self.labels[code] = 0
         self.changes += 1
         self._free.append(code)
         self._sorted_of(name).remove(name)
 
-    def _sorted_of(self, name: Id) -> "SortedList[Id]":
-        return self._texts if isinstance(name, str) else self._ints
+    def _orders(self) -> "list[tuple[SortedList[Any], range | None]]":
+        """The ids in their order, in lists of one kind, and their labels, if they are not their own."""
+        return [(self._ints, None), (self._large_ints, _LARGE_INTS), (self._texts, _TEXTS)]
+
+    def _sorted_of(self, name: Id) -> "SortedList[Any]":
+        if isinstance(name, str):
+            return self._texts
+        return self._ints if name < _LARGE else self._large_ints
 
     def _claim(self, name: Id) -> int:
         if self._free:
@@ -165,53 +189,68 @@ class Ids:
         self.names += names[len(free) :]
         self._make_room()
         self.changes += 1
-        self.codes.update(zip(names, [*free, *range(first, len(self.names))], strict=True))
+        for name, code in zip(names, [*free, *range(first, len(self.names))], strict=True):
+            self.codes[name] = code
 
     def _make_room(self) -> None:
         """Make room for a label for every code."""
         count = len(self.names)
         if count > len(self.labels):
-            labels = np.zeros(count + count // 4 + 8, np.int64)
-            labels[: len(self.labels)] = self.labels
-            self.labels[:] = 0
-            self.labels = labels
+            self.labels = np.zeros(0, np.int64)  # the column can grow where it is if nobody looks at it
+            self._column = self._column.extended(count + count // 4 + 8)
+            self.labels = np.asarray(self._column)
 
     def _label(self, name: Id, code: int) -> None:
-        below, above = self._label_below(name), self._label_above(name)
-        if below is None:
-            label = 0 if above is None else above - _GAP
-        else:
-            label = below + _GAP if above is None else (below + above) // 2
-        if label == below or abs(label) > _LIMIT:
-            self._label_all()
-        else:
-            self.labels[code] = label
-
-    def _label_below(self, name: Id) -> int | None:
-        place = self._sorted_of(name).bisect_left(name)
-        if place > 0:
-            return self._label_of(self._sorted_of(name)[place - 1])
-        return self._label_of(self._ints[-1]) if isinstance(name, str) and self._ints else None
-
-    def _label_above(self, name: Id) -> int | None:
-        place = self._sorted_of(name).bisect_right(name)
-        if place < len(self._sorted_of(name)):
-            return self._label_of(self._sorted_of(name)[place])
-        return self._label_of(self._texts[0]) if isinstance(name, int) and self._texts else None
+        """Give an id, which is in order already, its label."""
+        if isinstance(name, int) and name < _LARGE:
+            self.labels[code] = name
+            return
+        ids, labels = (self._texts, _TEXTS) if isinstance(name, str) else (self._large_ints, _LARGE_INTS)
+        place = ids.bisect_left(name)
+        below = self._label_of(ids[place - 1]) if place > 0 else labels.start - 1
+        above = self._label_of(ids[place + 1]) if place + 1 < len(ids) else labels.stop
+        if above - below < 2:
+            self._spread_around(ids, place, labels)
+            return
+        label = (below + above) // 2
+        if below == self._newest or (place + 1 == len(ids) and place > 0):
+            label = min(label, below + _STEP)
+        elif above == self._newest or (place == 0 and len(ids) > 1):
+            label = max(label, above - _STEP)
+        self.labels[code] = self._newest = label
 
     def _label_of(self, name: Id) -> int:
         return int(self.labels[self.codes[name]])
 
-    def _label_all(self) -> None:
-        labels = (np.arange(len(self), dtype=np.int64) - len(self) // 2) * _GAP
-        self.labels[[self.codes[name] for name in self.sorted()]] = labels
+    def _spread_around(self, ids: "SortedList[Any]", place: int, labels: range) -> None:
+        """Label the fewest ids around a place anew that have room enough.
+
+        Twice as many ids need gaps twice as wide: their halves are then far from being full again, so that ids are
+        labeled anew a logarithmic number of times on average, wherever new ones come.
+        """
+        count = _FEW
+        while True:
+            first, end = max(place - count // 2, 0), min(place + count // 2, len(ids))
+            below = self._label_of(ids[first - 1]) if first > 0 else labels.start - 1
+            above = self._label_of(ids[end]) if end < len(ids) else labels.stop
+            if above - below > count * (end - first + 1) or end - first == len(ids):
+                self._spread(ids, first, end, below, above)
+                return
+            count *= 2
+
+    def _spread(self, ids: "SortedList[Any]", first: int, end: int, below: int, above: int) -> None:
+        """Give the ids at these places labels between two others, equally far apart."""
+        step = (above - below) // (end - first + 1)
+        codes = [self.codes[name] for name in ids.islice(first, end)]
+        self.labels[codes] = below + step * np.arange(1, end - first + 1)
+        self._newest = 0
 
 
 class Texts:
     """Str ids of baskets, each stored once with the number of baskets that bear it, under a code."""
 
     def __init__(self) -> None:
-        self.codes: dict[str, int] = {}
+        self.codes: Pieces[str, int] = Pieces()
         self.names: list[str] = []
         self._uses: list[int] = []
         self._free: list[int] = []

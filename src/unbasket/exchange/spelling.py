@@ -31,6 +31,8 @@ class Holder(Protocol):
 
     def has_texts(self, kind: Kind) -> bool: ...
 
+    def has_basket_like(self, user: Id, basket: int) -> bool: ...
+
 
 class IdReader:
     """Reads texts as the ids that an engine holds."""
@@ -88,10 +90,9 @@ class LiveIdReader:
 
         def is_number(number: int) -> bool:
             try:
-                baskets = [basket.basket for basket in self._rec.history(user)]
+                return self._rec.has_basket_like(user, number)
             except UnknownUserError:
                 return not self._rec.has_texts("basket")
-            return number in baskets or not any(isinstance(basket, str) for basket in baskets)
 
         return _read(text, is_number)
 
