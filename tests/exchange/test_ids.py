@@ -165,7 +165,9 @@ def test_texts_that_count_up_cost_no_new_labels(monkeypatch: pytest.MonkeyPatch)
     assert codes.is_consistent()
 
 
-@pytest.mark.parametrize("name", [ORDERS["each in the middle"], lambda i: f"{'ba'[i % 2]}{i if i % 2 else 9999 - i:05}"])
+@pytest.mark.parametrize(
+    "name", [ORDERS["each in the middle"], lambda i: f"{'ba'[i % 2]}{i if i % 2 else 9999 - i:05}"]
+)
 def test_ids_are_labelled_anew_a_logarithmic_number_of_times(
     monkeypatch: pytest.MonkeyPatch, name: Callable[[int], Id]
 ) -> None:
