@@ -460,7 +460,7 @@ class Recommender:
 
     def has_basket_like(self, user: Id, basket: int) -> bool:
         """Whether the user has a basket of this number, or none with a text as its id; see `has_texts`."""
-        with self._lock.reading:
+        with self._model.lock.reading:
             self._owner(user)
             return self._memory.has_basket_like(user, basket)
 
