@@ -215,8 +215,10 @@ class Shop:
         held = {(user, name): entry for user, baskets in self.baskets.items() for name, entry in baskets.items()}
         assert {(row.user, row.basket): (row.time, set(row.items)) for row in baskets} == held
         assert len(baskets) == len(held)
-        products = {item: (name, category) for item, name, category in map(msgspec.msgpack.decode, rows["products"])}
-        assert products == self.products
+        products = [msgspec.msgpack.decode(payload) for payload in rows["products"]]
+        described = {item: (name, category) for item, name, category, further in products if further == {}}
+        assert described == self.products
+        assert len(products) == len(described)
 
     def clean_receipts(self) -> None:
         """No receipt names anybody or anything."""
