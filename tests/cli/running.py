@@ -19,6 +19,13 @@ def run(*arguments: object, stdin: str | bytes | None = None, code: int = 0) -> 
     return result.stdout
 
 
+def warnings(*arguments: object) -> str:
+    """What a command that succeeds prints on standard error."""
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stderr
+
+
 def error(*arguments: object, stdin: str | bytes | None = None) -> str:
     """The one line by which a command answers bad input."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments], input=stdin)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.cli.running import error, run
+from tests.cli.running import error, run, warnings
 
 import unbasket as ub
 from unbasket.datasets import generate
@@ -64,6 +64,32 @@ def test_csv_from_standard_input(db: Path, options: list[str]) -> None:
 def test_ndjson_from_standard_input_with_lists(db: Path) -> None:
     run("import", "-", "--db", db, "--item", "items", stdin='{"user": 1, "basket": "b", "items": [5, 6], "time": 2}\n')
     assert histories(db) == {1: [ub.Basket("b", 2, (5, 6))]}
+
+
+def test_a_pool_is_kept_with_the_seed_that_was_drawn(tmp_path: Path, db: Path) -> None:
+    sales = write(tmp_path / "sales.csv", SALES)
+    run("import", sales, "--db", db, "--pool", 1)
+    with ub.open(db, read_only=True) as rec:
+        params = rec.params
+        assert {near.user for user in rec.users() for near in rec.similar_users(user)} < {"ann", "bob"}
+    assert params == ub.Params(pool=1, pool_seed=params.pool_seed)
+    assert params.pool_seed is not None
+    run("import", sales, "--db", db, "--pool", 1)
+    assert "has --pool 1, not 2" in error("import", sales, "--db", db, "--pool", 2)
+    run("import", sales, "--db", tmp_path / "same.db", "--pool", 1, "--pool-seed", params.pool_seed)
+    with ub.open(db, read_only=True) as one, ub.open(tmp_path / "same.db", read_only=True) as other:
+        assert one.digest() == other.digest()
+
+
+def test_a_pool_is_suggested_to_a_large_shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sales = write(tmp_path / "sales.csv", SALES)
+    assert warnings("import", sales, "--db", tmp_path / "small.db") == ""
+    monkeypatch.setattr("unbasket.cli.importing.LARGE", 2)
+    assert warnings("import", sales, "--db", tmp_path / "with.db", "--pool", 1) == ""
+    advice = warnings("import", sales, "--db", tmp_path / "large.db")
+    assert "In a new database with --pool 20000, it compares with 20,000" in advice
+    with ub.open(tmp_path / "large.db", read_only=True) as rec:
+        assert rec.params.pool is None
 
 
 def test_a_folder_is_one_import_in_the_order_of_names(tmp_path: Path, db: Path) -> None:

@@ -1,6 +1,7 @@
 """Recommendations from Spark are the engine's, bit for bit, however users are spread over blocks."""
 
 import random
+from dataclasses import replace
 from itertools import islice
 
 import pytest
@@ -48,6 +49,47 @@ def test_a_lone_user_and_items_of_text(spark: SparkSession) -> None:
     rec = Recommender(PARAMS)
     rec.learn(1, ["tea", "ärger"], basket=1)
     assert answers(recommend(vectors_of(spark, rec, "long", "string"), PARAMS)) == rec.recommend_many()
+
+
+@pytest.mark.parametrize(("pool", "seed"), [(1, None), (30, 5), (1000, 0)])
+def test_neighbors_from_a_pool(spark: SparkSession, engine: Recommender, pool: int, seed: int | None) -> None:
+    """As with an engine of the same baskets and the same pool; a pool of one has few of the items."""
+    params = replace(PARAMS, pool=pool, pool_seed=seed)
+    pooled = Recommender(params)
+    for user in engine.users():
+        for basket, time, items in engine.history(user):
+            pooled.learn(user, items, basket=basket, time=time)
+    frame = recommend(vectors_of(spark, engine, "string", "long"), params, n=5)
+    assert answers(frame) == pooled.recommend_many(n=5)
+    assert (answers(frame) == engine.recommend_many(n=5)) == (pool >= len(engine))
+    some = engine.users()[::17]
+    frame = recommend(vectors_of(spark, engine, "string", "long"), params, [*some, "nobody"], n=100)
+    assert answers(frame) == pooled.recommend_many(some, n=100)
+
+
+def test_a_pool_of_a_lone_user_and_of_nobody(spark: SparkSession) -> None:
+    params = replace(PARAMS, pool=3)
+    rec = Recommender(params)
+    rec.learn(1, ["tea", "ärger"], basket=1)
+    assert answers(recommend(vectors_of(spark, rec, "long", "string"), params)) == rec.recommend_many()
+    rec.forget(1)
+    assert answers(recommend(vectors_of(spark, rec, "long", "string"), params)) == {}
+
+
+def test_more_users_are_asked_for_if_too_few_had_small_lots(
+    spark: SparkSession, engine: Recommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params, vectors = replace(PARAMS, pool=30), vectors_of(spark, engine, "string", "long")
+    expected = answers(recommend(vectors, params))
+    monkeypatch.setattr("unbasket.spark.pooling.sqrt", lambda _: -4.8)  # so that 1.2 users are expected at first
+    assert answers(recommend(vectors, params)) == expected
+
+
+def test_a_pool_moves_no_rows_between_tasks(spark: SparkSession, engine: Recommender) -> None:
+    frame = recommend(vectors_of(spark, engine, "string", "long"), replace(PARAMS, pool=30))
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert "MapInArrow" in plan
+    assert "Exchange" not in plan
 
 
 def test_evaluation_says_the_same_of_both(spark: SparkSession) -> None:

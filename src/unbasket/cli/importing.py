@@ -17,7 +17,7 @@ from unbasket.cli.model import Model
 from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.shop import Db, open_or_create
-from unbasket.cli.terminal import AsJson, counted, say, say_json
+from unbasket.cli.terminal import AsJson, counted, say, say_json, warn
 from unbasket.datasets import DatasetError, statistics
 from unbasket.datasets.source import Text, files_at
 from unbasket.errors import InvalidParamsError, InvalidRequestError
@@ -25,6 +25,9 @@ from unbasket.exchange.events import Event
 from unbasket.exchange.results import Forgotten, Learned
 from unbasket.params import Params
 from unbasket.store import DurableRecommender
+
+LARGE = 100_000  # users from which on a pool is suggested
+SUGGESTED = 20_000  # users in it
 
 
 class Format(StrEnum):
@@ -135,6 +138,11 @@ def _opened(db: Path, model: Model) -> Iterator[DurableRecommender]:
                     f"{db} has {option} {stored}, not {value}. Leave the option out, or use another database"
                 )
         yield rec
+        if rec.params.pool is None and len(rec) >= LARGE:
+            warn(
+                f"{db} has {len(rec):,} users, and a recommendation compares one with all of them. In a new database "
+                f"with --pool {SUGGESTED}, it compares with {SUGGESTED:,}: quicker, nearly as good; see docs/pool.md"
+            )
 
 
 def _show(db: Path, report: dict[str, Any]) -> None:

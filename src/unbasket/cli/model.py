@@ -30,6 +30,17 @@ class Model(NamedTuple):
     grouping: Annotated[
         str | None, typer.Option(help="fixed, or varying as in the paper (fixed).", rich_help_panel=_PANEL)
     ] = None
+    pool: Annotated[
+        int | None,
+        typer.Option(
+            help="Look for similar users among so many only, for large shops (all users); see docs/pool.md.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    pool_seed: Annotated[
+        int | None,
+        typer.Option(help="The seed by which these are chosen (a new one).", rich_help_panel=_PANEL),
+    ] = None
 
     def asked(self) -> dict[str, Any]:
         """The parameters that were given."""

@@ -1,6 +1,6 @@
 """`unbasket tune`: the best parameters for a shop's data."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.datasets import hold_out_last
 from unbasket.evaluation.tuning import METRICS
 from unbasket.evaluation.tuning import tune as search
+from unbasket.params import Params
 
 
 @with_options(reading=Reading)
@@ -31,6 +32,9 @@ def tune(
             "It holds parameters and scores, no personal data.",
         ),
     ] = None,
+    pool: Annotated[
+        int | None, typer.Option(help="Look for neighbors among so many users only; by default, among all.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds find equal parameters.")] = 0,
     as_json: AsJson = False,
 ) -> None:
@@ -46,7 +50,7 @@ def tune(
             dataset.history,
             trials=trials,
             metric=metric,
-            start=dataset.params,
+            start=replace(dataset.params or Params(), pool=pool),
             seed=seed,
             study=study,
             progress=report,

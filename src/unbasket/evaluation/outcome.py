@@ -81,7 +81,10 @@ class Evaluation:
     def title(self) -> str:
         """Who was asked."""
         queries, candidates = len(self.split.queries), len(self.split.candidates)
-        return f"Protocol {self.protocol.name}: {queries:,} user{'s' * (queries != 1)}, neighbors among {candidates:,}"
+        among = f"{candidates:,}"
+        if self.params.pool is not None and self.params.pool < candidates:
+            among = f"a pool of {self.params.pool:,} of {among}"
+        return f"Protocol {self.protocol.name}: {queries:,} user{'s' * (queries != 1)}, neighbors among {among}"
 
     def rows(self) -> list[list[str]]:
         """The means as text: a row per metric, its name first, then a cell per model."""

@@ -4,7 +4,7 @@ import importlib
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 METRICS = ("recall", "precision", "hit_rate", "ndcg_paper", "ndcg_hu", "ndcg_standard")
 _DIGITS = 3  # of decays and alpha: more would pretend to a precision that no validation has
+
+_NAMES = ("group_size", "basket_decay", "group_decay", "neighbors", "alpha")
 
 _SHOWN = 5  # trials in a notebook
 
@@ -51,7 +53,8 @@ class Tuning:
 
     def line(self) -> str:
         """The parameters as a line of Python to paste."""
-        return f"Params({', '.join(f'{name}={value}' for name, value in _tuned(self.params).items())})"
+        given = _tuned(self.params) | _pool(self.params)
+        return f"Params({', '.join(f'{name}={value}' for name, value in given.items())})"
 
     def frame(self) -> pl.DataFrame:
         """All trials as a frame: trial (from 1), value, and a column per parameter."""
@@ -83,7 +86,13 @@ class Tuning:
 
 def _tuned(params: Params) -> dict[str, Any]:
     """The parameters that are searched for."""
-    return {name: value for name, value in asdict(params).items() if name != "grouping"}
+    return {name: getattr(params, name) for name in _NAMES}
+
+
+def _pool(params: Params) -> dict[str, Any]:
+    """The pool that all trials have, if they have one."""
+    pool = {"pool": params.pool, "pool_seed": params.pool_seed}
+    return {name: value for name, value in pool.items() if value is not None}
 
 
 def tune(
@@ -98,7 +107,8 @@ def tune(
 ) -> Tuning:
     """Search for the parameters that best predict each user's last basket from the ones before it.
 
-    `start` is tried first, so the result is at least as good on the validation split. With a `study` file, the
+    `start` is tried first, so the result is at least as good on the validation split; its pool is that of all trials.
+    With a `study` file, the
     search can be interrupted: a second call goes on from the trials in the file, to the same result as an
     uninterrupted one, and stops when there are `trials` of them. The file holds parameters and scores, and the
     numbers of users, baskets and purchases to recognize other data, but nothing about any person. `progress` is
@@ -112,22 +122,23 @@ def tune(
     split = all_users_split(*data)
     if split.queries.is_empty():
         raise InvalidRequestError("no user has two baskets or more, so there is no basket to hide and predict")
-    space = _search_space(data.history)
-    with _open_study(optuna, study, {"metric": metric, **_counts(history)}) as search:
+    start = start or Params()
+    space, pool = _search_space(data.history, start.pool), _pool(start)
+    with _open_study(optuna, study, {"metric": metric, **_counts(history), **pool}) as search:
         done = len(search.get_trials(states=[optuna.trial.TrialState.COMPLETE]))
         if done == 0:
-            search.enqueue_trial(_within(space, start or Params()))
+            search.enqueue_trial(_within(space, start))
         for number in range(done, trials):
             # A sampler with its own seed for each trial: it draws the same whether the search was interrupted or not
             search.sampler = optuna.samplers.TPESampler(seed=seed + number)
             trial = search.ask(space)
-            search.tell(trial, _score(data, split, _params(trial.params), metric, cutoff))
+            search.tell(trial, _score(data, split, _params(trial.params, pool), metric, cutoff))
             if progress is not None:
                 progress(number + 1, trials)
         best = search.best_trial
         complete = search.get_trials(states=[optuna.trial.TrialState.COMPLETE])
-        tried = tuple(Trial(_params(trial.params), trial.value) for trial in complete)
-        return Tuning(_params(best.params), metric, best.value, max(done, trials), len(split.queries), tried)
+        tried = tuple(Trial(_params(trial.params, pool), trial.value) for trial in complete)
+        return Tuning(_params(best.params, pool), metric, best.value, max(done, trials), len(split.queries), tried)
 
 
 def _score(data: Holdout, split: Split, params: Params, metric: str, cutoff: int) -> float:
@@ -151,11 +162,12 @@ def _optuna() -> Any:
     return optuna
 
 
-def _search_space(history: pl.DataFrame) -> dict[str, Any]:
-    """The ranges. Groups longer than any history, or more neighbors than there are users, change nothing."""
+def _search_space(history: pl.DataFrame, pool: int | None) -> dict[str, Any]:
+    """The ranges. Groups longer than any history, or more neighbors than there can be, change nothing."""
     distributions = importlib.import_module("optuna").distributions
     longest: Any = history.group_by("user").agg(pl.col("basket").n_unique())["basket"].max()
     others = max(1, history["user"].n_unique() - 1)
+    others = others if pool is None else min(others, pool)
     return {
         "group_size": distributions.IntDistribution(1, min(30, longest)),
         "basket_decay": distributions.FloatDistribution(0.1, 1.0),
@@ -170,8 +182,8 @@ def _within(space: dict[str, Any], params: Params) -> dict[str, Any]:
     return {name: min(max(getattr(params, name), span.low), span.high) for name, span in space.items()}
 
 
-def _params(drawn: dict[str, Any]) -> Params:
-    return Params(**{name: round(value, _DIGITS) for name, value in drawn.items()})
+def _params(drawn: dict[str, Any], pool: dict[str, Any]) -> Params:
+    return Params(**{name: round(value, _DIGITS) for name, value in drawn.items()}, **pool)
 
 
 def _counts(history: pl.DataFrame) -> dict[str, int]:

@@ -14,7 +14,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 
 from unbasket.errors import SparkError
-from unbasket.params import Params
+from unbasket.params import MAX_SEED, Params
 
 _FILE = "unbasket.json"
 _BLOCK = 64  # bytes that SHA-256 works on at a time
@@ -49,14 +49,23 @@ def identify(
     if not system.exists(path):
         if params is None or kinds is None:
             raise SparkError(f"{checkpoint} is not a checkpoint of unbasket: there is no {_FILE} in it")
-        _create(files, system, path, {"params": asdict(params), "kinds": kinds, "key": secrets.token_hex(32)})
+        _create(
+            files,
+            system,
+            path,
+            {
+                "params": asdict(params.seeded(secrets.randbelow(MAX_SEED + 1))),
+                "kinds": kinds,
+                "key": secrets.token_hex(32),
+            },
+        )
     stream = system.open(path)
     try:
         fields = json.loads(bytes(stream.readAllBytes()))
     finally:
         stream.close()
     identity = Identity(Params(**fields["params"]), fields["kinds"], bytes.fromhex(fields["key"]))
-    if params not in (None, identity.params):
+    if params is not None and params.seeded(identity.params.pool_seed or 0) != identity.params:
         raise SparkError(
             f"{checkpoint} was made with {identity.params}, not with {params}. Use its own, or a new checkpoint"
         )

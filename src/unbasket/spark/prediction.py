@@ -6,11 +6,12 @@ Users are divided into blocks, queries into slices. A task compares a slice with
 find candidates, of which Spark keeps the k nearest over all blocks, then to add up the vectors of those. Distances and
 sums are exact integers, so it does not matter who is in which block. No task holds more than a block and a slice, and
 only the list of items comes to the driver.
+
+That is without a pool. With one, `pooling` has all the work.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,12 @@ from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from unbasket.core import ONE, Index, SearchSpace, Vector
+from unbasket.core import ONE, Index, SearchSpace
 from unbasket.exchange.checks import checked_count, checked_users
 from unbasket.exchange.ids import Id, in_order
 from unbasket.params import Params
+from unbasket.spark import pooling
+from unbasket.spark.lists import joined, offsets, rows_of, vectors_of
 from unbasket.spark.sources import item_type
 
 BLOCK = 50_000  # users in a block, and queries in a slice
@@ -41,10 +44,23 @@ def recommend(
     """The n best items for all users, or for some: the same answers as `recommend_many`.
 
     `users` are ids, or a frame with the column `user`. The answer has the columns user and recommendations, an array of
-    (item, score), best first. A user who has no vector has no row.
+    (item, score), best first. A user who has no vector has no row. With a pool, `block` has no meaning.
     """
+    n, asked = checked_count(n), _of_users(vectors, users)
+    if params.pool is not None:
+        return pooling.recommend(vectors, asked, params, n)
     job = _Job(vectors, params, block)
-    return job.best_items(job.sums(job.nearest(job.queries(users))), checked_count(n))
+    return job.best_items(job.sums(job.nearest(job.encoded(asked))), n)
+
+
+def _of_users(vectors: DataFrame, users: Iterable[Id] | DataFrame | None) -> DataFrame:
+    """The vectors of the users who get recommendations."""
+    if users is None:
+        return vectors
+    if not isinstance(users, DataFrame):
+        rows = [(user,) for user in checked_users(users)]
+        users = vectors.sparkSession.createDataFrame(rows, f"user {vectors.schema['user'].dataType.simpleString()}")
+    return vectors.join(users.select("user"), "user", "leftsemi")
 
 
 class _Job:
@@ -58,22 +74,13 @@ class _Job:
         self._user = vectors.schema["user"].dataType.simpleString()
         self._item = item_type(vectors.schema).simpleString()
         self._query = f"user {self._user}, codes array<int>, weights array<int>"
-        self._vectors = vectors
         self._blocks = -(-max(vectors.count(), 1) // block)
         self._slices = max(self._blocks, _TASKS * context.defaultParallelism // self._blocks)
-        in_block = self._encoded(vectors).withColumn("block", sql.expr(f"pmod(hash(user), {self._blocks})"))
+        in_block = self.encoded(vectors).withColumn("block", sql.expr(f"pmod(hash(user), {self._blocks})"))
         self._everyone = in_block.withColumn("slice", _each(self._slices))
 
-    def queries(self, users: Iterable[Id] | DataFrame | None) -> DataFrame:
-        """The vectors of the users who get recommendations."""
-        if users is None:
-            return self._encoded(self._vectors)
-        if not isinstance(users, DataFrame):
-            rows = [(user,) for user in checked_users(users)]
-            users = self._vectors.sparkSession.createDataFrame(rows, f"user {self._user}")
-        return self._encoded(self._vectors.join(users.select("user"), "user", "leftsemi"))
-
-    def _encoded(self, vectors: DataFrame) -> DataFrame:
+    def encoded(self, vectors: DataFrame) -> DataFrame:
+        """Vectors by codes, in fixed point."""
         return vectors.mapInArrow(partial(_encode, self._catalog), self._query)
 
     def nearest(self, queries: DataFrame) -> DataFrame:
@@ -126,7 +133,7 @@ def _encode(catalog: Broadcast[list[Id]], batches: Iterable[pa.RecordBatch]) -> 
         names = pa.array(catalog.value, items.type.value_type) if names is None else names
         fixed = pa.array(np.rint(weights * ONE).astype(np.int32))
         codes = pc.index_in(items.flatten(), names)
-        ends = _offsets(np.diff(items.offsets.to_numpy()))
+        ends = offsets(np.diff(items.offsets.to_numpy()))
         lists = [pa.ListArray.from_arrays(ends, values) for values in (codes, fixed)]
         yield pa.RecordBatch.from_arrays([batch["user"], *lists], ["user", "codes", "weights"])
 
@@ -137,11 +144,13 @@ def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Ta
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
     order, space = np.arange(len(names)), SearchSpace()
     own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
-    found = [space.neighbors(index, query, code, k, order) for query, code in zip(_vectors(queries), own, strict=True)]
-    users = names.take(_joined([codes for codes, _ in found], np.uint32))
-    squares = pa.array(_joined([distances for _, distances in found], np.int64))
+    found = [
+        space.neighbors(index, query, code, k, order) for query, code in zip(vectors_of(queries), own, strict=True)
+    ]
+    users = names.take(joined([codes for codes, _ in found], np.uint32))
+    squares = pa.array(joined([distances for _, distances in found], np.int64))
     pairs = pa.StructArray.from_arrays([squares, users], ["square", "user"])
-    ends = _offsets([len(codes) for codes, _ in found])
+    ends = offsets([len(codes) for codes, _ in found])
     neighbors = pa.ListArray.from_arrays(ends, pairs)
     return queries.select(["user", "codes", "weights"]).append_column("neighbors", neighbors)
 
@@ -154,9 +163,9 @@ def _sums(items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
     ends = np.cumsum(neighbors.value_lengths().to_numpy())
     space = SearchSpace()
     found = [space.sum_of(index, part) for part in np.split(codes, ends)[:-1]]
-    lists = _offsets([len(summed) for summed, _ in found])
-    summed = pa.ListArray.from_arrays(lists, pa.array(_joined([codes for codes, _ in found], np.int32)))
-    totals = pa.ListArray.from_arrays(lists, pa.array(_joined([totals for _, totals in found], np.int64)))
+    lists = offsets([len(summed) for summed, _ in found])
+    summed = pa.ListArray.from_arrays(lists, pa.array(joined([codes for codes, _ in found], np.int32)))
+    totals = pa.ListArray.from_arrays(lists, pa.array(joined([totals for _, totals in found], np.int64)))
     kept = queries.select(["user", "codes", "weights", "found"])
     return kept.append_column("items", summed).append_column("totals", totals)
 
@@ -170,9 +179,9 @@ def _best(
     most = max(1, min(n, len(names)))
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        sums = zip(_rows(table["items"], np.uint32), _rows(table["totals"], np.int64), strict=True)
+        sums = zip(rows_of(table["items"], np.uint32), rows_of(table["totals"], np.int64), strict=True)
         answers = []
-        for query, found, (items, totals) in zip(_vectors(table), table["found"].to_pylist(), sums, strict=True):
+        for query, found, (items, totals) in zip(vectors_of(table), table["found"].to_pylist(), sums, strict=True):
             best = space.best_of(query, items, totals, found, alpha, order, most)
             answers.append([(names[code], score) for code, score in best[:n]])
         item = pa.string() if isinstance(names[0], str) else pa.int64()
@@ -189,24 +198,3 @@ def _index_of(users: pa.Table, items: int) -> Index:
     index.admit(len(users), items)
     index.fill(np.cumsum(lengths), entries, weights.flatten().to_numpy().astype(np.uint32))
     return index
-
-
-def _vectors(queries: pa.Table) -> Iterator[Vector]:
-    """The vector of each query as the index would hold it: without weights that are rounded to zero."""
-    return map(Vector, _rows(queries["codes"], np.uint32), _rows(queries["weights"], np.uint32))
-
-
-def _rows(lists: pa.ChunkedArray, kind: type) -> list[Any]:
-    """The lists of a column as arrays."""
-    column = lists.combine_chunks()
-    ends = np.cumsum(column.value_lengths().to_numpy())
-    return np.split(column.flatten().to_numpy().astype(kind), ends)[:-1]
-
-
-def _joined(arrays: list[Any], kind: type) -> Any:
-    return np.concatenate([np.zeros(0, kind), *arrays]).astype(kind)
-
-
-def _offsets(lengths: Any) -> pa.Array:
-    """Where lists of these lengths begin and end."""
-    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
