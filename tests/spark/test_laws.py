@@ -9,11 +9,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.laws import Event, apply
+from tests.spark.answers import answers
 from tests.spark.shop import Shop, random_events, vectors_in
 
 from unbasket import Params, Recommender
 from unbasket.exchange.ids import Id
-from unbasket.spark import event_schema, maintain, read_files, settle
+from unbasket.spark import Table, event_schema, maintain, read_files, recommend, settle
 from unbasket.spark.sources import IdType
 
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
@@ -40,7 +41,7 @@ CASES: dict[str, Case] = {
         ("string", "string", "long"),
     ),
     "varying": (
-        replace(PARAMS, grouping="varying"),
+        replace(PARAMS, grouping="varying", pool=20, pool_seed=3),
         range(240),
         [1, 2, 3, 4, 5, 6],
         ["p", "q", "r"],
@@ -67,3 +68,6 @@ def test_random_streams_equal_the_engine(spark: SparkSession, tmp_path: Path) ->
         settle(query)
     for name, engine in engines.items():
         assert vectors_in(tmp_path / name / "table") == {user: engine.vector(user) for user in engine.users()}
+    table, engine = Table(str(tmp_path / "varying" / "table")), engines["varying"]
+    assert table.params == engine.params
+    assert answers(recommend(table.read(spark), table.params)) == engine.recommend_many()

@@ -49,16 +49,8 @@ def identify(
     if not system.exists(path):
         if params is None or kinds is None:
             raise SparkError(f"{checkpoint} is not a checkpoint of unbasket: there is no {_FILE} in it")
-        _create(
-            files,
-            system,
-            path,
-            {
-                "params": asdict(params.seeded(secrets.randbelow(MAX_SEED + 1))),
-                "kinds": kinds,
-                "key": secrets.token_hex(32),
-            },
-        )
+        params = params.seeded(secrets.randbelow(MAX_SEED + 1))
+        _create(files, system, path, {"params": asdict(params), "kinds": kinds, "key": secrets.token_hex(32)})
     stream = system.open(path)
     try:
         fields = json.loads(bytes(stream.readAllBytes()))
