@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
@@ -101,6 +101,9 @@ bench: setup
 
 bench-scale: setup  # minutes, and 6 GB of memory
 	$(BIN)/python benchmarks/scale.py
+
+bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/pool.md
+	$(BIN)/python benchmarks/pool.py
 
 notebook: setup  # the tests compare its outputs with what comes out
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \

@@ -1,4 +1,4 @@
-"""How good recommendations are when neighbors are looked for in a pool: `make bench-pool`, about ten minutes.
+"""How good recommendations are when neighbors are looked for in a pool: `make bench-pool`, some ten minutes.
 
 Each of five datasets is evaluated with neighbors among all users, and among pools of a half to a twentieth of them,
 each with several seeds: once with the paper's parameters (or the defaults, where the paper has none), and once with
@@ -109,11 +109,11 @@ def table(settings: list[Setting], metric: str) -> str:
     lines.append("| --- " * (3 + len(PARTS)) + "|")
     for setting in settings:
         exact, *pools = setting.kept[metric].values()
-        cells = [f"{pool.mean:.4f}: {pool.share:.1%} ({pool.low:.1%} to {pool.high:.1%})" for pool in pools]
+        cells = [f"{100 * p.share:.1f} % ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in pools]
         lines.append(
             f"| {NAMES[setting.name]} | {setting.users:,} | {exact.mean:.4f} ± {exact.half:.4f} | {' | '.join(cells)} |"
         )
-    shares = [f"{mean_share(settings, metric, part):.1%}" for part in PARTS]
+    shares = [f"{100 * mean_share(settings, metric, part):.1f} %" for part in PARTS]
     lines.append(f"| mean of the shares | | | {' | '.join(shares)} |")
     return "\n".join(lines) + "\n"
 
@@ -144,7 +144,10 @@ def draw(groups: dict[str, list[Setting]]) -> str:
 
 def page(groups: dict[str, list[Setting]], seeds: int) -> str:
     """The tables, as Markdown."""
-    parts = [f"Means over {seeds} seeds; in brackets, 95 % bootstrap intervals over users, paired.\n"]
+    parts = [
+        f"Shares of the figure with all users, means over {seeds} seeds. In brackets, and behind ±: 95 % bootstrap "
+        "intervals over users, paired.\n"
+    ]
     for title, settings in groups.items():
         parts.append(f"### {title[0].upper()}{title[1:]}\n")
         parts += [table(settings, metric) for metric in METRICS]

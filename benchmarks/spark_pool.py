@@ -1,0 +1,92 @@
+"""Recommendations for everybody on Spark, with neighbors from a pool: `python benchmarks/spark_pool.py`.
+
+The shop is that of benchmarks/scale.py. Its vectors are written as a table of Parquet files, from which Spark makes
+recommendations for all users on two cores, into nothing. A sample is compared with the engine, bit for bit.
+"""
+
+import argparse
+import random
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import polars as pl
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.progress import track
+
+from unbasket import Params, Recommender
+from unbasket.datasets import generate
+from unbasket.spark import recommend, session
+
+CORES = 2
+ITEMS = 50_000
+FILE = 25_000  # users
+SAMPLE = 2_000
+MUST, AIM = 1_500, 5_000  # users a second
+
+console = Console(highlight=False)
+
+
+def shop(users: int, params: Params) -> Recommender:
+    """An engine with a generated shop."""
+    with console.status(f"making a shop of {users:,} users"):
+        made = generate(users, items=ITEMS, baskets_per_user=10, basket_size=9)
+        return Recommender(params).fit(made.history.cast(pl.UInt32))
+
+
+def write_vectors(rec: Recommender, folder: Path) -> None:
+    """The vectors of all users, as a table has them."""
+    folder.mkdir()
+    users = rec.users()
+    for start in track(range(0, len(users), FILE), "writing vectors", console=console, transient=True):
+        vectors = [(user, rec.vector(user)) for user in users[start : start + FILE]]
+        rows = {
+            "user": [user for user, _ in vectors],
+            "items": [list(vector) for _, vector in vectors],
+            "weights": [list(vector.values()) for _, vector in vectors],
+        }
+        pl.DataFrame(rows).write_parquet(folder / f"{start}.parquet")
+
+
+def measure(spark: SparkSession, folder: Path, params: Params, users: int) -> None:
+    """Make recommendations for all users, and print how many a second."""
+    rec = shop(users, params)
+    write_vectors(rec, folder / str(users))
+    vectors = spark.read.parquet(str(folder / str(users)))
+    sample = random.Random(0).sample(rec.users(), min(SAMPLE, users))
+    expected = {user: [tuple(best) for best in answer] for user, answer in rec.recommend_many(sample).items()}
+    del rec
+    rows = recommend(vectors, params, sample).collect()
+    assert {row.user: [tuple(best) for best in row.recommendations] for row in rows} == expected, "not the engine's"
+    with console.status(f"recommending for {users:,} users"):
+        start = time.perf_counter()
+        frame = recommend(vectors, params)
+        chosen = time.perf_counter()
+        frame.write.format("noop").mode("overwrite").save()
+        end = time.perf_counter()
+    console.print(
+        f"{users:,} users, pool of {params.pool:,}: {users / (end - start):,.0f} users a second "
+        f"({end - start:.1f} s, of these {chosen - start:.1f} s to find the pool); must be {MUST:,}, should be {AIM:,}"
+    )
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--users", type=int, nargs="+", default=[100_000, 1_000_000], help="sizes of shops")
+    parser.add_argument("--pool", type=int, default=20_000)
+    given = parser.parse_args()
+    spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "3g", "spark.log.level": "OFF"})
+    folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-pool-"))
+    try:
+        for users in given.users:
+            measure(spark, folder, Params(pool=given.pool, pool_seed=0), users)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
