@@ -124,9 +124,9 @@ def _answers(
     orders = np.arange(len(pool.users)), np.argsort(pc.sort_indices(items).to_numpy())
     index.admit(len(pool.users), len(items))
     own = pc.fill_null(pc.index_in(batch["user"], pool.users), -1).to_pylist()
-    nothing, most = np.zeros(0, np.uint32), max(1, min(n, len(items)))
+    everything, most = (np.zeros(0, np.uint32), None), max(1, min(n, len(items)))
     best = [
-        space.recommend(index, vector, code, params.neighbors, params.alpha, nothing, orders, most)[:n]
+        space.recommend(index, vector, code, params.neighbors, params.alpha, everything, orders, most)[:n]
         for vector, code in zip(_vectors(batch, items), own, strict=True)
     ]
     codes = pa.array([code for answer in best for code, _ in answer], pa.int64())
