@@ -230,18 +230,18 @@ def test_one_address_takes_half_at_most(tmp_path: Path) -> None:
 
 
 @contextmanager
-def slow(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[int], threading.Event]]:
-    """Popular items take until an event; a list tells how often they were asked for."""
+def slow(monkeypatch: pytest.MonkeyPatch, method: str = "popular") -> Iterator[tuple[list[int], threading.Event]]:
+    """A method of the engine takes until an event; a list tells how often it was called."""
     asked: list[int] = []
     release = threading.Event()
-    popular = DurableRecommender.popular
+    original = getattr(DurableRecommender, method)
 
     def wait(*given: Any, **options: Any) -> Any:
         asked.append(1)
         release.wait(20)
-        return popular(*given, **options)
+        return original(*given, **options)
 
-    monkeypatch.setattr(DurableRecommender, "popular", wait)
+    monkeypatch.setattr(DurableRecommender, method, wait)
     try:
         yield asked, release
     finally:
@@ -282,6 +282,24 @@ def test_one_key_has_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.Mon
         first = [connection.recv(15) for connection in connections]
     assert first.count(b"HTTP/1.1 200 OK") == 64
     assert first.count(b"HTTP/1.1 429 To") == 6
+
+
+def test_nobody_reads_behind_their_own_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access.new()
+    key = access.add("till", ["read", "privacy"])
+    headers = {"Authorization": f"Bearer {key}"}
+    with (
+        serving(stock(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
+        slow(monkeypatch, "apply") as (asked, _),
+        ExitStack() as stack,
+    ):
+        for _ in range(64):
+            connection = stack.enter_context(connected(service))
+            connection.sendall(request("/v1/users/ann/baskets/1", key).replace(b"GET", b"DELETE"))
+        until(lambda: len(asked) == 2)
+        assert service("GET", "/v1/items", headers=headers)["items"]
+        error = service("DELETE", "/v1/users/ann", 429, headers=headers)["error"]
+        assert error["message"] == "64 of your calls are under way; wait for an answer"
 
 
 def test_a_shopper_has_four_calls_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
