@@ -36,7 +36,7 @@ class UnknownUserError(UnbasketError, LookupError):
 
 
 class BusyError(UnbasketError):
-    """A writer is at work, and whoever asks does not want to wait; see `unbasket.engine.locks.without_waiting`."""
+    """A writer is at work, and whoever asks does not wait so long; see `unbasket.engine.locks.waiting_at_most`."""
 
 
 class StoreError(UnbasketError):

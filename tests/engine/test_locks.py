@@ -6,7 +6,7 @@ from time import monotonic, sleep
 
 import pytest
 
-from unbasket.engine.locks import ReadWriteLock, without_waiting
+from unbasket.engine.locks import ReadWriteLock, waiting_at_most
 from unbasket.errors import BusyError
 
 LONG = 5.0  # seconds that only a failing test waits
@@ -170,13 +170,13 @@ def test_who_does_not_want_to_wait_is_refused_while_a_writer_is_at_work() -> Non
     lock = ReadWriteLock()
     writer = Visitor(lock, writes=True)
     assert writer.inside.wait(LONG)
-    with without_waiting(), pytest.raises(BusyError), lock.reading:
+    with waiting_at_most(0), pytest.raises(BusyError), lock.reading:
         raise AssertionError("a reader came in beside a writer")
     other = Visitor(lock, writes=False)  # another thread waits as ever
     assert not other.inside.wait(SHORT)
     writer.leave()
     assert other.inside.wait(LONG)
-    with without_waiting(), lock.reading:
+    with waiting_at_most(0), lock.reading:
         pass
     other.leave()
     assert is_free(lock)
@@ -188,7 +188,7 @@ def test_who_does_not_want_to_wait_is_refused_while_a_writer_waits() -> None:
     assert reader.inside.wait(LONG)
     writer = Visitor(lock, writes=True)
     wait_until(lock.gate.locked)
-    with without_waiting(), pytest.raises(BusyError), lock.reading:
+    with waiting_at_most(0), pytest.raises(BusyError), lock.reading:
         raise AssertionError("a reader overtook a writer")
     reader.leave()
     writer.leave()

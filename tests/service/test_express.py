@@ -13,6 +13,7 @@ from tests.service.process import until
 from tests.service.serving import serving, stock
 from tests.service.test_attacks import PING, asking, connected, is_well, request
 
+from unbasket.engine import locks
 from unbasket.errors import BusyError
 from unbasket.service.access import Access
 from unbasket.service.errors import ClientGoneError
@@ -110,7 +111,7 @@ def test_popular_items_for_somebody_unknown_are_counted_in_a_thread(
     assert list(map(in_pool, names)) == [True]
 
 
-def test_nobody_waits_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str]) -> None:
+def test_nobody_waits_long_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str]) -> None:
     with serving(stock(tmp_path / "shop.db")) as service:
         before = service("GET", PATH)
         threads.clear()
@@ -175,6 +176,29 @@ def test_each_call_has_its_own_end() -> None:
     assert busy is None
     assert isinstance(gone, ClientGoneError)
     assert good == "done"
+
+
+def test_one_call_waits_a_moment_for_a_writer_and_the_others_do_not() -> None:
+    patience: list[float] = []
+
+    def call(outcome: Any) -> Callable[[Request], Any]:
+        def work(_: Request) -> Any:
+            patience.append(locks._thread.patience)
+            if outcome is None:
+                raise BusyError("a writer")
+            return outcome
+
+        return work
+
+    async def answers() -> list[Any]:
+        lane = opened()
+        waiting = [lane.answer(call(outcome), SOMEBODY) for outcome in (None, None, "done")]
+        found = await asyncio.gather(*waiting)
+        return [*found, await lane.answer(call("again"), SOMEBODY)]
+
+    assert asyncio.run(answers()) == [None, None, "done", "again"]
+    assert patience == [1e-3, 0.0, 0.0, 1e-3]
+    assert locks._thread.patience < 0  # elsewhere, everybody waits as ever
 
 
 def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

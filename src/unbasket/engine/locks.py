@@ -10,20 +10,20 @@ from unbasket.errors import BusyError, ClosedError
 
 
 class _Thread(threading.local):
-    may_wait = True
+    patience = -1.0  # seconds; below 0, it waits as long as it takes
 
 
 _thread = _Thread()
 
 
 @contextmanager
-def without_waiting() -> Iterator[None]:
-    """Meanwhile, this thread does not wait for a writer: where it would have to, it gets a `BusyError`."""
-    _thread.may_wait = False
+def waiting_at_most(seconds: float) -> Iterator[None]:
+    """Meanwhile, this thread waits no longer for a writer: where it would have to, it gets a `BusyError`."""
+    _thread.patience = seconds
     try:
         yield
     finally:
-        _thread.may_wait = True
+        _thread.patience = -1.0
 
 
 class _Reading:
@@ -32,7 +32,7 @@ class _Reading:
 
     def __enter__(self) -> None:
         lock = self._lock
-        if not lock.gate.acquire(_thread.may_wait):
+        if not lock.gate.acquire(timeout=_thread.patience):
             raise BusyError("the engine is being changed; ask again in a moment")
         try:
             with lock.counting:

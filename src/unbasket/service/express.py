@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from unbasket.engine.locks import without_waiting
+from unbasket.engine.locks import waiting_at_most
 from unbasket.errors import BusyError
 from unbasket.service.request import Request
 
@@ -23,6 +23,7 @@ SHORT = 0.5e-3
 
 _WEIGHT = 0.01  # of the latest call in the average: a single one of 50 ms closes the lane
 _SLICE = 2e-3  # seconds after which others have their turn on the event loop
+_PATIENCE = 1e-3  # seconds that one call waits for a writer; the others, until the writer is done, not at all
 
 
 class ExpressLane:
@@ -33,6 +34,7 @@ class ExpressLane:
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[Quick, Request, Future[Any]]] = deque()
+        self._patience = _PATIENCE
         self._usual = SHORT  # so it is closed until calls were measured
 
     @property
@@ -41,7 +43,7 @@ class ExpressLane:
         return self._usual < SHORT
 
     def answer(self, quick: Quick, request: Request) -> Future[Any]:
-        """The answer; None if it would take longer, or a writer is at work. Then a thread must find it."""
+        """The answer; None if it would take longer, or a writer does. Then a thread must find it."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             loop.call_soon(self._work)
@@ -59,19 +61,34 @@ class ExpressLane:
 
     def _work(self) -> None:
         end = time.perf_counter() + _SLICE
-        with without_waiting():
-            while self._waiting and time.perf_counter() < end:
-                self._serve(*self._waiting.popleft())
+        with waiting_at_most(self._patience):
+            while self._waiting and time.perf_counter() < end and self._serve(*self._waiting.popleft()):
+                pass
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._work)
 
-    def _serve(self, quick: Quick, request: Request, answer: Future[Any]) -> None:
-        if answer.done():  # the service is being stopped
-            return
+    def _serve(self, quick: Quick, request: Request, answer: Future[Any]) -> bool:
+        """Answer a call; returns whether that could be done, or a writer is at work, whom nobody else waits for."""
         try:
             request.go_on()
-            answer.set_result(self.measured(quick, request))
+            found = self.measured(quick, request)
         except BusyError:
-            answer.set_result(None)
+            self._patience = 0.0
+            _give(answer, None)
+            return False
         except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it
-            answer.set_exception(error)
+            _give(answer, error)
+        else:
+            self._patience = _PATIENCE
+            _give(answer, found)
+        return True
+
+
+def _give(waiting: Future[Any], answer: Any) -> None:
+    """Hand an answer over, if somebody still waits: the service may be stopping."""
+    if waiting.done():
+        return
+    if isinstance(answer, Exception):
+        waiting.set_exception(answer)
+    else:
+        waiting.set_result(answer)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from unbasket.engine.fallback import Fallback
@@ -38,6 +37,7 @@ class Request:
     """What somebody unknown is recommended."""
     results: list[Learned | Forgotten] = field(default_factory=list)
     """What events did; the figures count them in another thread."""
+    _user: Id | None = None
 
     def go_on(self) -> None:
         """Before work, and between its pieces if it is long: an error if it would be for nobody."""
@@ -49,9 +49,14 @@ class Request:
         """The engine."""
         return self.shop.engine
 
-    @cached_property
+    @property
     def user(self) -> Id:
         """The user in the path. For a shopper, that is always the shopper, whatever else the text could mean."""
+        if self._user is None:  # not a cached_property: of Python 3.11, it makes all requests wait for each other
+            self._user = self._who()
+        return self._user
+
+    def _who(self) -> Id:
         if self.caller.shopper is not None:
             return self.caller.shopper
         return LiveIdReader(self.rec).user(self.path["user"])

@@ -1,0 +1,358 @@
+"""Attacks on a running service, and what others notice of them: `python -m benchmarks.attacks`.
+
+The service has the Ta-Feng shop and keys. A caller asks for recommendations and learns baskets at a steady pace, by
+turns alone and while somebody else attacks. The attacker shares the machine with them but not their priority, since
+attackers bring their own machines. The memory of the service is taken before, during and after.
+"""
+
+import http.client
+import json
+import os
+import socket
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.service import SERVE, started
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+import unbasket as ub
+from unbasket.datasets import load
+from unbasket.service.access import Access
+from unbasket.service.settings import access_of
+
+ROUNDS, SECONDS = 3, 2.0
+PACE = 0.005  # seconds between two requests of the caller
+MIB = 2**20
+ELSEWHERE = "127.0.0.2"  # the attacker's address
+PING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+LINES = b"".join(b"a%d: b\r\n" % number for number in range(10_000))
+RULES = "a" + ".a" * 50_000 + "=1"
+
+
+class Target(NamedTuple):
+    """The service: where it is, its process and its database, and what the attacker has got hold of."""
+
+    port: int
+    process: int
+    db: Path
+    key: str
+    token: str
+    user: int
+    receipts: bytes
+
+    def connected(self) -> socket.socket:
+        """A connection of the attacker's."""
+        return socket.create_connection(("127.0.0.1", self.port), 5, (ELSEWHERE, 0))
+
+    def ask(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> int:
+        """The status of an answer to the attacker."""
+        headers = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, 60, source_address=(ELSEWHERE, 0))
+        with closing(connection):
+            connection.request(method, path, body, headers)
+            response = connection.getresponse()
+            response.read()
+            return response.status
+
+    @property
+    def memory(self) -> int:
+        """Resident bytes."""
+        return os.sysconf("SC_PAGESIZE") * int(Path(f"/proc/{self.process}/statm").read_text().split()[1])
+
+
+class Attack(NamedTuple):
+    """What so many threads do again and again until the time is over."""
+
+    point: int
+    name: str
+    threads: int
+    work: Callable[[Target], object]
+    meanwhile: Callable[[Target], Any] = lambda _: ExitStack()
+
+
+# 1. Without a key -----------------------------------------------------------------------------------------------
+
+
+def headers_without_end(target: Target) -> None:
+    with target.connected() as connection, suppress(OSError):
+        connection.sendall(PING[:-2])
+        for _ in range(256 * MIB // len(LINES)):
+            connection.sendall(LINES)
+
+
+def a_header_without_end(target: Target) -> None:
+    with target.connected() as connection, suppress(OSError):
+        connection.sendall(PING[:-2] + b"a: ")
+        for _ in range(2048):
+            connection.sendall(b"x" * 65536)
+
+
+def requests_without_a_reader(target: Target) -> None:
+    with target.connected() as connection, suppress(OSError):
+        connection.settimeout(1)  # when nothing more is taken
+        while True:
+            connection.sendall(PING * 1000)
+
+
+def half_sent_requests(target: Target) -> None:
+    with ExitStack() as stack, suppress(OSError):
+        for _ in range(300):
+            stack.enter_context(target.connected()).sendall(PING[:30])
+        time.sleep(1)
+
+
+def unknown_addresses(target: Target) -> None:
+    with target.connected() as connection, suppress(OSError):
+        for number in range(1000):
+            connection.sendall(b"GET /v1/no%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number)
+            connection.recv(65536)
+
+
+# 2. With one shopper's token, or a key that may read -------------------------------------------------------------
+
+
+def explanations_by_token(target: Target) -> None:
+    target.ask("GET", f"/v1/users/{target.user}/recommendations?n=100&explain=true", key=target.token)
+
+
+def explanations_by_key(target: Target) -> None:
+    target.ask("GET", f"/v1/users/{target.user}/recommendations?n=100&explain=true")
+
+
+# 3. Input that costs more than its length -------------------------------------------------------------------------
+
+
+def deep_rules(target: Target) -> None:
+    target.ask("POST", "/v1/retention", json.dumps({"rules": RULES}).encode())
+
+
+def deep_ids(target: Target) -> None:
+    target.ask("GET", f"/v1/users/{'%5B' * 5_000}/recommendations?exclude={'[' * 500}")
+
+
+def many_forgets(count: int) -> Callable[[Target], None]:
+    body = json.dumps([{"event": "forget", "user": f"nobody-{number}"} for number in range(count)]).encode()
+
+    def work(target: Target) -> None:
+        target.ask("POST", "/v1/events", body)
+
+    return work
+
+
+def given_receipts(target: Target) -> None:
+    target.ask("POST", "/v1/receipts/verify", target.receipts)
+
+
+def all_receipts(target: Target) -> None:
+    target.ask("POST", "/v1/receipts/verify")
+
+
+# 4. An erasure that another program blocks ------------------------------------------------------------------------
+
+
+@contextmanager
+def reading_elsewhere(target: Target) -> Iterator[None]:
+    """Another program's read transaction is open."""
+    with closing(sqlite3.connect(target.db, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM baskets").fetchone()
+        yield
+
+
+def blocked_erasure(target: Target) -> None:
+    target.ask("PUT", "/v1/users/blocked/baskets/1", b'{"items": ["tea"]}')
+    target.ask("DELETE", "/v1/users/blocked")
+
+
+ATTACKS = (
+    Attack(1, "256 MiB of headers on a connection", 2, headers_without_end),
+    Attack(1, "a header of 128 MiB", 2, a_header_without_end),
+    Attack(1, "6 connections that ask and never read", 6, requests_without_a_reader),
+    Attack(1, "300 half-sent requests", 1, half_sent_requests),
+    Attack(1, "unknown addresses, 8 connections", 8, unknown_addresses),
+    Attack(2, "one token, 32 at once: 100 explained", 32, explanations_by_token),
+    Attack(2, "one key, 32 at once: 100 explained", 32, explanations_by_key),
+    Attack(3, "16 at once: rules 50,000 keys deep", 16, deep_rules),
+    Attack(3, "ids of 5,000 brackets, 4 at once", 4, deep_ids),
+    Attack(3, "100,000 forgets in a request", 2, many_forgets(100_000)),
+    Attack(3, "1,000 forgets in a request", 2, many_forgets(1_000)),
+    Attack(3, "10,000 receipts to verify", 2, given_receipts),
+    Attack(3, "the whole chain of receipts, 4 at once", 4, all_receipts),
+    Attack(4, "erasures that another reader blocks", 2, blocked_erasure, reading_elsewhere),
+)
+
+
+class Waits(NamedTuple):
+    """What a caller waited, in seconds: the median and the 99th percentile of reads and of learns."""
+
+    read: tuple[float, float]
+    learn: tuple[float, float]
+
+
+def call(port: int, key: str, users: list[int], seconds: float) -> None:
+    """The caller, in a process of its own: ask and learn by turns, and print how long each took."""
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
+    connection = http.client.HTTPConnection("127.0.0.1", port, 60)
+    times: tuple[list[float], list[float]] = [], []
+    end, number = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        number += 1
+        learns = number % 4 == 0
+        start = time.perf_counter()
+        if learns:
+            body = json.dumps({"items": [number % 8, "tea"]})  # an edit: the shop does not grow
+            connection.request("PUT", f"/v1/users/caller/baskets/{number % 16}", body, headers)
+        else:
+            connection.request("GET", f"/v1/users/{users[number % len(users)]}/recommendations", headers=headers)
+        response = connection.getresponse()
+        response.read()
+        times[learns].append(time.perf_counter() - start)
+        if response.status != 200:
+            raise SystemExit(f"the caller got {response.status}")
+        time.sleep(PACE)
+    print(json.dumps([_waited(each) for each in times]))  # noqa: T201
+
+
+def _waited(times: list[float]) -> tuple[float, float]:
+    return statistics.median(times), statistics.quantiles(times, n=100)[98]
+
+
+def waits(target: Target, key: str, users: list[int], meanwhile: Callable[[], None]) -> Waits:
+    """What the caller waits while something goes on."""
+    arguments = [str(target.port), key, json.dumps(users), str(SECONDS)]
+    command = [sys.executable, "-m", "benchmarks.attacks", "--caller", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        while process.poll() is None:
+            meanwhile()
+        assert process.stdout is not None
+        output = process.stdout.read()
+    if process.returncode:
+        raise SystemExit("the caller has failed")
+    read, learn = json.loads(output)
+    return Waits(tuple(read), tuple(learn))
+
+
+class Outcome(NamedTuple):
+    """What others waited before and during an attack, and the memory before, at most and afterwards."""
+
+    usual: Waits
+    attacked: Waits
+    memory: tuple[int, int, int]
+
+    @property
+    def ratios(self) -> list[float]:
+        """How many times as long they waited: medians and 99th percentiles of reads and learns."""
+        return [
+            during / before
+            for kind in ("read", "learn")
+            for during, before in zip(getattr(self.attacked, kind), getattr(self.usual, kind), strict=True)
+        ]
+
+
+def outcome(attack: Attack, target: Target, key: str, users: list[int]) -> Outcome:
+    """Attack once."""
+    before = most = target.memory
+
+    def watch() -> None:
+        nonlocal most
+        most = max(most, target.memory)
+        time.sleep(0.01)
+
+    rounds = []
+    for _ in range(ROUNDS):
+        usual = waits(target, key, users, watch)
+        with attack.meanwhile(target), _repeated(attack, target):
+            rounds.append((usual, waits(target, key, users, watch)))
+        time.sleep(0.5)
+    usual, attacked = (_typical([pair[side] for pair in rounds]) for side in (0, 1))
+    return Outcome(usual, attacked, (before, most, target.memory))
+
+
+@contextmanager
+def _repeated(attack: Attack, target: Target) -> Iterator[None]:
+    """Attack meanwhile, again and again."""
+    over = threading.Event()
+
+    def repeat() -> None:
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+        while not over.is_set():
+            attack.work(target)
+
+    threads = [threading.Thread(target=repeat, daemon=True) for _ in range(attack.threads)]
+    for thread in threads:
+        thread.start()
+    yield
+    over.set()
+    for thread in threads:
+        thread.join()
+
+
+def _typical(rounds: list[Waits]) -> Waits:
+    """The median of each figure."""
+    return Waits(*(tuple(map(statistics.median, zip(*kind, strict=True))) for kind in zip(*rounds, strict=True)))
+
+
+@contextmanager
+def attacked(folder: Path) -> Iterator[tuple[Target, str, list[int]]]:
+    """A service with keys, the key of a caller, and users to ask about."""
+    db, data, access = folder / "shop.db", load("tafeng"), Access.new()
+    keys = [access.add(name, ["admin"]) for name in ("caller", "attacker")]
+    access.write(access_of(db))
+    with ub.open(db, data.params) as rec:
+        rec.fit(data.history)
+        users = [int(user) for user in rec.users()[:500]]
+        rec.apply([ub.Forget(f"nobody-{number}", None, None) for number in range(2000)])  # a chain to verify
+        receipts = b'{"receipts":[' + b",".join([rec.receipts(1, 1)[0].to_json()] * 10_000) + b"]}"
+    with started([*SERVE, "--db", str(db)], folder / "service.log") as (address, process):
+        port = int(address.rpartition(":")[2])
+        request = {"Authorization": f"Bearer {keys[1]}", "Content-Type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", port, 60)
+        connection.request("POST", "/v1/tokens", json.dumps({"user": users[0]}), request)
+        token = json.loads(connection.getresponse().read())["token"]
+        connection.close()
+        yield Target(port, process, db, keys[1], token, users[0], receipts), keys[0], users
+
+
+def main() -> None:
+    """Attack, and print what others noticed."""
+    table = Table(title="What others wait during an attack: median / 99th percentile, ms")
+    for name in ("point", "attack", "reads: usual", "attacked", "learns: usual", "attacked", "times", "memory, MiB"):
+        table.add_column(name)
+    wanted = sys.argv[1:]
+    with (
+        tempfile.TemporaryDirectory() as name,
+        Progress(console=Console(stderr=True), transient=True) as progress,
+        attacked(Path(name)) as (target, key, users),
+    ):
+        waits(target, key, users, lambda: time.sleep(0.01))  # what grows once, grows here
+        for attack in progress.track(ATTACKS, description="attacking"):
+            if wanted and not any(word in attack.name for word in wanted):
+                continue
+            found = outcome(attack, target, key, users)
+            figures = [
+                f"{1000 * waited[0]:.1f} / {1000 * waited[1]:.1f}"
+                for kind in ("read", "learn")
+                for waited in (getattr(found.usual, kind), getattr(found.attacked, kind))
+            ]
+            ratios = " ".join(f"{ratio:.1f}" for ratio in found.ratios)
+            memory = " → ".join(f"{size / MIB:.0f}" for size in found.memory)
+            table.add_row(str(attack.point), attack.name, *figures, ratios, memory)
+    Console(width=160).print(table)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--caller"]:
+        call(int(sys.argv[2]), sys.argv[3], json.loads(sys.argv[4]), float(sys.argv[5]))
+    else:
+        main()
