@@ -4,8 +4,12 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from tests.cli.running import PROGRAM, error, run
 from typer.testing import CliRunner
@@ -92,7 +96,7 @@ def test_a_name_may_be_a_number(db: Path, tmp_path: Path) -> None:
 
 
 def test_times_are_dates_where_they_are_dates(tmp_path: Path) -> None:
-    for number, (time, shown) in enumerate(
+    for number, (moment, shown) in enumerate(
         [
             ("2026-05-01", "2026-05-01 "),
             ("2026-05-01T18:30", "2026-05-01 18:30:00"),
@@ -101,7 +105,7 @@ def test_times_are_dates_where_they_are_dates(tmp_path: Path) -> None:
         ]
     ):
         db = tmp_path / f"{number}.db"
-        run("import", "-", "--db", db, stdin=f"user,basket,item,time\nann,1,milk,{time}\n")
+        run("import", "-", "--db", db, stdin=f"user,basket,item,time\nann,1,milk,{moment}\n")
         assert f" {shown}" in run("history", "ann", "--db", db)
         assert f" {shown}" in run("explain", "ann", "milk", "--db", db)
         assert isinstance(json.loads(run("history", "ann", "--db", db, "--json"))[0]["time"], int)
@@ -116,8 +120,8 @@ def test_learn_adds_replaces_or_leaves(db: Path) -> None:
     with ub.open(db, read_only=True) as rec:
         assert rec.history("ann")[1] == ub.Basket(3, 120, (12,))
         assert rec.history("17") == [ub.Basket(1, -4, ("x",))]
-    for time in ("soon", "+-5", "--5", "-", "²", "1_0", ""):
-        assert f"not {time!r}" in error("learn", "ann", 1, "--basket", 3, f"--time={time}", "--db", db)
+    for moment in ("soon", "+-5", "--5", "-", "²", "1_0", ""):
+        assert f"not {moment!r}" in error("learn", "ann", 1, "--basket", 3, f"--time={moment}", "--db", db)
     assert "does not fit into 64 bits" in error("learn", "ann", 1, "--basket", 3, f"--time={'1' * 5000}", "--db", db)
     assert json.loads(run("learn", "ann", 12, "--basket", 3, "--time=+5", "--db", db, "--json"))["time"] == 5
     assert "must not be empty" in error("learn", "ann", "", "--basket", 3, "--db", db)
@@ -133,6 +137,100 @@ def test_recommend(db: Path) -> None:
     nothing = ["--new", "--exclude", 12, "--exclude", 13]
     assert "Nothing to recommend to user ann" in run("recommend", "ann", "--db", db, *nothing)
     assert "n must be a whole number of at least 0, not -1" in error("recommend", "ann", "--db", db, "-n", -1)
+
+
+def test_recommend_with_filters_and_a_cart(db: Path) -> None:
+    assert recommended("ann", "--db", db, "--only", 12, "--only", 11, "-n", 1) == [11]
+    assert recommended("ann", "--db", db, "--category", "Alcohol", "--category", "Dairy") == [10, 12]
+    assert recommended("ann", "--db", db, "--category", "Dairy", "--only", 12) == []
+    with ub.open(db, read_only=True) as rec:
+        for user in ("ann", "zoe"):
+            expected = [item for item, _ in rec.recommend(user, cart=[12, 99])]
+            assert recommended(user, "--db", db, "--cart", 12, "--cart", 99) == expected
+    answer = json.loads(run("recommend", "zoe", "--db", db, "--cart", 12, "--json"))
+    assert answer["known"] is False
+    assert all("score" in entry for entry in answer["items"])
+
+
+def test_the_fallback(db: Path) -> None:
+    assert recommended("zoe", "--db", db, "--fallback", "nothing") == []
+    assert recommended("zoe", "--db", db, "--fallback-category", "Alcohol") == [12]
+    assert recommended("zoe", "--db", db, "--fallback-category", "Alcohol", "--category", "Dairy") == [10]
+    assert recommended("zoe", "--db", db, "--fallback-days", 7) == []
+    run("learn", "ann", 14, "--basket", 9, "--time", int(time.time()), "--db", db)
+    assert recommended("zoe", "--db", db, "--fallback-days", 7) == [14]
+    assert "popular or nothing, not 'all'" in error("recommend", "zoe", "--db", db, "--fallback", "all")
+    assert "one of s, ms, us, day, not 'h'" in error("recommend", "zoe", "--db", db, "--time-unit", "h")
+
+
+def rows_of(file: Path) -> list[dict[str, Any]]:
+    readers: dict[str, Callable[[Path], pl.DataFrame]] = {
+        ".parquet": pl.read_parquet,
+        ".csv": pl.read_csv,
+        ".ndjson": pl.read_ndjson,
+    }
+    return readers[file.suffix](file).to_dicts()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".ndjson"])
+def test_recommending_to_all(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+    monkeypatch.setattr("unbasket.cli.batch._AT_A_TIME", 1)
+    output = tmp_path / f"recs{ending}"
+    with ub.open(db, read_only=True) as rec:
+        users, expected = len(rec), rec.recommend_frame(n=3, columns=["name", "color"], only_new=True, exclude=[13])
+    filters = ["--new", "--exclude", 13, "--column", "name", "--column", "color", "-n", 3]
+    answer = json.loads(run("recommend", "--all", "--db", db, "--output", output, *filters, "--json"))
+    assert answer == {"output": str(output), "users": users, "unknown": 0, "rows": len(expected)}
+    assert rows_of(output) == expected.to_dicts()
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("recs")] == [output.name]
+
+
+def test_recommending_to_some(db: Path, tmp_path: Path) -> None:
+    chosen, output = tmp_path / "chosen.txt", tmp_path / "recs.csv"
+    chosen.write_text("ann\n\n  zoe \nann\n")
+    result = CliRunner().invoke(
+        app, ["recommend", "--users", str(chosen), "--db", str(db), "--output", str(output), "-n", "1"]
+    )
+    assert result.stdout == f"{output}: 1 recommendation for 1 user\n"
+    assert f"Nothing is held about 1 user of {chosen}" in result.stderr
+    assert [(row["user"], row["item"], row["rank"]) for row in rows_of(output)] == [("ann", 10, 1)]
+    chosen.write_text("")
+    run("recommend", "--users", chosen, "--db", db, "--output", output)
+    assert output.read_text() == "user,item,score,rank\n"
+
+
+def test_ids_of_both_kinds_are_written_as_texts(tmp_path: Path) -> None:
+    db, output = tmp_path / "shop.db", tmp_path / "recs.parquet"
+    with ub.open(db) as rec:
+        rec.learn(17, ["17"], basket=1)
+        rec.learn("17", [17], basket=1)
+    run("recommend", "--all", "--db", db, "--output", output, "-n", 1)
+    assert [(row["user"], row["item"]) for row in rows_of(output)] == [("17", '"17"'), ('"17"', "17")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ([], "name one USER"),
+        (["ann", "--all", "--output", "recs.csv"], "name one USER"),
+        (["--all", "--users", "ids.txt", "--output", "recs.csv"], "name one USER"),
+        (["--all"], "say where to write"),
+        (["ann", "--output", "recs.csv"], "not with one USER"),
+        (["ann", "--column", "name"], "not with one USER"),
+        (["--all", "--output", "recs.csv", "--cart", "10"], "go with one USER"),
+        (["ann", "--explain", "--cart", "10"], "leave out --cart"),
+        (["--all", "--output", "recs.xlsx"], "recs.xlsx must end in .parquet, .csv, .ndjson"),
+        (["--all", "--output", "absent/recs.csv"], "cannot write absent/recs.csv: No such file"),
+        (["--users", "absent.txt", "--output", "recs.csv"], "cannot read absent.txt: No such file"),
+        (["--all", "--output", "recs.csv", "--column", "score"], "'score' can't be a further column"),
+    ],
+)
+def test_recommending_to_many_the_wrong_way(
+    db: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
+) -> None:
+    monkeypatch.chdir(db.parent)
+    assert complaint in error("recommend", *arguments, "--db", db)
+    assert not list(db.parent.glob("**/recs*"))
 
 
 def test_recommend_explains(db: Path) -> None:

@@ -1,0 +1,116 @@
+"""What a cart is worth: one item of the true next basket is hidden, and the rest of it is in the cart.
+
+    python benchmarks/cart.py
+
+Recall@10 of the hidden item, by the engine without and with the cart, and by how often items were bought together.
+None recommends what is in the cart. The last rule knows the cart only: it sums, over the items in it, the share of
+their baskets that held an item, or the cosine of both. Parameters are the paper's; the hidden item is drawn at random.
+"""
+
+import random
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from scipy import sparse
+
+from unbasket import Params, Recommender, datasets
+from unbasket.evaluation import bootstrap_mean, compare_paired, hide_last_basket
+from unbasket.exchange.ids import Id
+
+DATASETS = ("tafeng", "instacart", "valuedshopper")
+MOST = 4_000  # users of a dataset
+N = 10
+
+console = Console(width=120)
+
+
+class Case(NamedTuple):
+    """A user at the till: what is in the cart, and the item that was bought with it."""
+
+    user: Id
+    cart: list[Id]
+    hidden: Id
+
+
+class Together:
+    """How often items were bought together: the best known rule that needs nothing but the cart."""
+
+    def __init__(self, history: pl.DataFrame) -> None:
+        baskets = history.select("user", "basket").unique(maintain_order=True).with_row_index("row")
+        table = history.join(baskets, on=["user", "basket"])
+        self.items, columns = np.unique(table["item"].to_numpy(), return_inverse=True)
+        self.places = {item: place for place, item in enumerate(self.items.tolist())}
+        shape = (len(baskets), len(self.items))
+        held = sparse.coo_array((np.ones(len(table)), (table["row"].to_numpy(), columns)), shape).tocsr()
+        held.data[:] = 1  # a basket is a set
+        self.pairs = (held.T @ held).tocsr()
+        self.counts = self.pairs.diagonal()
+
+    def best(self, cart: list[Id], weight: Callable[[NDArray[np.float64], float], NDArray[np.float64]]) -> list[Id]:
+        """The best N items beside those in the cart."""
+        places = [self.places[item] for item in cart if item in self.places]
+        scores = np.zeros(len(self.items))
+        for place in places:
+            row = self.pairs[[place], :]
+            scores[row.indices] += row.data / weight(self.counts[row.indices], self.counts[place])
+        scores[places] = 0
+        best = np.argsort(-scores, kind="stable")[:N]
+        return [item for item in self.items[best].tolist() if scores[self.places[item]] > 0]
+
+
+def cases(future: pl.DataFrame, known: set[Id], chance: random.Random) -> list[Case]:
+    """Users whose next basket has at least two items, one of which is hidden."""
+    baskets = future.group_by("user").agg(pl.col("item").unique().sort()).sort("user")
+    users = [(user, items) for user, items in baskets.iter_rows() if len(items) > 1 and user in known]
+    found = []
+    for user, items in sorted(chance.sample(users, min(MOST, len(users)))):
+        hidden = chance.choice(items)
+        found.append(Case(user, [item for item in items if item != hidden], hidden))
+    return found
+
+
+def rows(name: str) -> tuple[list[Case], dict[str, NDArray[np.float64]]]:
+    """The cases of a dataset and, of each contender, whether it found the hidden items."""
+    dataset = datasets.load(name)
+    history, future = dataset.history, dataset.future
+    if future is None:
+        history, future = hide_last_basket(history)
+    rec, together = Recommender(Params.paper(name)).fit(history), Together(history)
+    asked = cases(future, set(rec.users()), random.Random(0))
+    contenders: dict[str, Callable[[Case], list[Id]]] = {
+        "without the cart": lambda case: [item for item, _ in rec.recommend(case.user, N, exclude=case.cart)],
+        "with the cart": lambda case: [item for item, _ in rec.recommend(case.user, N, cart=case.cart)],
+        "together: share": lambda case: together.best(case.cart, lambda _, own: np.full(1, own)),
+        "together: cosine": lambda case: together.best(case.cart, lambda others, own: np.sqrt(others * own)),
+    }
+    return asked, {
+        contender: np.array(
+            [float(case.hidden in best(case)) for case in track(asked, f"{name}, {contender}", transient=True)]
+        )
+        for contender, best in contenders.items()
+    }
+
+
+def main() -> None:
+    """Evaluate, and print one row per dataset."""
+    table = Table(title="Recall@10 of one hidden item of the next basket; ± half the width of the 95 % interval")
+    for column in ("dataset", "users", "without the cart", "with the cart", "together: share", "together: cosine"):
+        table.add_column(column, justify="left" if column == "dataset" else "right")
+    table.add_column("gain of the cart", justify="right")
+    for name in DATASETS:
+        asked, found = rows(name)
+        means = [bootstrap_mean(hits) for hits in found.values()]
+        gain = compare_paired(found["with the cart"], found["without the cart"]).difference
+        figures = [f"{each.mean:.4f} ±{(each.high - each.low) / 2:.4f}" for each in (*means, gain)]
+        table.add_row(name, f"{len(asked):,}", *figures)
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()
