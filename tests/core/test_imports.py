@@ -17,7 +17,7 @@ LAYERS = [
     {"index"},
     {"crowd", "part"},
     {"fold"},
-    {"marks", "vector", "numbers"},
+    {"canon", "marks", "vector", "numbers"},
     {"history", "space", "select", "arrange", "encode"},
     {"rows", "pool", "column", "pieces"},
     {"blocks"},

@@ -23,6 +23,7 @@ views        the core's memory as arrays, for tests
 
 rows         rows of records that grow and shrink, the container of histories, vectors and postings
 blocks       the memory of rows: blocks of many sizes, without moving any
+canon        a user's history as canonical bytes, and their hash
 column       a long array that grows while it is in use
 pieces       a dict in many pieces
 select       the smallest of many
@@ -43,6 +44,7 @@ if not are_compiled():
 
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
 from unbasket.core import (
+    canon,
     column,
     fold,
     history,
@@ -68,6 +70,7 @@ TIED = live.TIED
 UNTIMED = history.UNTIMED
 
 Baskets = loading.Baskets
+Canon = canon.Canon
 Column = column.Column
 FoldSpace = space.FoldSpace
 Histories = history.Histories

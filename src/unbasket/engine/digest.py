@@ -8,19 +8,18 @@ sum itself is not shown: the difference of two sums, before and after a forget, 
 from dataclasses import astuple
 from hashlib import blake2b
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from unbasket.core import Canon, Column
 from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import FREE, Id, in_order
+from unbasket.exchange.ids import FREE
 from unbasket.params import Params
 
 _SIZE = 32
 _MODULUS: int = 2 ** (8 * _SIZE)
-
-
-_encode = msgspec.msgpack.Encoder().encode  # no two values share an encoding
+_SEVERAL = 4096  # users that may be noted one by one as changed; with more, all are looked through
+_PIECE = 256  # users that are hashed at a time, in less than a millisecond
 
 
 def params_hash(params: Params) -> int:
@@ -29,49 +28,106 @@ def params_hash(params: Params) -> int:
     return _number(blake2b(repr(given).encode(), digest_size=_SIZE, person=b"unbasket params").digest())
 
 
+def _total(hashes: npt.NDArray[np.uint8]) -> int:
+    """The sum of some hashes, as numbers of 256 bits."""
+    columns = hashes.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
+    total = 0
+    for column in columns:
+        total = (total << 32) + int(column)
+    return total
+
+
 def _number(digest: bytes) -> int:
     return int.from_bytes(digest, "big")
 
 
 class Digest:
-    """The digest of a memory, kept up to date: users that changed since the last look are hashed at the next."""
+    """The digest of a memory, kept up to date: users that changed since the last look are hashed at the next.
+
+    The hash of a user who has changed is wiped at once, so that a user without a hash is one to be hashed, and the sum
+    is that of the hashes that are there.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._sum = params_hash(memory.params)
-        self._hashes: npt.NDArray[np.uint8] = np.zeros((0, _SIZE), np.uint8)
+        self._canon = Canon(b"unbasket user")
+        self._column = Column(_SIZE // 8)
+        self._hashes = self._view()
         self._stale: set[int] = set()
+        self._seen: int | None = None  # how many users were looked through, if all have to be
 
-    def touch(self, owner: int) -> None:
-        """Note that the user with this code was added or has learned."""
-        self._stale.add(owner)
+    def _view(self) -> npt.NDArray[np.uint8]:
+        return np.asarray(self._column).view(np.uint8)
 
     def wipe(self, owner: int) -> None:
-        """Note that something of the user with this code is gone: the old hash goes at once."""
-        self._stale.add(owner)
-        self._subtract(owner)
-
-    def _subtract(self, owner: int) -> None:
+        """Note that the user with this code is new, or has changed: the old hash goes at once."""
         if owner < len(self._hashes):
             self._sum = self.rest(owner)
             self._hashes[owner] = 0
+        if self._seen is None or owner < self._seen:
+            self._stale.add(owner)
+            if len(self._stale) > _SEVERAL:
+                self.wipe_all([])
+
+    def wipe_all(self, owners: list[int]) -> None:
+        """The same for many users at once."""
+        hashed = [owner for owner in owners if owner < len(self._hashes)]
+        self._sum = (self._sum - _total(self._hashes[hashed])) % _MODULUS
+        self._hashes[hashed] = 0
+        self._stale.clear()
+        self._seen = 0
+
+    def advance(self) -> bool:
+        """Hash some of the users that are to be hashed, if there are many; returns whether there still are."""
+        if self._seen is None:
+            return False
+        self._make_room()
+        names, first = self._memory.users.names, self._seen
+        self._seen = min(first + _PIECE, len(names))
+        missing = np.flatnonzero(~self._hashes[first : self._seen].any(axis=1)) + first
+        self._hash([owner for owner in missing.tolist() if names[owner] != FREE])
+        if self._seen == len(names):
+            self._seen = None
+        return self._seen is not None
 
     def value(self) -> str:
         """The digest in hex."""
+        while self.advance():
+            pass
+        self._make_room()
         names = self._memory.users.names
-        if len(names) > len(self._hashes):
-            hashes = np.zeros((len(names) + len(names) // 4, _SIZE), np.uint8)
-            hashes[: len(self._hashes)] = self._hashes
-            self._hashes[:] = 0
-            self._hashes = hashes
-        for owner in self._stale:
-            self._subtract(owner)
-            if names[owner] != FREE:
-                new = self._user_hash(names[owner])
-                self._sum = (self._sum + _number(new)) % _MODULUS
-                self._hashes[owner] = np.frombuffer(new, np.uint8)
+        self._hash([owner for owner in self._stale if names[owner] != FREE])
         self._stale.clear()
         return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
+
+    def _make_room(self) -> None:
+        """Make room for a hash for every code."""
+        count = len(self._memory.users.names)
+        if count > len(self._hashes):
+            self._hashes = np.zeros((0, _SIZE), np.uint8)  # the column can grow where it is if nobody looks at it
+            self._column = self._column.extended(count + count // 4)
+            self._hashes = self._view()
+
+    def _hash(self, owners: list[int]) -> None:
+        """Hash users that have no hash yet, and add them up."""
+        hashes = self._hashes_of(owners)
+        self._hashes[owners] = hashes
+        self._sum = (self._sum + _total(hashes)) % _MODULUS
+
+    def _hashes_of(self, owners: list[int]) -> npt.NDArray[np.uint8]:
+        """The hashes of all that is held about some users."""
+        memory, hashes = self._memory, np.empty((len(owners), _SIZE), np.uint8)
+        self._canon.hash_users(
+            memory.histories,
+            owners,
+            memory.users.names,
+            memory.items.names,
+            memory.items.labels,
+            memory.texts.names,
+            hashes,
+        )
+        return hashes
 
     def rest(self, owner: int | None) -> int:
         """The sum without the part of the user with this code, if one is given."""
@@ -82,22 +138,13 @@ class Digest:
 
     def is_exact(self, owner: int) -> bool:
         """Whether the part of the user with this code is the hash of what is held: none, if nobody has the code."""
-        name = self._memory.users.names[owner]
-        return self._part(owner) == (bytes(_SIZE) if name == FREE else self._user_hash(name))
+        if self._memory.users.names[owner] == FREE:
+            return not self._hashes[owner].any()
+        return self._part(owner) == self._hashes_of([owner]).tobytes()
 
     def is_whole(self) -> bool:
         """Whether the sum is that of the parameters and of the parts of those who are there."""
         names = self._memory.users.names
-        parts = [self._part(owner) for owner in range(len(self._hashes))]
-        empty = [part for owner, part in enumerate(parts) if owner >= len(names) or names[owner] == FREE]
-        total = params_hash(self._memory.params) + sum(map(_number, parts))
-        return total % _MODULUS == self._sum and not any(map(any, empty))
-
-    def _user_hash(self, user: Id) -> bytes:
-        """The hash of everything held about a user."""
-        names = self._memory.items.names
-        baskets = [
-            (basket, time, opens, in_order([names[code] for code in items]))
-            for basket, time, items, opens in self._memory.records(user)
-        ]
-        return blake2b(_encode((user, baskets)), digest_size=_SIZE, person=b"unbasket user").digest()
+        free = [owner for owner, name in enumerate(names) if name == FREE]
+        total = params_hash(self._memory.params) + _total(self._hashes)
+        return total % _MODULUS == self._sum and not self._hashes[len(names) :].any() and not self._hashes[free].any()

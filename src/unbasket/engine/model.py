@@ -49,9 +49,7 @@ class Model:
         """Learn a basket."""
         with self.lock.writing:
             learned = self.memory.learn(*event)
-            if learned is Learned.ADDED:
-                self.digest.touch(self.memory.users.codes[event.user])
-            elif learned is Learned.REPLACED:
+            if learned is not Learned.UNCHANGED:
                 self.digest.wipe(self.memory.users.codes[event.user])
                 self._clear_choices()
         return learned
@@ -79,8 +77,7 @@ class Model:
         with self.lock.writing:
             self.check_groups(orders, group)
             self.memory.load(orders)
-            for name in orders.users:
-                self.digest.wipe(self.memory.users.codes[name])
+            self.digest.wipe_all([self.memory.users.codes[name] for name in orders.users])
             self._clear_choices()
 
     def check_groups(self, orders: Orders, group: str | None) -> None:
@@ -122,9 +119,15 @@ class Model:
     # Questions --------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """The digest in hex."""
+        """The digest in hex. Where many users are to be hashed first, others learn and forget meanwhile."""
+        while self._hash_some():
+            pass
         with self.lock.reading, self._digesting:
             return self.digest.value()
+
+    def _hash_some(self) -> bool:
+        with self.lock.reading, self._digesting:
+            return self.digest.advance()
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
