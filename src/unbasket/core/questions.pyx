@@ -87,7 +87,7 @@ def query_with(Histories histories, Py_ssize_t user, list cart, FoldSpace space,
     for i, item in enumerate(cart):
         history.items[count + i] = item
     opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
-    history.baskets[stored.length] = Basket(0, 0, 0, <uint32_t> len(cart), False, opens)
+    history.baskets[stored.length] = Basket(0, 0, <uint32_t> len(cart), False, opens)
     with nogil:
         space.widen(histories.item_room)
         replay(&history, rule, space)
