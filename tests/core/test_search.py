@@ -11,17 +11,37 @@ from unbasket.core.arrays import Int64s
 from unbasket.core.index import ONE
 from unbasket.core.search import SearchSpace
 from unbasket.core.vector import Vector
+from unbasket.engine.helpers import Helpers, Task, Work
 from unbasket.engine.memory import Memory
 from unbasket.params import Params
 
 ITEMS = 25
 
 
-@pytest.fixture(autouse=True, params=[4, 64], ids=["parts of 4", "parts of 64"])
+class Eager(Helpers):
+    """Helpers that have done all there is to do before the one who asks begins."""
+
+    def ask(self, work: Work) -> Task:
+        task = Task(work)
+        task.begin()
+        return task
+
+
+MANNERS: dict[str, tuple[int, Helpers | None]] = {
+    "one part": (64, None),
+    "parts": (4, None),
+    "parts, with help": (4, Helpers(2)),
+    "parts, searched by others": (4, Eager(2)),
+}
+
+
+@pytest.fixture(autouse=True, params=MANNERS)
 def part_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Every test, with users in many parts of the index, and in one."""
-    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", request.param)
-    return int(request.param)
+    """Every test, with users in one part of the index and in many, and with other threads that help or do not."""
+    size, helpers = MANNERS[request.param]
+    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", size)
+    monkeypatch.setattr(Shop, "helpers", helpers)
+    return size
 
 
 def vector_of(items: list[int], weights: list[int]) -> Vector:
@@ -31,10 +51,13 @@ def vector_of(items: list[int], weights: list[int]) -> Vector:
 class Shop:
     """A memory of random users, and brute force beside it."""
 
+    helpers: Helpers | None = None
+
     def __init__(self, seed: int, users: int, k: int, alpha: float = 0.7) -> None:
         self.chance = random.Random(seed)
         self.memory = Memory(Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=k, alpha=alpha))
         self.space = SearchSpace()
+        self.space.helpers = self.helpers
         names: list[Any] = [*range(users // 2), *(f"u{i}" for i in range(users - users // 2))]
         self.chance.shuffle(names)  # so that codes are in another order than ids
         for name in names:
@@ -280,12 +303,12 @@ def test_holders_are_the_parts_of_a_score() -> None:
 def test_a_work_space_grows_with_the_items_and_to_the_size_of_a_part(part_size: int) -> None:
     shop = Shop(1, users=20, k=5)
     shop.check(shop.names()[0])
-    before = shop.space.nearest.room, shop.space.item_room
+    before = shop.space.nearest.scan.room, shop.space.item_room
     for user in range(100, 200):
         shop.memory.learn(user, [f"item {user}", 3], 0, None)
     for name in shop.names():
         shop.check(name)
-    assert (shop.space.nearest.room > before[0]) == (part_size > 20)
+    assert (shop.space.nearest.scan.room > before[0]) == (part_size > 20)
     assert shop.space.item_room > before[1]
 
 

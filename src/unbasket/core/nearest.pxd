@@ -23,8 +23,21 @@ cdef class Scan:
     cdef int64_t limit
 
     cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil
-    cdef int search(self, Index index, const Query *query) except -1 nogil
     cdef int search_part(self, Part part, Py_ssize_t first_slot, const Query *query) except -1 nogil
     cdef int accumulate(self, Part part, const Query *query) except -1 nogil
     cdef int keep_nearest(self, const Query *query) except -1 nogil
+    cdef int take(self, Scan other, const Query *query) except -1 nogil
     cdef int forget(self) except -1 nogil
+
+
+@cython.final
+cdef class Nearest:
+    cdef readonly Scan scan
+    cdef readonly list helping
+    cdef Index index
+    cdef Query query
+    cdef long turn
+
+    cdef int find(self, Index index, const Query *query, helpers) except -1
+    cdef int search(self, Scan scan) except -1 nogil
+    cdef int _search_together(self, helpers) except -1

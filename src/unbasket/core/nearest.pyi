@@ -3,3 +3,8 @@ class Scan:
     room: int
     found: int
     def leftovers(self) -> int: ...
+
+class Nearest:
+    scan: Scan
+    helping: list[Scan]
+    def leftovers(self) -> int: ...

@@ -3,18 +3,26 @@
 A query adds up its dot products with all users that share an item with it, then goes once over all users, in order,
 and keeps those whose distance is below a limit that at least k users stay below: those with small norms (in Euclidean
 space a small vector with no item in common can be nearer than a large one with many). Among the few that are kept, the
-k nearest are selected. It does so part by part, with what was found so far as the limit. Exact, in integers.
+k nearest are selected. It does so part by part, with what was found so far as the limit.
+
+Other threads may help: they take parts in turns, and what they found is put together. All of it is exact, in integers,
+so neither parts nor threads change an answer.
 """
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
+from functools import partial
+
 from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.index cimport Index
 from unbasket.core.part cimport TOGETHER, Part, Posting
 from unbasket.core.select cimport Candidate, smallest_first
 from unbasket.core.vector cimport Entry
+
+cdef extern from "turns.h" nogil:
+    long take_turn(long *turn)
 
 
 cdef inline bint any_below(int64_t limit, const int64_t *norm, const int64_t *dot) noexcept nogil:
@@ -36,7 +44,8 @@ cdef class Scan:
 
     cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil:
         """Make room for the rows of a part, and for as many candidates as can come together."""
-        cdef Py_ssize_t rows = min(index.part_size, index.slot_end) + TOGETHER, room = rows + min(k, index.slot_end)
+        cdef Py_ssize_t rows = min(index.part_size, index.slot_end) + TOGETHER, most = min(k, index.slot_end)
+        cdef Py_ssize_t room = most + max(most, rows)  # what was found, and a part or what another has found
         if rows > self.row_room:
             rows += rows // 4
             give_back(self.dot, self.row_room * sizeof(int64_t))
@@ -49,20 +58,6 @@ cdef class Scan:
             self.candidates, self.room = NULL, 0
             self.candidates = <Candidate *> allocated(room, sizeof(Candidate))
             self.room = room
-        return 0
-
-    cdef int search(self, Index index, const Query *query) except -1 nogil:
-        """Find the k users nearest to the query, the query's own user left out (-1: nobody).
-
-        Leaves them, in no order, in `candidates`, with |v|^2 - 2 v.q as keys (the squared distance less the constant
-        |q|^2), and how many they are in `found`: k, or all others if they are fewer.
-        """
-        cdef Py_ssize_t number
-        self.widen(index, query.k)
-        # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
-        self.limit = index.limit_of(query.k + 1)
-        for number in range(index.part_count):
-            self.search_part(<Part> index.table[number], number * index.part_size, query)
         return 0
 
     cdef int search_part(self, Part part, Py_ssize_t first_slot, const Query *query) except -1 nogil:
@@ -114,6 +109,16 @@ cdef class Scan:
         self.limit = farthest + 1  # one who is as far may come first, by id
         return 0
 
+    cdef int take(self, Scan other, const Query *query) except -1 nogil:
+        """Take over what another has found in other parts."""
+        cdef Py_ssize_t i
+        assert self.found + other.found <= self.room, "no room"
+        for i in range(other.found):
+            self.candidates[self.found + i] = other.candidates[i]
+        self.found += other.found
+        other.forget()
+        return self.keep_nearest(query)
+
     cdef int forget(self) except -1 nogil:
         """Wipe the candidates."""
         cdef Py_ssize_t i
@@ -130,3 +135,67 @@ cdef class Scan:
         for i in range(self.room):
             count += self.candidates[i].key != 0 or self.candidates[i].code != 0 or self.candidates[i].slot != 0
         return count
+
+
+@cython.final
+cdef class Nearest:
+    """The search for the nearest users: the work space of this thread, in which they are found, and of those that help."""
+
+    def __cinit__(self):
+        self.scan = Scan()
+        self.helping = []
+
+    cdef int find(self, Index index, const Query *query, helpers) except -1:
+        """Find the k users nearest to the query, the query's own user left out (-1: nobody).
+
+        Leaves them, in no order, in the candidates of `scan`, with |v|^2 - 2 v.q as keys (the squared distance less the
+        constant |q|^2), and how many they are in its `found`: k, or all others if they are fewer. `helpers` are threads
+        that may be asked for help (None: nobody).
+        """
+        self.index, self.query, self.turn = index, query[0], 0
+        if helpers is not None and index.part_count > 1:
+            self._search_together(helpers)
+        else:
+            with nogil:
+                self.search(self.scan)
+        self.index = None
+        return 0
+
+    cdef int search(self, Scan scan) except -1 nogil:
+        """Search the parts whose turn it is, until there are none left."""
+        cdef Py_ssize_t number = take_turn(&self.turn)
+        scan.widen(self.index, self.query.k)
+        # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
+        scan.limit = self.index.limit_of(self.query.k + 1)
+        while number < self.index.part_count:
+            scan.search_part(<Part> self.index.table[number], number * self.index.part_size, &self.query)
+            number = take_turn(&self.turn)
+        return 0
+
+    cdef int _search_together(self, helpers) except -1:
+        while len(self.helping) < helpers.count:
+            self.helping.append(Scan())
+        scans = self.helping[: self.index.part_count - 1]
+        tasks = [helpers.ask(partial(self.help, scan)) for scan in scans]
+        try:
+            with nogil:
+                self.search(self.scan)
+        finally:
+            begun = [task for task in tasks if not task.give_up()]
+            for task in begun:
+                task.wait()
+        for task in begun:
+            if task.error is not None:
+                raise task.error
+        for scan in scans:
+            self.scan.take(scan, &self.query)
+        return 0
+
+    def help(self, Scan scan):
+        """Search some of the parts, in another thread than the one that asks."""
+        with nogil:
+            self.search(scan)
+
+    def leftovers(self):
+        """How many places of the work spaces are not zero, though no search is under way."""
+        return sum([scan.leftovers() for scan in (self.scan, *self.helping)])

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from unbasket.core.index cimport Index
-from unbasket.core.nearest cimport Query, Scan
+from unbasket.core.nearest cimport Nearest, Query, Scan
 from unbasket.core.vector cimport Entry
 
 
@@ -22,7 +22,8 @@ cdef struct Mixture:
 
 @cython.final
 cdef class SearchSpace:
-    cdef readonly Scan nearest
+    cdef readonly Nearest nearest
+    cdef public object helpers
     cdef uint8_t *is_near
     cdef int64_t *sums
     cdef uint32_t *seen

@@ -1,10 +1,29 @@
+from collections.abc import Callable
+from typing import Protocol
+
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index import Index
-from unbasket.core.nearest import Scan
+from unbasket.core.nearest import Nearest
 from unbasket.core.vector import Vector
 
+class Task(Protocol):
+    """Something to do, which is begun by a helper or given up by the one who asked."""
+
+    error: BaseException | None
+
+    def give_up(self) -> bool: ...
+    def wait(self) -> None: ...
+
+class Helpers(Protocol):
+    """Threads that may be asked for help."""
+
+    count: int
+
+    def ask(self, work: Callable[[], object], /) -> Task: ...
+
 class SearchSpace:
-    nearest: Scan
+    nearest: Nearest
+    helpers: Helpers | None
     item_room: int
     def recommend(
         self,

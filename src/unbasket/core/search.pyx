@@ -11,7 +11,7 @@ import numpy as np
 from unbasket.core.buffers cimport allocated, give_back, grown
 from unbasket.core.crowd cimport Listed
 from unbasket.core.index cimport Index
-from unbasket.core.nearest cimport Query, Scan
+from unbasket.core.nearest cimport Nearest, Query, Scan
 from unbasket.core.part cimport ONE_BITS, Part
 from unbasket.core.select cimport Candidate
 from unbasket.core.vector cimport Entry, Vector
@@ -56,11 +56,12 @@ cdef class SearchSpace:
     """Work space of one query at a time; all zero between queries.
 
     The search for the nearest users; which members of the crowd are among them; per item, the sum over the neighbors, the
-    items seen, and the query's own weight; and the list of the best items.
+    items seen, and the query's own weight; and the list of the best items. `helpers` are threads that
+    may be asked to help with the search (None: nobody).
     """
 
     def __cinit__(self):
-        self.nearest = Scan()
+        self.nearest = Nearest()
 
     def __dealloc__(self):
         give_back(self.is_near, self.member_room * sizeof(uint8_t))
@@ -90,8 +91,8 @@ cdef class SearchSpace:
     cdef bint use_crowd(self, Index index) except -1 nogil:
         """Whether it is less work to start from the crowd's sums than from zero."""
         cdef Py_ssize_t i, shared = 0
-        cdef Candidate *near = self.nearest.candidates
-        for i in range(self.nearest.found):
+        cdef Candidate *near = self.nearest.scan.candidates
+        for i in range(self.nearest.scan.found):
             if number_in_crowd(index, near[i].slot):
                 shared += index.length(near[i].slot)
         return index.crowd.records < 2 * shared
@@ -103,8 +104,8 @@ cdef class SearchSpace:
         of 0 from none.
         """
         cdef Py_ssize_t i, slot, number
-        for i in range(self.nearest.found):
-            slot = self.nearest.candidates[i].slot
+        for i in range(self.nearest.scan.found):
+            slot = self.nearest.scan.candidates[i].slot
             number = number_in_crowd(index, slot) if crowd else 0
             if number != 0:
                 self.is_near[number - 1] = True
@@ -138,15 +139,14 @@ cdef class SearchSpace:
     cdef int rank_items(
         self, Index index, const Query *query, double alpha, const uint32_t[::1] banned, const uint32_t[::1] allowed
     ) except -1 nogil:
-        """The best items by p = alpha u + (1 - alpha) mean of the neighbors, best first."""
+        """The best items by p = alpha u + (1 - alpha) mean of the neighbors, who are found already; best first."""
         cdef Mixture mixture
         cdef Py_ssize_t i
         self.widen(index)
-        self.nearest.search(index, query)
         mixture.alpha, mixture.crowd = alpha, self.use_crowd(index)
-        mixture.share = (1.0 - alpha) / max(self.nearest.found, 1)
+        mixture.share = (1.0 - alpha) / max(self.nearest.scan.found, 1)
         self.sum_neighbors(index, mixture.crowd)
-        self.nearest.forget()
+        self.nearest.scan.forget()
         for i in range(banned.shape[0]):
             assert banned[i] < self.item_room, "no such item"
             self.sums[banned[i]] = DONE
@@ -261,6 +261,7 @@ cdef class SearchSpace:
         cdef const int64_t[::1] people = orders[0], goods = orders[1]
         cdef Query query = Query(vector.entries, vector.length, user, k, first_of(people))
         self.make_best(n, first_of(goods))
+        self.nearest.find(index, &query, self.helpers)
         with nogil:
             self.rank_items(index, &query, alpha, banned, allowed)
         return self.take_best()
@@ -270,16 +271,15 @@ cdef class SearchSpace:
         cdef Query query = Query(vector.entries, vector.length, user, k, first_of(order))
         cdef int64_t norm = 0
         cdef Py_ssize_t i
-        with nogil:
-            for i in range(query.length):
-                norm += <int64_t> query.entries[i].weight * query.entries[i].weight
-            self.nearest.search(index, &query)
-        codes, squares = np.empty(self.nearest.found, np.uint32), np.empty(self.nearest.found, np.int64)
+        for i in range(query.length):
+            norm += <int64_t> query.entries[i].weight * query.entries[i].weight
+        self.nearest.find(index, &query, self.helpers)
+        codes, squares = np.empty(self.nearest.scan.found, np.uint32), np.empty(self.nearest.scan.found, np.int64)
         cdef uint32_t[::1] code = codes
         cdef int64_t[::1] square = squares
-        for i in range(self.nearest.found):
-            code[i], square[i] = self.nearest.candidates[i].code, self.nearest.candidates[i].key + norm
-        self.nearest.forget()
+        for i in range(self.nearest.scan.found):
+            code[i], square[i] = self.nearest.scan.candidates[i].code, self.nearest.scan.candidates[i].key + norm
+        self.nearest.scan.forget()
         return codes, squares
 
     def holders(
@@ -293,17 +293,17 @@ cdef class SearchSpace:
         cdef int64_t[::1] mine = own, total = totals, count = having
         cdef int64_t weight
         cdef Py_ssize_t i, j, slot, found
+        self.nearest.find(index, &query, self.helpers)
         with nogil:
-            self.nearest.search(index, &query)
-            found = self.nearest.found
+            found = self.nearest.scan.found
             for j in range(items.shape[0]):
                 mine[j] = weight_in(query.entries, query.length, items[j])
                 for i in range(found):
-                    slot = self.nearest.candidates[i].slot
+                    slot = self.nearest.scan.candidates[i].slot
                     weight = weight_in(index.vector(slot), index.length(slot), items[j])
                     total[j] += weight
                     count[j] += weight > 0
-            self.nearest.forget()
+            self.nearest.scan.forget()
         return own, totals, having, found
 
     def sum_of(self, Index index, const uint32_t[::1] users):

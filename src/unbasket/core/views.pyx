@@ -201,9 +201,9 @@ def uses_crowd(SearchSpace space, Index index, Vector vector, Py_ssize_t user, P
     """Whether a recommendation starts from the crowd's sums."""
     cdef const int64_t[::1] labels = order
     cdef Query query = Query(vector.entries, vector.length, user, k, &labels[0])
-    space.nearest.search(index, &query)
+    space.nearest.find(index, &query, None)
     answer = space.use_crowd(index)
-    space.nearest.forget()
+    space.nearest.scan.forget()
     return bool(answer)
 
 

@@ -12,6 +12,7 @@ from unbasket.engine import verification
 from unbasket.engine.catalog import Catalog
 from unbasket.engine.choice import Choices
 from unbasket.engine.digest import Digest
+from unbasket.engine.helpers import HELPERS
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.memory import Memory
 from unbasket.errors import InvalidFrameError
@@ -41,7 +42,7 @@ class Model:
         self.choices = Choices(self.catalog, self.memory.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
-        self._spaces: list[tuple[SearchSpace, FoldSpace]] = []
+        self._spaces = Spaces([], [])
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -135,7 +136,7 @@ class Model:
             return verification.compare(self.memory, self.digest, user)
 
     def borrowed_spaces(self) -> "_Borrowed":
-        """Work spaces that no other thread uses meanwhile."""
+        """Work spaces that no other thread uses meanwhile; if none uses any, other cores help to search."""
         return _Borrowed(self._spaces)
 
     def close(self, message: str) -> None:
@@ -143,17 +144,26 @@ class Model:
         self.lock = cast(ReadWriteLock, ClosedLock(message))
 
 
+class Spaces(NamedTuple):
+    """The work spaces of a model: all that were made, and those that nobody uses."""
+
+    made: list[tuple[SearchSpace, FoldSpace]]
+    idle: list[tuple[SearchSpace, FoldSpace]]
+
+
 class _Borrowed:
     """Work spaces for a while; a class, since a generator would cost microseconds."""
 
-    def __init__(self, idle: list[tuple[SearchSpace, FoldSpace]]) -> None:
-        self._idle = idle
+    def __init__(self, spaces: Spaces) -> None:
+        self._made, self._idle = spaces
 
     def __enter__(self) -> tuple[SearchSpace, FoldSpace]:
         try:
             self._spaces = self._idle.pop()
         except IndexError:
             self._spaces = SearchSpace(), FoldSpace()
+            self._made.append(self._spaces)
+        self._spaces[0].helpers = HELPERS if len(self._made) - len(self._idle) == 1 else None
         return self._spaces
 
     def __exit__(self, *_: object) -> None:

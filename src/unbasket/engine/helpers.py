@@ -1,0 +1,70 @@
+"""Threads that help the one that has something to do: one fewer than there are cores, started when first needed."""
+
+import os
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Lock, Thread
+
+Work = Callable[[], object]
+
+
+class Task:
+    """Something to do, which is begun by a helper or given up by the one who asked."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._begun, self._ended = Lock(), Lock()
+        self._ended.acquire()
+        self.error: BaseException | None = None
+
+    def begin(self) -> None:
+        """Do it, unless it was given up."""
+        if self._begun.acquire(blocking=False):
+            try:
+                self._work()
+            except BaseException as error:  # noqa: BLE001 - whoever waits for the end gets it
+                self.error = error
+            finally:
+                self._ended.release()
+
+    def give_up(self) -> bool:
+        """Let nobody begin it; False if somebody has."""
+        return self._begun.acquire(blocking=False)
+
+    def wait(self) -> None:
+        """Wait for the end of what somebody has begun."""
+        self._ended.acquire()
+
+
+class Helpers:
+    """Threads that wait for tasks. They end with the process, which does not wait for them."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no threads: they do not follow into a process that is forked."""
+        self._tasks: SimpleQueue[Task] = SimpleQueue()
+        self._starting = Lock()
+        self._started = 0
+
+    def ask(self, work: Work) -> Task:
+        """Let a thread do something, if one finds the time before it is given up."""
+        with self._starting:
+            while self._started < self.count:
+                self._started += 1
+                Thread(target=self._help, name=f"unbasket helper {self._started}", daemon=True).start()
+        task = Task(work)
+        self._tasks.put(task)
+        return task
+
+    def _help(self) -> None:
+        while True:
+            self._tasks.get().begin()
+
+
+HELPERS = Helpers((os.cpu_count() or 1) - 1)
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=HELPERS.forget)

@@ -1,0 +1,73 @@
+"""Threads that help."""
+
+import multiprocessing
+import threading
+
+import pytest
+
+from unbasket.engine.helpers import HELPERS, Helpers
+from unbasket.engine.model import Model
+from unbasket.params import Params
+
+
+def test_tasks_are_done_by_other_threads() -> None:
+    threads, names = Helpers(2), set[int]()
+    for _ in range(20):
+        threads.ask(lambda: names.add(threading.get_ident())).wait()
+    assert threading.get_ident() not in names
+    assert 1 <= len(names) <= 2
+
+
+def test_what_goes_wrong_is_told_to_the_one_who_asked() -> None:
+    threads = Helpers(1)
+    wrong = threads.ask(lambda: 1 // 0)
+    wrong.wait()
+    assert isinstance(wrong.error, ZeroDivisionError)
+    right = threads.ask(lambda: 1)
+    right.wait()
+    assert right.error is None
+
+
+def test_a_task_is_given_up_or_begun() -> None:
+    threads, begun, go_on, done = Helpers(1), threading.Event(), threading.Event(), list[object]()
+
+    def busy() -> None:
+        begun.set()
+        done.append(go_on.wait(60))
+
+    first = threads.ask(busy)
+    assert begun.wait(60)
+    second = threads.ask(lambda: done.append("second"))
+    assert second.give_up()
+    assert not first.give_up()
+    go_on.set()
+    first.wait()
+    threads.ask(lambda: done.append("third")).wait()
+    assert done == [True, "third"]
+
+
+def ask_in_child(answers: "multiprocessing.SimpleQueue[str]") -> None:
+    HELPERS.ask(lambda: answers.put("done")).wait()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HELPERS, "count", 1)
+    HELPERS.ask(lambda: None).wait()
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=ask_in_child, args=(answers,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert answers.get() == "done"
+
+
+def test_nobody_is_helped_while_others_ask() -> None:
+    model = Model(Params())
+    for _ in range(2):
+        with model.borrowed_spaces() as (first, _):
+            assert first.helpers is HELPERS
+            with model.borrowed_spaces() as (second, _):
+                assert second.helpers is None
