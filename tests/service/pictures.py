@@ -106,9 +106,20 @@ def _shopper(page: Page, save: Save, shopper: int) -> None:
     page.locator(".shares").wait_for()
     page.evaluate("scrollTo(0, 0)")
     save(page, "shopper")
+    _fill_cart(page)
+    save(page, "cart")
     _preview(page, shopper)
     save(page, "preview")
     page.get_by_role("button", name="Keep it").click()
+
+
+def _fill_cart(page: Page) -> None:
+    """Put two recommendations into the cart, and wait for those that follow."""
+    for count in (1, 2):
+        page.get_by_role("button", name="into my cart").first.click()
+        page.locator(f".cart li:nth-child({count})").wait_for()
+        page.locator(".recommendations .ranks li").nth(9).wait_for()
+    page.locator(".recommendations").evaluate("panel => panel.scrollIntoView()")
 
 
 def _preview(page: Page, shopper: int) -> None:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import msgspec
 import pytest
@@ -212,6 +213,63 @@ def test_choose_a_shopper_and_ask_why(page: Page) -> None:
     page.get_by_label("only what I have not bought before").check()
     page.get_by_role("button", name="Why am I seeing").first.click()
     expect(page.locator(".reasons").first).to_contain_text("You have not bought it.")
+
+
+def _recommended(page: Page) -> list[str]:
+    """The names of what is recommended, once it is there."""
+    page.locator(".recommendations .ranks li").first.wait_for()
+    return page.locator(".recommendations .ranks .name").all_inner_texts()
+
+
+def test_choose_a_category(page: Page, shop: Service) -> None:
+    _open(page, "/#/shopper/5")
+    everything = _recommended(page)
+    category = page.get_by_label("Category", exact=True)
+    _, body = shop.ask("GET", "/v1/categories")
+    assert category.locator("option").count() == 1 + len(json.loads(body)["categories"])
+    wanted = category.locator("option").nth(3).get_attribute("value")
+    assert wanted is not None
+    category.select_option(wanted)
+    expect(page.locator(".recommendations .ranks .name")).not_to_have_text(everything)
+    _, body = shop.ask("GET", f"/v1/users/5/recommendations?category={quote(wanted)}")
+    names = [entry["name"] for entry in json.loads(body)["recommendations"]]
+    assert names
+    assert [name.lower() for name in _recommended(page)] == [name.lower() for name in names]
+    category.select_option("")
+    expect(page.locator(".recommendations .ranks .name")).to_have_text(everything)
+
+
+def test_a_cart_changes_the_recommendations_as_it_fills(page: Page, shop: Service) -> None:
+    digest = _held(shop, 5)
+    _open(page, "/#/shopper/5")
+    before = _recommended(page)
+    cart = page.get_by_role("list", name="In my cart")
+    expect(cart).to_be_hidden()
+    for count in (1, 2, 3):
+        first = page.locator(".recommendations .ranks li").first
+        name = first.locator(".name").inner_text()
+        first.get_by_role("button", name=f"Put {name} into my cart").click()
+        expect(cart.locator("li")).to_have_count(count)
+        expect(page.locator(".recommendations .ranks .name", has_text=name)).to_have_count(0)
+        expect(cart.get_by_role("button", name=f"Take {name} out")).to_be_focused()
+    carted = cart.locator(".name").all_inner_texts()
+    assert carted[0] == before[0]
+    expect(page.locator(".recommendations .ranks li")).to_have_count(10)
+    assert _recommended(page) != [name for name in before if name not in carted]
+    expect(page.get_by_role("button", name="Why am I seeing")).to_have_count(0)  # reasons are about what is held
+    for name in carted:
+        cart.get_by_role("button", name=f"Take {name} out").click()
+    expect(cart).to_be_hidden()
+    expect(page.locator(".recommendations .ranks .name")).to_have_text(before)
+    assert _held(shop, 5) == digest
+
+
+def test_somebody_new_with_a_cart(page: Page) -> None:
+    _open(page, "/#/shopper/nobody")
+    expect(page.get_by_role("heading", name="What most shoppers buy")).to_be_visible()
+    page.get_by_role("button", name="into my cart").first.click()
+    expect(page.get_by_role("heading", name="For your next basket")).to_be_visible()
+    expect(page.locator(".recommendations .ranks .strength").first).to_be_visible()
 
 
 def test_baskets_are_newest_first_and_paged(page: Page, shop: Service) -> None:
@@ -502,7 +560,7 @@ def test_the_prefilled_rule_is_harmless_and_categories_are_picked(page: Page, sh
     expect(page.get_by_text("There is nothing to forget.")).to_be_visible()
     expect(page.get_by_role("button", name="Forget these")).to_have_count(0)
     names = [entry["category"] for entry in json.loads(shop.ask("GET", "/v1/categories")[1])["categories"]]
-    picker = page.get_by_label("Category")
+    picker = page.get_by_label("Category", exact=True)
     assert picker.locator("option").evaluate_all("all => all.map((one) => one.value)") == names
     picker.select_option("Dairy")
     page.get_by_role("button", name="Add a rule for it").click()

@@ -41,7 +41,10 @@ async function answer(response, quiet) {
 }
 
 function encode(query) {
-  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const each = ([name, value]) => [value].flat().map((one) => [name, one]);
+  const pairs = Object.entries(query)
+    .flatMap(each)
+    .filter(([, value]) => value !== undefined && value !== null && value !== '');
   return pairs.length ? `?${new URLSearchParams(pairs)}` : '';
 }
 

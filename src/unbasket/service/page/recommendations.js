@@ -1,20 +1,50 @@
-// A shopper's recommendations, each with its reasons.
+// A shopper's recommendations, each with its reasons: of a category, of what is new, with what is in the cart.
 
 import * as api from './api.js';
 import {strength} from './diff.js';
-import {button, fresh, h, show} from './dom.js';
+import {announce, button, field, fresh, h, show} from './dom.js';
+import {PLUS, drawing} from './icons.js';
+import {spell} from './ids.js';
 import {empty, into} from './notices.js';
-import {nameOf, product} from './products.js';
+import {Picked} from './picked.js';
+import {categoryName, nameOf, product} from './products.js';
+import {shopper as tokenOwner} from './session.js';
 import {why} from './why.js';
+
+/** The categories to choose from: all of the shop's or, for shoppers, who may not ask for these, those of their own
+    record. */
+export async function categoriesFor(record) {
+  if (tokenOwner() === undefined) return (await api.categories()).categories.map(({category}) => category);
+  return (record?.categories() ?? []).map(([category]) => category);
+}
 
 /** A panel with the recommendations for a user. `remove(entry)` offers to forget an item everywhere; it is left out for
     somebody about whom nothing is held. */
-export function recommendations(user, remove) {
+export function recommendations(user, categories, remove) {
   const list = h('div', {'aria-live': 'polite'});
-  const fresh = h('input', {type: 'checkbox'});
-  const load = () =>
-    into(list, async () => ranking(user, await api.recommendations(user, {only_new: fresh.checked}), remove));
-  fresh.addEventListener('change', load);
+  const unbought = h('input', {type: 'checkbox'});
+  const category = choice(categories);
+  const heading = h('h2', {id: 'next', tabindex: '-1'}, 'For your next basket');
+  let latest = 0;
+  const load = () => {
+    latest += 1;
+    const mine = latest;
+    return into(list, async () => {
+      const query = {only_new: unbought.checked, category: category.value, cart: cart.items().map(spell)};
+      const answer = await api.recommendations(user, query);
+      if (mine !== latest) return [...list.childNodes]; // somebody has chosen something else meanwhile
+      show(heading, answer.popular ? 'What most shoppers buy' : 'For your next basket');
+      if (!answer.recommendations.length) return nothing(unbought.checked || category.value !== '');
+      return ranking(user, answer, cart, remove);
+    });
+  };
+  const cart = new Picked('In my cart', () => {
+    box.hidden = !cart.entries.length;
+    (box.hidden ? heading : box.querySelector('li:last-child button')).focus();
+    load();
+  });
+  const box = h('div', {class: 'cart', hidden: true}, h('h3', {}, 'In my cart'), cart.list);
+  for (const control of [unbought, category]) control.addEventListener('change', load);
   load();
   return h(
     'section',
@@ -22,23 +52,45 @@ export function recommendations(user, remove) {
     h(
       'header',
       {},
-      h('h2', {id: 'next'}, remove ? 'For your next basket' : 'What most shoppers buy'),
-      remove && h('label', {class: 'check'}, fresh, h('span', {}, 'only what I have not bought before')),
+      heading,
+      remove && h('label', {class: 'check'}, unbought, h('span', {}, 'only what I have not bought before')),
     ),
+    categories.length > 0 && field('Category', category),
+    box,
     list,
   );
 }
 
-function ranking(user, {popular, recommendations: entries}, remove) {
-  if (!entries.length) return empty('No recommendations', 'There are no baskets to learn from.');
+function choice(categories) {
+  const options = categories
+    .map((category) => ({category, name: categoryName(category)}))
+    .sort((one, other) => one.name.localeCompare(other.name))
+    .map(({category, name}) => h('option', {value: category}, name));
+  return h('select', {}, h('option', {value: ''}, 'All categories'), options);
+}
+
+function nothing(chosen) {
+  const reason = chosen ? 'Nothing fits what you have chosen.' : 'There are no baskets to learn from.';
+  return empty('No recommendations', reason);
+}
+
+function ranking(user, {popular, recommendations: entries}, cart, remove) {
   return h(
     'ol',
     {class: 'ranks'},
-    entries.map((entry) => (popular ? h('li', {}, product(entry)) : rank(user, entry, entries[0].score, remove))),
+    entries.map((entry) => rank(user, entry, popular ? null : entries[0].score, cart, remove)),
   );
 }
 
-function rank(user, entry, best, remove) {
+/** One line. Reasons are about the baskets that are held, so there are none while something is in the cart. */
+function rank(user, entry, best, cart, remove) {
+  const put = button(drawing(PLUS), () => putInto(cart, entry), {
+    class: 'cross',
+    'aria-label': `Put ${nameOf(entry)} into my cart`,
+    title: 'Into my cart',
+  });
+  const bar = best !== null && strength(entry, best);
+  if (best === null || !remove || cart.entries.length) return h('li', {}, product(entry), bar, put);
   const reasons = h('div', {class: 'reasons', id: fresh('why'), hidden: true});
   const toggle = button('Why?', () => explain(user, entry, toggle, reasons, remove), {
     class: 'plain',
@@ -46,7 +98,12 @@ function rank(user, entry, best, remove) {
     'aria-controls': reasons.id,
     'aria-label': `Why am I seeing ${nameOf(entry)}?`,
   });
-  return h('li', {}, product(entry), strength(entry, best), toggle, reasons);
+  return h('li', {}, product(entry), bar, toggle, put, reasons);
+}
+
+function putInto(cart, entry) {
+  cart.put(entry);
+  announce(`${nameOf(entry)} is in your cart. The recommendations follow.`);
 }
 
 async function explain(user, entry, toggle, reasons, remove) {

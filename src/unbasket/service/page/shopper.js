@@ -6,7 +6,7 @@ import {announce, h, show as fill} from './dom.js';
 import {finder} from './people.js';
 import {read, spell} from './ids.js';
 import {fault, waiting} from './notices.js';
-import {recommendations} from './recommendations.js';
+import {categoriesFor, recommendations} from './recommendations.js';
 import {shopper as tokenOwner} from './session.js';
 
 export async function show(place, [text]) {
@@ -33,8 +33,9 @@ async function open(place, user, mayChange) {
   const held = await api.held(user);
   const title = h('h1', {tabindex: '-1'}, `Shopper ${spell(held?.user ?? user)}`);
   const top = h('header', {class: 'title'}, title, mayChange && h('a', {href: '#/shopper'}, 'Another shopper'));
-  if (!held) return fill(place, top, nothing(), recommendations(user));
+  if (!held) return fill(place, top, nothing(), recommendations(user, await categoriesFor()));
   const record = new Record(held, 'What the shop remembers about you', () => again(place, held.user, mayChange));
+  const categories = await categoriesFor(record);
   return fill(
     place,
     top,
@@ -42,7 +43,7 @@ async function open(place, user, mayChange) {
     h(
       'div',
       {class: 'columns'},
-      recommendations(held.user, (entry) => record.removeItem(entry)),
+      recommendations(held.user, categories, (entry) => record.removeItem(entry)),
       history(record, 'My baskets'),
     ),
   );

@@ -3,31 +3,30 @@
 import * as api from './api.js';
 import {figure, identical, inWords, sideBySide} from './diff.js';
 import {announce, button, field, fresh, h, show} from './dom.js';
-import {CROSS, drawing} from './icons.js';
-import {key, read, spell} from './ids.js';
+import {read, spell} from './ids.js';
 import {fault} from './notices.js';
 import {personInput, suggest} from './people.js';
-import {nameOf, product} from './products.js';
+import {Picked} from './picked.js';
+import {nameOf} from './products.js';
 
 const SUGGESTED = 20;
 
 /** The form. */
 export async function trial(text) {
-  const state = {picked: []};
+  const basket = new Picked('Items of the basket');
   const user = personInput(text);
   const offers = h('datalist', {id: fresh('items')});
   const item = h('input', {type: 'text', autocomplete: 'off', list: offers.id, size: 28});
-  const basket = h('ul', {class: 'picked', 'aria-label': 'Items of the basket'});
   const result = h('div', {class: 'result', role: 'status', 'aria-live': 'polite'});
   const add = (event) => {
     event.preventDefault();
-    if (item.value.trim()) pick(state, basket, item.value.trim());
+    if (item.value.trim()) pick(basket, item.value.trim());
     item.value = '';
     item.focus();
   };
   item.addEventListener('input', () => offer(offers, item.value.trim()));
   await offer(offers, '');
-  const act = (action) => () => action(read(user.value.trim(), []), state, result, basket);
+  const act = (action) => () => action(read(user.value.trim(), []), basket, result);
   return [
     h(
       'section',
@@ -46,7 +45,7 @@ export async function trial(text) {
           h('button', {}, 'Add to the basket'),
         ),
       ),
-      basket,
+      basket.list,
       h(
         'div',
         {class: 'actions start'},
@@ -84,58 +83,38 @@ async function meant(text) {
   };
 }
 
-async function pick(state, list, text) {
+async function pick(basket, text) {
   const entry = await meant(text);
-  if (!state.picked.some((other) => key(other.item) === key(entry.item))) state.picked.push(entry);
-  draw(state, list);
+  basket.put(entry);
   announce(`${nameOf(entry)} is in the basket.`);
 }
 
-function draw(state, list) {
-  const drop = (entry) => {
-    state.picked = state.picked.filter((other) => other !== entry);
-    draw(state, list);
-  };
-  show(
-    list,
-    state.picked.map((entry) =>
-      h(
-        'li',
-        {},
-        product(entry),
-        button(drawing(CROSS), () => drop(entry), {class: 'cross', 'aria-label': `Take ${nameOf(entry)} out`}),
-      ),
-    ),
-  );
-}
-
-async function attempt(state, result, action) {
-  if (!state.picked.length) return show(result, h('p', {class: 'notice'}, 'Add an item to the basket first.'));
+async function attempt(basket, result, action) {
+  if (!basket.entries.length) return show(result, h('p', {class: 'notice'}, 'Add an item to the basket first.'));
   try {
-    return show(result, await action(state.picked.map((entry) => entry.item)));
+    return show(result, await action(basket.items()));
   } catch (error) {
     return show(
       result,
-      fault(error, () => attempt(state, result, action)),
+      fault(error, () => attempt(basket, result, action)),
     );
   }
 }
 
-function preview(user, state, result) {
-  return attempt(state, result, async (items) => {
+function preview(user, basket, result) {
+  return attempt(basket, result, async (items) => {
     const seen = await api.preview(user, {learn: {items}});
     return change('If it is learned', seen.popular_before ? [] : seen.before, seen.after);
   });
 }
 
-function learn(user, state, result, list) {
-  return attempt(state, result, async (items) => {
+function learn(user, basket, result) {
+  return attempt(basket, result, async (items) => {
     const expected = await api.preview(user, {learn: {items}});
     const before = await api.recommendations(user);
     const learned = await api.addBasket(user, items);
     const after = (await api.recommendations(user)).recommendations;
-    state.picked = [];
-    draw(state, list);
+    basket.clear();
     const kept = identical(expected.after, after) ? ' Exactly as previewed.' : '';
     return change(
       `Learned as basket ${spell(learned.basket)}`,
