@@ -3,6 +3,8 @@
 Both run under the same uvicorn, with the same settings, in one process each, and take turns in short rounds, so that
 other load on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute,
 while another connection asks for recommendations only: its latency is compared with that under a load that only reads.
+What was learned stays, so memory grows; a service that is started anew shows how much of that is the larger model. Its
+memory must then stay as it is while as much is forgotten as is learned.
 """
 
 import json
@@ -58,7 +60,7 @@ local read = request
 request = function()
   local die = math.random(100)
   if die > 10 then return read() end
-  if die == 1 and #waiting > 200 then return wrk.format("DELETE", table.remove(waiting, 1)) end
+  if die <= forgets and #waiting > 200 then return wrk.format("DELETE", table.remove(waiting, 1)) end
   number = number + 1
   local path = "/v1/users/" .. users[math.random(#users)] .. "/baskets/" .. 1e9 + number
   waiting[#waiting + 1] = path
@@ -110,16 +112,27 @@ def started(command: list[str], log: Path) -> Iterator[tuple[str, int]]:
         process.wait()
 
 
-def scripts(folder: Path, rec: ub.DurableRecommender) -> tuple[Path, Path, Path]:
-    """What wrk sends: reads, reads at a pace, and the mixture."""
+class Scripts(NamedTuple):
+    """What wrk sends: reads, reads at a pace, a mixture that mostly learns, and one that forgets as much."""
+
+    read: Path
+    paced: Path
+    mixed: Path
+    steady: Path
+
+
+def scripts(folder: Path, rec: ub.DurableRecommender) -> Scripts:
+    """Write them."""
     users = ",".join(map(str, rec.users()))
     baskets = [rec.history(user)[-1].items for user in rec.users()[:500]]
     items = ",".join(f"'{json.dumps({'items': basket})}'" for basket in baskets)
-    read, paced, mixed = (folder / f"{name}.lua" for name in ("read", "paced", "mixed"))
-    paced.write_text(f"local users = {{{users}}}\n{READ}{PACE}{REPORT}")
-    read.write_text(f"local users = {{{users}}}\n{READ}{REPORT}")
-    mixed.write_text(f"local users = {{{users}}}\nlocal items = {{{items}}}\n{READ}{MIXED}{REPORT}")
-    return read, paced, mixed
+    made = Scripts(*(folder / f"{name}.lua" for name in Scripts._fields))
+    made.read.write_text(f"local users = {{{users}}}\n{READ}{REPORT}")
+    made.paced.write_text(f"local users = {{{users}}}\n{READ}{PACE}{REPORT}")
+    for script, forgets in ((made.mixed, 1), (made.steady, 5)):
+        known = f"local users, items, forgets = {{{users}}}, {{{items}}}, {forgets}"
+        script.write_text(f"{known}\n{READ}{MIXED}{REPORT}")
+    return made
 
 
 def constant(size: int) -> None:
@@ -171,18 +184,11 @@ def pacing(table: Table, address: str, script: Path) -> None:
     )
 
 
-def mixing(table: Table, address: str, process: int, read: Path, mixed: Path, progress: Progress) -> None:
-    """The mixed load beside the one that only reads."""
-    task = progress.add_task("mixed load", total=None)
-    before = _under(address, read, read, 15)
-    memory = [_memory(process)]
-    running = _Running(address, mixed, read, MIXED_SECONDS)
-    for _ in range(MIXED_SECONDS // 10):
-        time.sleep(10)
-        memory.append(_memory(process))
-    load, probe = running.ended()
-    progress.remove_task(task)
-    ratio, growth = probe.p99 / before[1].p99, memory[-1] / memory[1] - 1
+def mixing(table: Table, address: str, process: int, scripts: Scripts, progress: Progress) -> int:
+    """The mixed load beside the one that only reads. Returns by how many bytes the service grew."""
+    _, alone = _Running(address, scripts.read, scripts.read, 15).ended()
+    load, probe, memory = _watched(address, process, scripts.mixed, scripts.read, progress, "mixed load")
+    ratio = probe.p99 / alone.p99
     table.add_row(
         f"mixed load for {MIXED_SECONDS} s, requests per second",
         f"{load.rate:,.0f}",
@@ -193,12 +199,65 @@ def mixing(table: Table, address: str, process: int, read: Path, mixed: Path, pr
     table.add_row(
         "  p99 of recommend in it, and of reads only, ms",
         f"{1000 * probe.p99:.2f}",
-        f"{1000 * before[1].p99:.2f}",
+        f"{1000 * alone.p99:.2f}",
         f"{ratio:.1f} x",
         _verdict(ratio <= 3, "3 x"),
     )
-    sizes = ", ".join(f"{size / 2**20:.0f}" for size in memory)
-    table.add_row("  resident memory every 10 s, MiB", sizes, "", f"{growth:+.0%}", _verdict(growth < 0.1, "10 %"))
+    table.add_row("  resident memory every 10 s, MiB", _in_mib(*memory), "", f"{memory[-1] / memory[0] - 1:+.0%}", "")
+    return memory[-1] - memory[0]
+
+
+def balancing(
+    table: Table, address: str, process: int, scripts: Scripts, before: int, growth: int, progress: Progress
+) -> None:
+    """What the larger shop takes in a service that is started anew, and whether it stays so while as much is forgotten
+    as is learned. `before` is what the shop took at first in such a service.
+    """
+    larger = _settled(address, process, scripts) - before
+    table.add_row(
+        "  of the growth, what the same shop takes anew, MiB",
+        _in_mib(larger),
+        _in_mib(growth),
+        f"{larger / growth:.0%}",
+        "",
+    )
+    load, _, memory = _watched(address, process, scripts.steady, scripts.read, progress, "balanced load")
+    change = memory[-1] / memory[1] - 1
+    table.add_row(
+        f"as much forgotten as learned for {MIXED_SECONDS} s, requests per second",
+        f"{load.rate:,.0f}",
+        "",
+        "",
+        _verdict(not load.errors, "no error"),
+    )
+    table.add_row(
+        "  resident memory every 10 s, MiB", _in_mib(*memory), "", f"{change:+.0%}", _verdict(change < 0.1, "10 %")
+    )
+
+
+def _settled(address: str, process: int, scripts: Scripts) -> int:
+    """The memory of a service that has answered for some seconds."""
+    _Running(address, scripts.read, scripts.read, SECONDS).ended()
+    return _memory(process)
+
+
+def _watched(
+    address: str, process: int, script: Path, probe: Path, progress: Progress, what: str
+) -> tuple[Load, Load, list[int]]:
+    """A load and a probe for a minute, and the memory of the service every ten seconds."""
+    task = progress.add_task(what, total=MIXED_SECONDS)
+    memory, running = [_memory(process)], _Running(address, script, probe, MIXED_SECONDS)
+    for _ in range(MIXED_SECONDS // 10):
+        time.sleep(10)
+        memory.append(_memory(process))
+        progress.advance(task, 10)
+    load, probed = running.ended()
+    progress.remove_task(task)
+    return load, probed, memory
+
+
+def _in_mib(*sizes: int) -> str:
+    return ", ".join(f"{size / 2**20:.0f}" for size in sizes)
 
 
 class _Running:
@@ -210,10 +269,6 @@ class _Running:
     def ended(self) -> tuple[Load, Load]:
         load, probe = map(measured, self._processes)
         return load, probe
-
-
-def _under(address: str, script: Path, probe: Path, seconds: int) -> tuple[Load, Load]:
-    return _Running(address, script, probe, seconds).ended()
 
 
 def _memory(process: int) -> int:
@@ -237,15 +292,19 @@ def main() -> None:
         data = load("tafeng")
         with ub.open(folder / "shop.db", data.params) as rec:
             rec.fit(data.history)
-            read, paced, mixed = scripts(folder, rec)
+            made = scripts(folder, rec)
             user = rec.users()[0]
-        with started([*SERVE, "--db", str(folder / "shop.db")], folder / "ours.log") as (ours, process):
+        serve = [*SERVE, "--db", str(folder / "shop.db")]
+        with started(serve, folder / "ours.log") as (ours, process):
+            before = _settled(ours, process, made)
             answer = urllib.request.urlopen(f"{ours}/v1/users/{user}/recommendations").read()
             command = [sys.executable, __file__, "--constant", str(len(answer))]
             with started(command, folder / "constant.log") as (other, _):
-                reading(table, ours, other, read, progress)
-            pacing(table, ours, paced)
-            mixing(table, ours, process, read, mixed, progress)
+                reading(table, ours, other, made.read, progress)
+            pacing(table, ours, made.paced)
+            growth = mixing(table, ours, process, made, progress)
+        with started(serve, folder / "again.log") as (ours, process):
+            balancing(table, ours, process, made, before, growth, progress)
     Console(width=140).print(table)
 
 

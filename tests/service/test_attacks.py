@@ -5,13 +5,13 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from select import select
 from typing import Any
 
 import pytest
-from tests.service.process import Service, running, until
+from tests.service.process import Service, ask, running, until
 from tests.service.serving import serving, stock
 
 from unbasket.service import protocol
@@ -224,6 +224,16 @@ def test_one_address_takes_half_at_most(tmp_path: Path) -> None:
         with connected(service, "127.0.0.2") as connection:
             assert code(answer(connection)) == "too_many_connections"
         assert service.ask("GET", "/healthz")[0] == 200
+
+
+def test_a_flood_does_not_fill_the_log(tmp_path: Path) -> None:
+    """Of many refusals in a second, a few are logged."""
+    with running(stock(tmp_path / "shop.db"), "--public-rate", 1, "--rate", 1) as service:
+        with closing(service.connect()) as connection:
+            statuses = [ask(connection, "GET", "/v1/none")[0] for _ in range(300)]
+        assert statuses.count(429) > 200
+        logged = [line for line in service.lines() if line["event"] == "answer" and line["status"] == 429]
+        assert 1 <= len(logged) < 100
 
 
 # One caller against the others ----------------------------------------------------------------------------------

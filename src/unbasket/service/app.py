@@ -127,6 +127,7 @@ class Api:
         self._limits = Limits(settings, security)
         self._repeats = Repeats()
         self._express = ExpressLane()
+        self._refusals = logs.Refusals()
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
 
@@ -156,7 +157,7 @@ class Api:
             answer = self._failed(name, error)
         seconds = time.perf_counter() - start
         self._metrics.observe(name, method if method in _METHODS else "other", answer.status, seconds)
-        if method != "GET" or answer.status >= 400:
+        if (method != "GET" or answer.status >= 400) and not (answer.status == 429 and self._refusals.are_many()):
             number = secrets.token_hex(8)
             answer.headers["x-request-id"] = number
             logs.answered(method, name, answer.status, seconds, number)

@@ -10,11 +10,13 @@ import msgspec
 
 from unbasket.service.calls import JSON, NDJSON, Call
 from unbasket.service.errors import ApiError
-from unbasket.service.shapes.bodies import ForgetEvent, LearnEvent
+from unbasket.service.shapes.bodies import MAX_EVENTS, ForgetEvent, LearnEvent
+from unbasket.service.shoppers import too_many_events
 
 _WRONG = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
+_counter = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def read_query(text: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
@@ -61,10 +63,26 @@ def read_body(body: bytes, content_type: str, call: Call) -> Any:
     if media != JSON and not (media == NDJSON and call.takes_lines):
         wanted = f"{JSON} or {NDJSON}" if call.takes_lines else JSON
         raise ApiError("unsupported_media_type", f"the Content-Type must be {wanted}, not {media or 'absent'!r}")
+    if call.takes_lines:
+        _check_count(body, has_lines=media == NDJSON)
     if media == NDJSON:
         return _read_lines(body)
     with _explained("the body"):
         return _decoder(call).decode(body)
+
+
+def _check_count(body: bytes, *, has_lines: bool) -> None:
+    """Refuse events that are too many before they are decoded, which would take memory and keep others waiting. Every
+    other line may be blank; the exact number is checked later.
+    """
+    count = 0
+    if has_lines:
+        count = body.count(b"\n") // 2
+    else:
+        with suppress(*_WRONG):  # what is wrong is said when it is decoded
+            count = len(_counter.decode(body))
+    if count > MAX_EVENTS:
+        raise too_many_events(f"{count:,} events")
 
 
 def _read_lines(body: bytes) -> Any:

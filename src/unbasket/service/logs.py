@@ -7,6 +7,7 @@ and of an error only its type and where it came from, since its message may quot
 import asyncio
 import logging
 import threading
+import time
 import traceback
 from typing import Any, BinaryIO, cast
 
@@ -34,6 +35,25 @@ class Lines:
 
     def flush(self) -> None:
         """A line that is written is there."""
+
+
+class Refusals:
+    """Requests that were too many. A few of them are logged in each second: who floods the service must not flood its
+    log too. The figures count all.
+    """
+
+    MOST = 10
+
+    def __init__(self) -> None:
+        self._second = self._count = 0
+
+    def are_many(self) -> bool:
+        """Count one more; tells whether there were enough of them in this second."""
+        now = int(time.monotonic())
+        if now != self._second:
+            self._second, self._count = now, 0
+        self._count += 1
+        return self._count > self.MOST
 
 
 def configure(stream: BinaryIO) -> Lines:

@@ -67,17 +67,22 @@ def events(request: Request) -> EventsAnswer:
     if forgets:
         request.caller.check({Role.PRIVACY}, None)
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
-        raise ApiError(
-            "too_large",
-            f"{len(body):,} events, of which {forgets:,} forget, are too many for one request: send at most "
-            f"{MAX_EVENTS:,}, of which at most {MAX_FORGETS:,} forget, and the rest in further requests",
-        )
+        raise too_many_events(f"{len(body):,} events, of which {forgets:,} forget,")
     _check_cost(request.rec, Counter(event.user for event in body if isinstance(event, ForgetEvent)))
     for event in body:
         if isinstance(event, ForgetEvent):
             request.repeats.drop(event.user)
     results, seconds = _apply(request, [event.event() for event in body])
     return EventsAnswer([_event_result(result) for result in results], seconds)
+
+
+def too_many_events(found: str) -> ApiError:
+    """The refusal of what was found in a request."""
+    return ApiError(
+        "too_large",
+        f"{found} are too many for one request: send at most {MAX_EVENTS:,}, of which at most {MAX_FORGETS:,} forget, "
+        "and the rest in further requests",
+    )
 
 
 def _check_cost(rec: DurableRecommender, forgets: Counter[Id]) -> None:
