@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
 .PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-pool bench-scale bench-spark notebook reproduce clean
 
@@ -51,7 +52,7 @@ test: setup
 tested: setup  # three processes, since some wait for a disk or for another process
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
-	+$(BIN)/pytest --numprocesses=3 --ignore=tests/service/test_openapi.py
+	+$(BIN)/pytest --numprocesses=3 --ignore=tests/service/test_openapi.py -p no:schemathesis
 
 lint: setup
 	$(BIN)/ruff check .
@@ -66,7 +67,7 @@ described: setup  # apart from the others: its tests all have one name, of which
 LAWS := tests/core tests/engine/test_laws.py tests/engine/test_verification.py
 checked: setup
 	UNBASKET_BUILD=debug $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib build/checked/lib
-	PYTHONPATH=build/checked/lib $(BIN)/pytest $(LAWS)
+	PYTHONPATH=build/checked/lib $(BIN)/pytest -p no:schemathesis $(LAWS)
 
 sanitized: setup
 	UNBASKET_BUILD=sanitized $(BIN)/python setup.py --quiet build --build-base build/watched --build-lib build/watched/lib

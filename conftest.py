@@ -11,9 +11,12 @@ os.environ.pop("UNBASKET_DATA", None)
 collect_ignore = ["docs/conf.py"]  # it has no examples, and needs what only the site is built with
 
 
+LONGEST = ("tests/spark/", "tests/deploy/test_install", "tests/store/test_forensics", "tests/service/test_operations")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with Spark's tests: they take longest, and run in one process."""
-    items.sort(key=lambda item: not item.nodeid.startswith("tests/spark/"))
+    """Begin with what takes longest in one process, so that none is left with it when the others have ended."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:

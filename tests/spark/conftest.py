@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.spark.driver import QUICK_START
+from tests.spark.driver import PATIENCE, QUICK_START
 
 from unbasket.spark import session
 
@@ -17,6 +17,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def spark(work: str) -> Iterator[SparkSession]:
-    running = session("local[2]", work=work, settings={"spark.driver.memory": "2g", **QUICK_START})
+    running = session("local[2]", work=work, settings={"spark.driver.memory": "2g", **QUICK_START, **PATIENCE})
     yield running
     running.stop()

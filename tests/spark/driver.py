@@ -12,6 +12,13 @@ from unbasket.spark import event_schema, maintain, read_files, session
 # Java's quick compiler alone: no test runs for so long that the thorough one pays.
 QUICK_START = {"spark.driver.extraJavaOptions": "-Xss8m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
+# A busy machine is no failure: by default, Spark gives up on what does not answer within 15, 60 or 120 seconds.
+PATIENCE = {
+    "spark.python.authenticate.socketTimeout": "600s",
+    "spark.sql.streaming.stateStore.rocksdb.lockAcquireTimeoutMs": "600000",
+    "spark.network.timeout": "600s",
+}
+
 
 def start(spark: SparkSession, folder: Path) -> StreamingQuery:
     """The stream of a folder's events into the folder's table, from where it was left."""
@@ -21,7 +28,8 @@ def start(spark: SparkSession, folder: Path) -> StreamingQuery:
 
 
 def main(folder: Path) -> None:
-    start(session("local[2]", work=str(folder / "work"), settings=QUICK_START), folder).awaitTermination()
+    spark = session("local[2]", work=str(folder / "work"), settings={**QUICK_START, **PATIENCE})
+    start(spark, folder).awaitTermination()
 
 
 if __name__ == "__main__":
