@@ -33,6 +33,7 @@ FOLDER = Path("build/scale")
 ITEMS = 50_000
 QUERIES = 1_000
 EVENTS = 100_000
+POOL = 20_000
 PAUSE = 0.0005  # seconds between the questions of the reader beside the events
 
 console = Console(stderr=True)
@@ -176,6 +177,21 @@ def recommending(rec: ub.Recommender, chance: random.Random) -> list[Figure]:
     ]
 
 
+def with_a_pool(path: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
+    """The same shop with neighbors from a pool."""
+    tell(f"a pool of {POOL:,}")
+    frame = pl.read_parquet(path)
+    rec = ub.Recommender(ub.Params(pool=POOL)).fit(frame)
+    del frame
+    memory, times, chance = resident() / 1e9, Times(), random.Random(0)
+    for user in chance.sample(rec.users(), min(QUERIES, users)):
+        times.add(rec.recommend, user)
+    return [
+        Figure("pool: memory, fitted", memory, "GB", 1.4, 1),
+        Figure("pool: recommend: median", times.median(), "ms", 1, 0.6),
+    ]
+
+
 def beside_a_reader(
     name: str, rec: ub.Recommender, users: list[int], calls: Iterable[Callable[[], object]]
 ) -> list[Figure]:
@@ -241,10 +257,10 @@ def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figur
 def measured(users: int) -> list[Figure]:
     """All figures of a shop of one size."""
     path = shop(users)
+    figures: list[Figure] = []
     with console.status("") as status:
-        figures: list[Figure] = in_a_process(
-            in_memory, path, users, each=lambda part: status.update(f"{users:,} users: {part}")
-        )
+        for part in (in_memory, with_a_pool):
+            figures += in_a_process(part, path, users, each=lambda news: status.update(f"{users:,} users: {news}"))
     return figures
 
 
