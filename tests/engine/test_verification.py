@@ -16,6 +16,7 @@ import unbasket as ub
 from unbasket.core import views
 from unbasket.core.live import Live
 from unbasket.core.part import Part
+from unbasket.engine import verification
 from unbasket.engine.digest import Digest
 from unbasket.engine.memory import Memory, Trace
 from unbasket.exchange.ids import FREE, Id
@@ -361,3 +362,75 @@ def test_an_entry_of_nobody_shows_whoever_is_asked_for(shop: ub.DurableRecommend
     wrong = ("the entries under items", "something that belongs to nobody in the entries under items")
     assert shop.verify("cat") == shop.verify("zoe") == ub.Verification(False, 0, wrong)
     assert shop.verify("ann") == ub.Verification(False, 1, wrong)
+
+
+# Beside writers -------------------------------------------------------------------------------------------------
+
+
+def verified(rec: ub.Recommender, events: list[Callable[[], object]]) -> ub.Verification:
+    """All users are compared, one at a time, and an event happens after each."""
+    everybody = verification.Everybody(rec._model.memory, rec._model.digest)
+    while everybody.advance():
+        if events:
+            events.pop(0)()
+    everybody.stop()
+    assert not events
+    return everybody.report()
+
+
+@pytest.fixture
+def one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "_PIECE", 1)
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+def test_others_learn_and_forget_while_all_users_are_compared(shop: ub.DurableRecommender) -> None:
+    events: list[Callable[[], object]] = [
+        lambda: shop.learn("ann", ["tea"], basket="new"),  # looked at already
+        lambda: shop.forget("bob", basket="two"),
+        lambda: shop.learn("new", ["tea", "new"], basket=1),
+        lambda: shop.forget("ann"),
+    ]
+    assert verified(shop, events) == ub.Verification(ok=True, users=3, mismatches=())
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+def test_who_changes_after_they_were_compared_is_compared_again(shop: ub.DurableRecommender) -> None:
+    memory = shop._model.memory
+    first = memory.users.names[0]
+
+    def learn_and_spoil() -> None:
+        shop.learn(first, ["tea"], basket="new")
+        views.row(memory.histories.items, 0, views.CODE)[-1] ^= 1
+
+    report = verified(shop, [learn_and_spoil])
+    assert f"the vector of user {first!r}" in report.mismatches
+    assert not verified(shop, [lambda: None]).ok
+
+
+@pytest.mark.usefixtures("one_at_a_time")
+def test_a_user_who_is_forgotten_meanwhile_has_nothing_wrong(shop: ub.DurableRecommender) -> None:
+    memory = shop._model.memory
+    first = memory.users.names[0]
+    kept = views.row(memory.histories.items, 0, views.CODE).copy()
+    views.row(memory.histories.items, 0, views.CODE)[0] ^= 1
+
+    def mend_and_forget() -> None:
+        views.row(memory.histories.items, 0, views.CODE)[:] = kept
+        shop.forget(first)
+
+    assert verified(shop, [mend_and_forget]) == ub.Verification(ok=True, users=2, mismatches=())
+
+
+def test_nobody_is_watched_after_a_verification(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shop.verify().ok
+    monkeypatch.setattr(verification.Everybody, "report", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        shop.verify()
+    assert shop._model.digest._watching == []
+
+
+def test_an_item_that_nobody_has_shows(shop: ub.DurableRecommender) -> None:
+    shop._model.memory.items.add("nobody's")
+    shop._model.memory._admit()
+    assert shop.verify().mismatches == ("the ids",)

@@ -276,3 +276,17 @@ def test_uses_are_counted(events: list[tuple[bool, str]]) -> None:
         assert set(texts.codes) == present
         assert all(texts.names[texts.codes[text]] == text for text in present)
         assert sorted(name for name in texts.names if name != FREE) == sorted(present)
+
+
+def test_texts_that_are_counted_wrong_show() -> None:
+    texts = Texts()
+    codes = [texts.claim("a"), texts.claim("b", 2), texts.claim("c")]
+    texts.release(codes[2])
+    assert texts.is_consistent([1, 2, 0])
+    assert not texts.is_consistent([1, 1, 0])
+    assert not texts.is_consistent([1, 2])
+    texts.names[2] = "c"
+    assert not texts.is_consistent([1, 2, 0])
+    texts.names[2] = FREE
+    del texts.codes["a"]
+    assert not texts.is_consistent([1, 2, 0])

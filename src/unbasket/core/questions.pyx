@@ -149,13 +149,18 @@ def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_
                         counts[history.items[i]] += 1
 
 
-def item_counts(Histories histories, Index index, Py_ssize_t item):
-    """In how many baskets an item is, and in how many vectors."""
-    cdef Part part
-    cdef Py_ssize_t vectors = 0
-    for part in index.parts:
-        vectors += part.postings.length(item)
-    return histories.popularity[item], vectors
+def text_uses(Histories histories, Py_ssize_t count):
+    """How many baskets have each of so many texts, by code, as their id."""
+    cdef Py_ssize_t user, i
+    cdef Basket *baskets
+    uses = np.zeros(count, np.int64)
+    cdef int64_t[::1] use = uses
+    for user in range(histories.baskets.count):
+        baskets = <Basket *> histories.baskets.first(user)
+        for i in range(histories.baskets.length(user)):
+            if baskets[i].is_text and 0 <= baskets[i].key < count:
+                use[baskets[i].key] += 1
+    return uses
 
 
 def sizes(Live live):

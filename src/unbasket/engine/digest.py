@@ -56,6 +56,7 @@ class Digest:
         self._hashes = self._view()
         self._stale: set[int] = set()
         self._seen: int | None = None  # how many users were looked through, if all have to be
+        self._watching: list[set[int]] = []
 
     def _view(self) -> npt.NDArray[np.uint8]:
         return np.asarray(self._column).view(np.uint8)
@@ -65,13 +66,26 @@ class Digest:
         if owner < len(self._hashes):
             self._sum = self.rest(owner)
             self._hashes[owner] = 0
+        for changed in self._watching:
+            changed.add(owner)
         if self._seen is None or owner < self._seen:
             self._stale.add(owner)
             if len(self._stale) > _SEVERAL:
                 self.wipe_all([])
 
+    def watch(self) -> set[int]:
+        """A set that all are added to who change from now on, until it is given to `unwatch`."""
+        self._watching.append(set())
+        return self._watching[-1]
+
+    def unwatch(self, changed: set[int]) -> None:
+        """Add nobody to a set any more."""
+        self._watching = [watching for watching in self._watching if watching is not changed]
+
     def wipe_all(self, owners: list[int]) -> None:
         """The same for many users at once."""
+        for changed in self._watching:
+            changed.update(owners)
         hashed = [owner for owner in owners if owner < len(self._hashes)]
         self._sum = (self._sum - _total(self._hashes[hashed])) % _MODULUS
         self._hashes[hashed] = 0

@@ -276,6 +276,16 @@ class Memory:
         """The places shared by many users where something is wrong."""
         return _wrong_places(inspection.shared_faults(self._live))
 
+    def ids_are_consistent(self) -> bool:
+        """Whether ids and codes say the same, somebody has each item, and the texts of baskets are counted right."""
+        counts = questions.popularity(self.histories, np.array([*self.items.codes.values()], np.uint32))
+        return (
+            self.users.is_consistent()
+            and self.items.is_consistent()
+            and bool(counts.all())
+            and self.texts.is_consistent(questions.text_uses(self.histories, len(self.texts.names)).tolist())
+        )
+
     def has_texts(self, kind: Kind) -> bool:
         """Whether there is a text among the ids of users, items or baskets."""
         if kind == "basket":

@@ -132,8 +132,22 @@ class Model:
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
+        self.fingerprint()  # in pieces, where many users are to be hashed first
+        if user is None:
+            return self._verify_all()
         with self.lock.reading, self._digesting:
             return verification.compare(self.memory, self.digest, user)
+
+    def _verify_all(self) -> Verification:
+        with self.lock.reading, self._digesting:
+            everybody = verification.Everybody(self.memory, self.digest)
+        try:
+            while True:
+                with self.lock.reading, self._digesting:
+                    if not everybody.advance():
+                        return everybody.report()
+        finally:
+            everybody.stop()
 
     def borrowed_spaces(self) -> "_Borrowed":
         """Work spaces that no other thread uses meanwhile; if none uses any, other cores help to search."""

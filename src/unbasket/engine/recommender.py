@@ -507,7 +507,8 @@ class Recommender:
         """Retrain from what remains, of one user or of all, and compare the live model with that, bit by bit.
 
         For a user who is not there, all records are searched for one that belongs to nobody: the report has 0 users,
-        and is ok if there is none. Learning and forgetting wait until it is done.
+        and is ok if there is none. All users are looked at a few at a time, while others learn and forget: whoever
+        changes meanwhile is looked at again. Writers wait only for the records that users share, at the end.
         """
         wanted = None if user is None else checked(user, "user")
         return self._model.verify(wanted)

@@ -1,13 +1,17 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
+from dataclasses import replace
+from itertools import islice
+
 from unbasket.core import FoldSpace, questions
 from unbasket.engine.digest import Digest
 from unbasket.engine.memory import Memory
 from unbasket.exchange.events import Forget
-from unbasket.exchange.ids import Id, in_order
+from unbasket.exchange.ids import FREE, Id, sort_key
 from unbasket.exchange.results import Verification
 
 _MOST = 20  # mismatches that a report lists
+_PIECE = 32  # users that are compared at a time, in some milliseconds
 
 _OUTSIDE: dict[str, object] = {"the vector": {}, "the entries under items": {}, "the norm": 0, "the pool": False}
 """What the index holds of a user who is not in the pool."""
@@ -22,7 +26,7 @@ class Witness:
     remaining history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the
     history, and everybody else's part of the counts and of the digest must be what it was.
 
-    It costs about as much as a recommendation for that user. Other users' records are left to `compare`.
+    It costs about as much as a recommendation for that user. Other users' records are left to `Everybody`.
     """
 
     def __init__(self, memory: Memory, digest: Digest, event: Forget) -> None:
@@ -44,40 +48,77 @@ class Witness:
         return digest.is_exact(self._trace.owner) and not memory.faults(self._trace, space)
 
 
-def compare(live: Memory, digest: Digest, user: Id | None) -> Verification:
-    """Train a fresh memory on the remaining baskets, of one user or of all, and compare all that is derived.
+def compare(live: Memory, digest: Digest, user: Id) -> Verification:
+    """Train a fresh memory on a user's remaining baskets, and compare all that is derived from them.
 
-    In both cases, the records that users share are compared with everybody's vectors and histories, and none may belong
-    to somebody who is not there.
+    The records that users share are compared with everybody's vectors and histories, and none may belong to somebody
+    who is not there.
     """
     digest.value()  # users that changed since the last look are hashed
-    if user is None:
-        return _compare_all(live, digest)
     trace, wrong = live.trace(user), []
     if trace is not None:
-        expected = _derived(_retrained(live, [user]), user) | ({} if live.in_pool(user) else _OUTSIDE)
-        wrong = _differences(_derived(live, user), expected) + live.faults(trace, FoldSpace())
-        if not digest.is_exact(trace.owner):
-            wrong.append("the digest")
+        wrong = _wrong_of(live, digest, [user])[user] + live.faults(trace, FoldSpace())
     elif live.users.knows(user):
         wrong.append("the id")
     mismatches = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
     return _report(int(trace is not None), mismatches + _shared(live, digest))
 
 
-def _compare_all(live: Memory, digest: Digest) -> Verification:
-    users, space = in_order(list(live.users.codes)), FoldSpace()
-    fresh = _retrained(live, users[::-1])  # in another order, so under other codes
-    mismatches = []
+class Everybody:
+    """The same for all users, a few at a time: others may learn and forget between two steps.
+
+    Whoever changes after they were looked at is looked at again, so that in the end everybody was compared since their
+    last change. What users share is compared at one moment, the last.
+    """
+
+    def __init__(self, live: Memory, digest: Digest) -> None:
+        self._live, self._digest = live, digest
+        self._seen = 0
+        self._changed = digest.watch()
+        self._wrong: dict[int, list[str]] = {}
+
+    def advance(self) -> bool:
+        """Look at some users; returns whether there are more."""
+        names = self._live.users.names
+        if self._seen < len(names):
+            owners = [*range(self._seen, min(self._seen + _PIECE, len(names)))]
+            self._seen += len(owners)
+        else:
+            owners = [*islice(self._changed, _PIECE)]
+        self._changed.difference_update(owners)
+        self._digest.value()  # users that changed since the last look are hashed
+        users = [names[owner] for owner in owners if names[owner] != FREE]
+        found = _wrong_of(self._live, self._digest, users)
+        for owner in owners:
+            self._wrong.pop(owner, None)
+            if wrong := found.get(names[owner]):
+                self._wrong[owner] = [f"{what} of user {names[owner]!r}" for what in wrong]
+        return self._seen < len(names) or bool(self._changed)
+
+    def report(self) -> Verification:
+        """What was found, and what is wrong with the records of all users together. Ask when there are no more."""
+        live, names = self._live, self._live.users.names
+        owners = sorted(self._wrong, key=lambda owner: sort_key(names[owner]))
+        wrong = [what for owner in owners for what in self._wrong[owner]]
+        ids = [] if live.ids_are_consistent() else ["the ids"]
+        return _report(len(live.users), wrong + _shared(live, self._digest) + ids)
+
+    def stop(self) -> None:
+        """Follow no changes any more."""
+        self._digest.unwatch(self._changed)
+
+
+def _wrong_of(live: Memory, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
+    """What is wrong with what is held of some users alone."""
+    fresh, space = _retrained(live, users[::-1]), FoldSpace()  # in another order, so under other codes
+    wrong = {}
     for user in users:
-        wrong = _differences(_derived(live, user), _derived(fresh, user)) + live.private_faults(user, space)
+        expected = _derived(fresh, user) | ({} if live.in_pool(user) else _OUTSIDE)
+        found = _differences(_derived(live, user), expected) + live.private_faults(user, space)
         if not digest.is_exact(live.users.codes[user]):
-            wrong.append("the digest")
-        mismatches += [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
-    mismatches += _counts(live, fresh) + _shared(live, digest)
-    if not (live.users.is_consistent() and live.items.is_consistent() and live.texts.uses() == fresh.texts.uses()):
-        mismatches.append("the ids")
-    return _report(len(users), mismatches)
+            found.append("the digest")
+        wrong[user] = [*dict.fromkeys(found)]
+    return wrong
 
 
 def _report(users: int, mismatches: list[str]) -> Verification:
@@ -85,7 +126,7 @@ def _report(users: int, mismatches: list[str]) -> Verification:
 
 
 def _retrained(live: Memory, users: list[Id]) -> Memory:
-    fresh = Memory(live.params)
+    fresh = Memory(replace(live.params, pool=None, pool_seed=None))
     fresh.load(live.orders(users))
     return fresh
 
@@ -112,15 +153,3 @@ def _derived(memory: Memory, user: Id) -> dict[str, object]:
         "the norm": norm,
         "the pool": memory.in_pool(user),
     }
-
-
-def _counts(live: Memory, fresh: Memory) -> list[str]:
-    """Items whose number of baskets, or of users, differs between the two."""
-    if live.items.sorted() != fresh.items.sorted():
-        return ["the set of items"]
-    return [
-        f"the counts of item {name!r}"
-        for name in live.items.sorted()
-        if questions.item_counts(live.histories, live.index, live.items.codes[name])
-        != questions.item_counts(fresh.histories, fresh.index, fresh.items.codes[name])
-    ]

@@ -7,6 +7,7 @@ around it are labeled anew.
 """
 
 from collections.abc import Iterable
+from operator import eq
 from operator import index as as_index
 from typing import Any, Literal
 
@@ -270,9 +271,11 @@ class Texts:
         self._uses[code] += uses
         return code
 
-    def uses(self) -> dict[str, int]:
-        """Each text and how many baskets bear it; a text or a count that no code stands for shows as one of FREE."""
-        return {name: self._uses[code] for code, name in enumerate(self.names) if name != FREE or self._uses[code]}
+    def is_consistent(self, uses: list[int]) -> bool:
+        """Whether codes and names say the same, and each text has the given number of uses."""
+        coded = {code: name for name, code in self.codes.items()}
+        names = [coded.get(code, FREE) for code in range(len(self.names))]
+        return names == self.names and uses == self._uses and all(map(eq, map(bool, names), map(bool, uses)))
 
     def release(self, code: int) -> None:
         """Take away one use; the text goes with the last one."""
