@@ -83,6 +83,19 @@ class Oracle:
     def __init__(self, params: Params) -> None:
         self.params = params
         self._histories: dict[Id, list[Entry]] = {}
+        self._hidden: set[Id] = set()
+
+    def hide(self, items: Iterable[Id]) -> None:
+        """Recommend these items to nobody."""
+        self._hidden |= set(items)
+
+    def show(self, items: Iterable[Id]) -> None:
+        """Recommend these items again."""
+        self._hidden -= set(items)
+
+    def hidden(self) -> list[Id]:
+        """What is hidden, by id."""
+        return sorted(self._hidden, key=id_key)
 
     def learn(self, user: Id, items: Iterable[Id], basket: Id, time: int | None = None) -> None:
         """Add a basket, or edit the one of this id: in place unless a different time moves it."""
@@ -150,12 +163,12 @@ class Oracle:
 
     def recommend(self, user: Id, n: int, allowed: Collection[Id] | None = None) -> list[tuple[Id, float]]:
         """The n items of the highest scores, equal scores by id; of those that are allowed, if that is said."""
-        return _highest(_those_of(self.prediction(user), allowed), n)
+        return _highest(self._offered(self.prediction(user), allowed), n)
 
     def with_cart(self, user: Id, cart: Collection[Id]) -> "Oracle":
         """An oracle that has learned the cart as the user's newest basket, and whatever else this one holds."""
         other = Oracle(self.params)
-        other._histories = deepcopy(self._histories)
+        other._histories, other._hidden = deepcopy(self._histories), self._hidden
         other.learn(user, cart, basket="the cart, an id that no basket has")
         return other
 
@@ -167,7 +180,15 @@ class Oracle:
         entries = [entry for history in self._histories.values() for entry in history]
         if since is not None:
             entries = [entry for entry in entries if entry.time is not None and entry.time >= since]
-        return _highest(_those_of(Counter(item for entry in entries for item in entry.items), allowed), n)
+        return _highest(self._offered(Counter(item for entry in entries for item in entry.items), allowed), n)
+
+    def _offered(self, scores: Mapping[Id, Number], allowed: Collection[Id] | None) -> dict[Id, Number]:
+        """The scores of what is not hidden and, if that is said, allowed."""
+        return {
+            item: score
+            for item, score in scores.items()
+            if item not in self._hidden and (allowed is None or item in allowed)
+        }
 
     def _split(self, history: list[Entry]) -> list[list[Entry]]:
         """The groups: runs of m from the oldest on, or whatever runs the start flags mark."""
@@ -207,10 +228,6 @@ def _shown(entry: Entry) -> Basket:
 def _mean(vectors: Sequence[Mapping[Id, float]]) -> dict[Id, float]:
     items = {item for vector in vectors for item in vector}
     return {item: fsum(vector.get(item, 0.0) for vector in vectors) / len(vectors) for item in items}
-
-
-def _those_of(scores: Mapping[Id, Number], allowed: Collection[Id] | None) -> dict[Id, Number]:
-    return {item: score for item, score in scores.items() if allowed is None or item in allowed}
 
 
 def _highest(scores: Mapping[Id, Number], n: int) -> list[tuple[Id, Number]]:

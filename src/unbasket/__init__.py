@@ -46,6 +46,7 @@ from unbasket.exchange.results import (
     Learned,
     Neighbor,
     Recommendation,
+    Restocked,
     Sizes,
     Verification,
 )
@@ -97,6 +98,7 @@ __all__ = [
     "Receipt",
     "Recommendation",
     "Recommender",
+    "Restocked",
     "Sizes",
     "StoreCorruptError",
     "StoreError",

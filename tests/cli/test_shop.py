@@ -63,6 +63,23 @@ def test_items_of_a_shop_with_numbers_and_texts(db: Path, tmp_path: Path) -> Non
         assert [rec.catalog[item].name for item in ("x1", 11, "55", 55)] == ["Ex", "Bread", "Text", None]
 
 
+def test_items_that_are_out_of_stock(db: Path) -> None:
+    before = recommended("ann", "--db", db)
+    hidden = run("items", "--hide", 10, "--hide", "new", "--db", db)
+    assert "2 items hidden, 0 shown; 2 hidden now" in hidden
+    assert recommended("ann", "--db", db) == [item for item in before if item != 10]
+    answer = json.loads(run("items", "--show", 10, "--hide", 99, "--db", db, "--json"))
+    assert answer == {"database": str(db), "hidden": 1, "shown": 1, "all_hidden": 2}
+    with ub.open(db) as rec:
+        assert rec.hidden() == [99, "new"]
+        rec.learn("ann", ["text"], basket=9)  # a number that nobody has bought would be a text from now on
+    run("items", db.with_name("items.csv"), "--show", 99, "--show", "new", "--db", db)
+    with ub.open(db, read_only=True) as rec:
+        assert rec.hidden() == []
+    assert "nothing to do" in error("items", "--db", db)
+    assert "item 10 can't be hidden and shown" in error("items", "--hide", 10, "--show", 10, "--db", db)
+
+
 def test_bad_items(db: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("item,name\n10,Milk\n,Wine\n")

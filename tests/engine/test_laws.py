@@ -13,6 +13,7 @@ from tests.laws import (
     Event,
     Forget,
     Learn,
+    ShopEvent,
     apply,
     law_of_equality,
     law_of_retraining,
@@ -38,7 +39,7 @@ SHOP = pl.DataFrame(
 )
 
 
-def keep_the_laws(params: Params, events: list[Event], seed: int) -> None:
+def keep_the_laws(params: Params, events: list[ShopEvent], seed: int) -> None:
     engine, oracle = Recommender(params), Oracle(params)
     apply(engine, events)
     apply(oracle, events)
@@ -47,20 +48,20 @@ def keep_the_laws(params: Params, events: list[Event], seed: int) -> None:
 
 
 @SEQUENCES
-@given(params=PARAMS, events=MIXED_IDS.events(most=40), seed=st.integers(0, 99))
-def test_fixed_groups(params: Params, events: list[Event], seed: int) -> None:
+@given(params=PARAMS, events=MIXED_IDS.shop_events(most=40), seed=st.integers(0, 99))
+def test_fixed_groups(params: Params, events: list[ShopEvent], seed: int) -> None:
     keep_the_laws(params, events, seed)
 
 
 @SEQUENCES
-@given(params=PARAMS, events=TEXT_IDS.events(most=40), seed=st.integers(0, 99))
-def test_varying_groups(params: Params, events: list[Event], seed: int) -> None:
+@given(params=PARAMS, events=TEXT_IDS.shop_events(most=40), seed=st.integers(0, 99))
+def test_varying_groups(params: Params, events: list[ShopEvent], seed: int) -> None:
     keep_the_laws(replace(params, grouping="varying"), events, seed)
 
 
 @SEQUENCES
-@given(params=PARAMS, events=TEXT_IDS.events(most=25), seed=st.integers(0, 99))
-def test_on_top_of_a_loaded_shop(params: Params, events: list[Event], seed: int) -> None:
+@given(params=PARAMS, events=TEXT_IDS.shop_events(most=25), seed=st.integers(0, 99))
+def test_on_top_of_a_loaded_shop(params: Params, events: list[ShopEvent], seed: int) -> None:
     """A loaded engine has a crowd from the start, which the events then change."""
     engine = Recommender(params).fit(SHOP)
     apply(engine, events)
@@ -82,8 +83,8 @@ def test_what_is_learned_and_forgotten_leaves_no_trace(params: Params, events: l
 
 
 @settings(max_examples=100, deadline=None)
-@given(params=PARAMS, events=MIXED_IDS.events(most=20), event=MIXED_IDS.events(most=1))
-def test_repeating_an_event_changes_nothing(params: Params, events: list[Event], event: list[Event]) -> None:
+@given(params=PARAMS, events=MIXED_IDS.shop_events(most=20), event=MIXED_IDS.shop_events(most=1))
+def test_repeating_an_event_changes_nothing(params: Params, events: list[ShopEvent], event: list[ShopEvent]) -> None:
     once, twice = Recommender(params), Recommender(params)
     apply(once, events + event)
     apply(twice, events + event + event)
@@ -91,8 +92,8 @@ def test_repeating_an_event_changes_nothing(params: Params, events: list[Event],
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(params=PARAMS, events=MIXED_IDS.events(most=40), seed=st.integers(0, 99), lots=st.integers(1, 2))
-def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[Event], seed: int, lots: int) -> None:
+@given(params=PARAMS, events=MIXED_IDS.shop_events(most=40), seed=st.integers(0, 99), lots=st.integers(1, 2))
+def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[ShopEvent], seed: int, lots: int) -> None:
     def few(user: Id) -> int:
         return len(str(user)) % lots
 
@@ -103,8 +104,10 @@ def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[Event],
 
 
 @settings(max_examples=200, deadline=None)
-@given(params=PARAMS, events=TEXT_IDS.events(most=25), varying=st.booleans(), data=st.data())
-def test_a_cart_is_the_newest_basket(params: Params, events: list[Event], varying: bool, data: st.DataObject) -> None:
+@given(params=PARAMS, events=TEXT_IDS.shop_events(most=25), varying=st.booleans(), data=st.data())
+def test_a_cart_is_the_newest_basket(
+    params: Params, events: list[ShopEvent], varying: bool, data: st.DataObject
+) -> None:
     """Of those who are there, and of somebody new; with items that nobody has."""
     engine = Recommender(replace(params, grouping="varying" if varying else "fixed"))
     apply(engine, events)

@@ -270,6 +270,27 @@ def test_further_fields(service: Service) -> None:
         assert [each["fields"] for each in answer["recommendations"]] == [expected]
 
 
+def test_what_is_out_of_stock_is_recommended_to_nobody(service: Service) -> None:
+    def recommended() -> list[Id]:
+        return items_of(service("GET", "/v1/users/ann/recommendations"))
+
+    everything = recommended()
+    assert "milk" in everything
+    assert service("POST", "/v1/items/availability", json={"hide": ["milk", "rum", 99]}) == {"hidden": 3, "shown": 0}
+    assert recommended() == [item for item in everything if item != "milk"]
+    assert service("GET", "/v1/items/availability?limit=2") == {"hidden": [99, "milk"], "next": "milk"}
+    assert service("GET", "/v1/items/availability?after=milk") == {"hidden": ["rum"], "next": None}
+    assert "milk" not in items_of(service("POST", "/v1/recommendations", json={"cart": ["wine"]}))
+    assert "milk" not in [each["item"] for each in service("GET", "/v1/popular")["items"]]
+    answer = service("POST", "/v1/items/availability", status=400, json={"hide": ["wine"], "show": ["wine"]})
+    assert answer["error"]["code"] == "invalid_request"
+    assert service("POST", "/v1/items/availability", json={"show": ["milk", "rum", 99, "tea"]}) == {
+        "hidden": 0,
+        "shown": 3,
+    }
+    assert recommended() == everything
+
+
 def test_popular_items(service: Service) -> None:
     def popular(query: str) -> list[tuple[Id, int]]:
         return [(each["item"], each["baskets"]) for each in service("GET", f"/v1/popular?{query}")["items"]]

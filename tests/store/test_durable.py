@@ -15,7 +15,7 @@ from tests.laws import law_of_equality
 
 import unbasket as ub
 from unbasket.engine.memory import Memory
-from unbasket.store.database import Database
+from unbasket.store.database import _SINCE, Database
 from unbasket.store.log import Log
 
 SHOP = pl.DataFrame(
@@ -273,6 +273,63 @@ def test_a_product_that_is_described_again(path: Path) -> None:
         ):
             with pytest.raises(ub.InvalidFrameError):
                 rec.describe(frame)
+
+
+# Stock --------------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_hidden_is_kept_until_it_is_shown(path: Path, tmp_path: Path) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        digest = rec.digest()
+        assert rec.hide(["wine", "never bought", 0]) == 3
+        assert rec.restock(hide=["milk", "wine"], show=[0]) == (1, 1)
+        assert rec.digest() == digest
+    with ub.open(path) as rec:
+        assert rec.hidden() == ["milk", "never bought", "wine"]
+        rec.forget("cleo")  # the only one who has bought wine
+        rec.backup(tmp_path / "copy.db")
+        with ub.open(path, read_only=True) as reader, pytest.raises(ub.StoreError, match="read_only"):
+            reader.show(["wine"])
+        assert rec.show(["wine", "milk", "tea"]) == 2
+        assert rec.show(["wine"]) == 0
+    with ub.open(path) as rec, ub.open(tmp_path / "copy.db", read_only=True) as copy:
+        assert (rec.hidden(), copy.hidden()) == (["never bought"], ["milk", "never bought", "wine"])
+
+
+def test_a_list_is_hidden_in_one_transaction(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the disk refuses it, nothing of it has happened, on disk or in memory."""
+    with ub.open(path).fit(SHOP) as rec:
+        rec.hide(["milk", "tea"])
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "commit", _refuse)
+            for change in ({"hide": ["wine", "bread"]}, {"show": ["milk"], "hide": ["wine"]}):
+                with pytest.raises(ub.StoreError, match="no room"):
+                    rec.restock(**change)
+                assert rec.hidden() == ["milk", "tea"]
+        assert rec.restock(hide=["wine"], show=["milk"]) == (1, 1)
+    with ub.open(path) as rec:
+        assert rec.hidden() == ["tea", "wine"]
+
+
+def _refuse(_: Database) -> None:
+    raise ub.StoreError("no room")
+
+
+def test_a_file_of_the_first_version(path: Path) -> None:
+    """It has no table of hidden items. A reader takes it as it is, and a writer brings it up to date."""
+    with ub.open(path).fit(SHOP) as rec:
+        digest = rec.digest()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for table in _SINCE:
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("PRAGMA user_version = 1")
+    with ub.open(path, read_only=True) as rec:
+        assert (rec.digest(), rec.hidden()) == (digest, [])
+    with ub.open(path) as rec:
+        assert rec.digest() == digest
+        rec.hide(["milk"])
+    with ub.open(path, read_only=True) as rec:
+        assert (rec.digest(), rec.hidden()) == (digest, ["milk"])
 
 
 # Files --------------------------------------------------------------------------------------------------------------

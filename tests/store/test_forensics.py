@@ -74,6 +74,7 @@ class Shop:
         self.engine: DurableRecommender = ub.open(self.path, PARAMS)
         self.baskets: dict[Id, dict[Id, tuple[int | None, set[Id]]]] = {}
         self.products: dict[Id, tuple[str, str]] = {}
+        self.stock: set[Id] = set()  # what is hidden
         self.gone: set[Id] = set()
         self._recent: set[Id] = set()  # what has gone since the last look
 
@@ -126,6 +127,13 @@ class Shop:
             if rows:
                 self.engine.describe(pl.DataFrame(rows, orient="row", schema=["item", "name", "category"]))
 
+    def restock(self, hide: set[Id], show: set[Id]) -> None:
+        """Hide and show items."""
+        before = self.held()
+        self.stock = self.stock - show | hide
+        self.gone = (self.gone | before) - self.held()
+        self.engine.restock(hide=hide, show=show)
+
     def fill(self, users: int, baskets: int = 3) -> "Shop":
         """Learn baskets of new users, and name some of their items."""
         events = [event for _ in range(users) for event in self.learns(self.marks.random.randint(1, 2 * baskets - 1))]
@@ -174,7 +182,7 @@ class Shop:
 
     def held(self) -> set[Id]:
         """All ids and names that remain."""
-        held = self.bought() | set(self.baskets)
+        held = self.bought() | set(self.baskets) | self.stock
         for baskets in self.baskets.values():
             held.update(baskets)
         for product in self.products.values():
@@ -219,6 +227,7 @@ class Shop:
         described = {item: (name, category) for item, name, category, further in products if further == {}}
         assert described == self.products
         assert len(products) == len(described)
+        assert {msgspec.msgpack.decode(payload)[0] for payload in rows["hidden"]} == self.stock
 
     def clean_receipts(self) -> None:
         """No receipt names anybody or anything."""
@@ -381,6 +390,23 @@ def test_another_name_replaces_the_old_one(shop: Shop) -> None:
     shop.gone.add(name)
     shop.clean()
     shop.clean_rows()
+
+
+def test_what_is_hidden_is_there_until_it_is_shown(shop: Shop) -> None:
+    own, bought = shop.marks.text(20), shop.marks.text(20)
+    shop.happen(Learn("ann", [bought], 1, None))
+    shop.restock({own, bought, 0}, set())
+    shop.happen(Forget("ann", None, None))
+    assert {own, bought} <= shop.held()  # the shop said so, not ann
+    shop.clean()
+    shop.clean_rows()
+    shop.restock(set(), {own, bought})
+    assert {own, bought} <= shop.gone
+    shop.clean()
+    shop.clean_rows()
+    shop.reopen()
+    shop.clean()
+    assert shop.engine.hidden() == [0]
 
 
 def test_receipts_name_nobody(shop: Shop) -> None:

@@ -11,7 +11,7 @@ from tests.laws import (
     MIXED_IDS,
     PARAMS,
     TEXT_IDS,
-    Event,
+    ShopEvent,
     apply,
     law_of_equality,
     law_of_retraining,
@@ -30,7 +30,7 @@ REOPENED = st.sets(st.integers(0, 30))
 STEPS = st.sampled_from([1, 3, 2**20])
 
 
-def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:
+def keep_the_laws(params: ub.Params, events: list[ShopEvent], reopened: set[int], step: int, seed: int) -> None:
     """`step` is the distance of places: a short one makes baskets move aside for late ones."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         for module in ("rows", "baskets"):
@@ -55,12 +55,12 @@ def keep_the_laws(params: ub.Params, events: list[Event], reopened: set[int], st
 
 
 @SEQUENCES
-@given(PARAMS, MIXED_IDS.events(most=30), REOPENED, STEPS, st.integers(0, 99))
-def test_fixed_groups(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:
+@given(PARAMS, MIXED_IDS.shop_events(most=30), REOPENED, STEPS, st.integers(0, 99))
+def test_fixed_groups(params: ub.Params, events: list[ShopEvent], reopened: set[int], step: int, seed: int) -> None:
     keep_the_laws(params, events, reopened, step, seed)
 
 
 @SEQUENCES
-@given(PARAMS, TEXT_IDS.events(most=30), REOPENED, STEPS, st.integers(0, 99))
-def test_varying_groups(params: ub.Params, events: list[Event], reopened: set[int], step: int, seed: int) -> None:
+@given(PARAMS, TEXT_IDS.shop_events(most=30), REOPENED, STEPS, st.integers(0, 99))
+def test_varying_groups(params: ub.Params, events: list[ShopEvent], reopened: set[int], step: int, seed: int) -> None:
     keep_the_laws(replace(params, grouping="varying"), events, reopened, step, seed)

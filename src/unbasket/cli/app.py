@@ -25,7 +25,9 @@ COMMANDS = {
         "importing.import_purchases", _SHOP, "Import purchases into a database, which is created if it does not exist."
     ),
     "items": _Command(
-        "items.items", _SHOP, "Import the names and categories of items, which other commands then show."
+        "items.items",
+        _SHOP,
+        "Import the names and categories of items, which other commands then show; hide items that are out of stock.",
     ),
     "retain": _Command(
         "retain.retain",

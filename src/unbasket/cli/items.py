@@ -1,7 +1,7 @@
-"""`unbasket items`: the names of a shop's items."""
+"""`unbasket items`: the names of a shop's items, and which of them are out of stock."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import polars as pl
 import typer
@@ -12,20 +12,21 @@ from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
+from unbasket.errors import InvalidRequestError
 from unbasket.exchange.ids import Id
-from unbasket.exchange.spelling import IdReader
+from unbasket.exchange.spelling import IdReader, spells
 from unbasket.store import DurableRecommender
 
 
 def items(
+    db: Db,
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
             metavar="FILE",
             help="CSV, Parquet or NDJSON with the columns item, name and, optionally, category and further ones.",
         ),
-    ],
-    db: Db,
+    ] = None,
     item: Annotated[str, typer.Option(help="Name of the column with the item's id.", metavar="COLUMN")] = "item",
     name: Annotated[str, typer.Option(help="Name of the column with the item's name.", metavar="COLUMN")] = "name",
     category: Annotated[
@@ -35,28 +36,58 @@ def items(
         ),
     ] = None,
     separator: Annotated[str, typer.Option(help=SEPARATOR, metavar="CHARACTER")] = ",",
+    hide: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ITEM", help="Recommend this item to nobody: it is out of stock. May be repeated."),
+    ] = None,
+    show: Annotated[
+        list[str] | None, typer.Option(metavar="ITEM", help="Recommend this hidden item again. May be repeated.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Import the names and categories of items, which other commands then show.
+    """Import the names and categories of items, which other commands then show; hide items that are out of stock.
 
     Further columns are kept for recommendations that ask for them. What is known of an item is forgotten with its last
-    purchase.
+    purchase. What is hidden stays hidden until it is shown.
     """
-    table, is_text = _read(file, item, name, category, separator_of(separator))
+    if file is None and not hide and not show:
+        raise InvalidRequestError("nothing to do. Give a FILE with the names of items, --hide ITEM or --show ITEM")
+    table = None if file is None else _read(file, item, name, category, separator_of(separator))
     with open_to_write(db) as rec:
-        ids = _ids(rec, table["item"], is_text=is_text)
-        with progress_bar("writing"):
-            for kind, dtype in ((int, pl.Int64), (str, pl.String)):  # a column of a frame is of one type
-                mine = pl.Series([isinstance(value, kind) for value in ids], dtype=pl.Boolean)
-                column = pl.Series("item", [value for value in ids if isinstance(value, kind)], dtype=dtype)
-                if len(column):
-                    rec.describe(table.filter(mine).with_columns(column))
-        unsold = len(set(ids) - set(rec.items()))
-    facts = {"database": str(db), "items": len(set(ids)), "never_bought": unsold}
+        facts = {"database": str(db)} | ({} if table is None else _describe(rec, *table))
+        if hide or show:
+            facts |= _restock(rec, hide or [], show or [])
     if as_json:
         say_json(facts)
-    else:
-        say(f"{db}: {counted(len(set(ids)), 'item')} described, {unsold:,} of which nobody has bought")
+        return
+    if table is not None:
+        say(f"{db}: {counted(facts['items'], 'item')} described, {facts['never_bought']:,} of which nobody has bought")
+    if hide or show:
+        hidden, shown, left = counted(facts["hidden"], "item"), facts["shown"], facts["all_hidden"]
+        say(f"{db}: {hidden} hidden, {shown:,} shown; {left:,} hidden now")
+
+
+def _describe(rec: DurableRecommender, table: pl.DataFrame, is_text: bool) -> dict[str, Any]:
+    ids = _ids(rec, table["item"], is_text=is_text)
+    with progress_bar("writing"):
+        for kind, dtype in ((int, pl.Int64), (str, pl.String)):  # a column of a frame is of one type
+            mine = pl.Series([isinstance(value, kind) for value in ids], dtype=pl.Boolean)
+            column = pl.Series("item", [value for value in ids if isinstance(value, kind)], dtype=dtype)
+            if len(column):
+                rec.describe(table.filter(mine).with_columns(column))
+    return {"items": len(set(ids)), "never_bought": len(set(ids) - set(rec.items()))}
+
+
+def _restock(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[str, Any]:
+    ids, hidden = IdReader(rec), rec.hidden()
+    shown = [item for text in show for item in _meant(text, hidden) or [ids.item(text)]]
+    restocked = rec.restock(hide=[ids.item(text) for text in hide], show=shown)
+    return {**restocked._asdict(), "all_hidden": len(rec.hidden())}
+
+
+def _meant(text: str, hidden: list[Id]) -> list[Id]:
+    """The hidden items that a text stands for: nobody needs to have bought them."""
+    return [item for item in hidden if spells(text, item)]
 
 
 def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from unbasket.core.arrays import Codes
 from unbasket.engine.catalog import Catalog
+from unbasket.engine.stock import Stock
 from unbasket.exchange.filters import Filters
 from unbasket.exchange.ids import Id, Ids, checked_all
 
@@ -21,21 +22,24 @@ class Choice(NamedTuple):
 
 
 class Choices:
-    """Finds the codes of filters.
+    """Finds the codes of filters, and of what is hidden.
 
-    Those of a category and of a frozen set of items, which are asked for again and again, are kept until any item gets
-    or loses its code, or the catalog changes.
+    Those of hidden items, of a category and of a frozen set of items, which are asked for again and again, are kept
+    until any item gets or loses its code, or the catalog or the stock changes.
     """
 
-    def __init__(self, catalog: Catalog, items: Ids) -> None:
+    def __init__(self, catalog: Catalog, stock: Stock, items: Ids) -> None:
         self._catalog = catalog
+        self._stock = stock
         self._items = items
         self._kept: dict[Hashable, Codes] = {}
-        self._state = (0, 0)
+        self._state = (0, 0, 0)
 
     def of(self, filters: Filters, cart: list[Id] | None) -> Choice:
         """What may be recommended to somebody with this cart."""
         banned = self._codes([*filters.exclude, *(cart or [])])
+        if self._stock:
+            banned = np.concatenate([banned, self._hidden()])
         if filters.only is None and filters.categories is None:
             return Choice(banned, None)
         self._refresh()
@@ -51,9 +55,16 @@ class Choices:
         self._kept = {}
 
     def _refresh(self) -> None:
-        state = (self._items.changes, self._catalog.changes)
+        state = (self._items.changes, self._catalog.changes, self._stock.changes)
         if state != self._state or len(self._kept) > KEPT:
             self._kept, self._state = {}, state
+
+    def _hidden(self) -> Codes:
+        self._refresh()
+        codes = self._kept.get(None)
+        if codes is None:
+            codes = self._kept[None] = self._codes(self._stock)
+        return codes
 
     def _of_categories(self, categories: list[str]) -> Codes:
         parts = [self._of_category(category) for category in categories]

@@ -13,10 +13,11 @@ from typing import Protocol
 
 from unbasket.engine.model import Model
 from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned
+from unbasket.exchange.results import Forgotten, Learned, Restocked
 
 
 class Journal(Protocol):
@@ -43,6 +44,9 @@ class Journal(Protocol):
 
     def describe(self, products: Iterable[Product]) -> None:
         """What is known of items."""
+
+    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+        """Items to hide, and items to show: all of them, or none."""
 
 
 class NoJournal:
@@ -79,6 +83,11 @@ class NoJournal:
         with self.model.lock.writing:
             for product in products:
                 self.model.catalog.put(product)
+
+    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+        """Items to hide, and items to show."""
+        with self.model.lock.writing:
+            return Restocked(len(self.model.stock.hide(hide)), len(self.model.stock.show(show)))
 
     def _drop_vanished(self) -> None:
         """Forget what is known of items that nobody has any longer."""

@@ -1,4 +1,4 @@
-"""The model that an engine's threads share: memory, digest and catalog, behind one lock.
+"""The model that an engine's threads share: memory, digest, catalog and stock, behind one lock.
 
 Readers run in parallel, a writer keeps them out for the time of one event, and whoever reads sees the state before or
 after an event.
@@ -15,6 +15,7 @@ from unbasket.engine.digest import Digest
 from unbasket.engine.helpers import HELPERS
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.memory import Memory
+from unbasket.engine.stock import Stock
 from unbasket.errors import InvalidFrameError
 from unbasket.exchange.events import Forget, Learn
 from unbasket.exchange.ids import Id
@@ -33,13 +34,14 @@ class Proof(NamedTuple):
 
 
 class Model:
-    """Memory, digest, catalog, their lock, and the work spaces of those who ask."""
+    """Memory, digest, catalog, stock, their lock, and the work spaces of those who ask."""
 
     def __init__(self, params: Params) -> None:
         self.memory = Memory(params)
         self.digest = Digest(self.memory)
         self.catalog = Catalog()
-        self.choices = Choices(self.catalog, self.memory.items)
+        self.stock = Stock()
+        self.choices = Choices(self.catalog, self.stock, self.memory.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
         self._spaces = Spaces([], [])

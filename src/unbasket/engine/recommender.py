@@ -16,11 +16,18 @@ from unbasket.engine.journal import Journal, NoJournal
 from unbasket.engine.memory import Record
 from unbasket.engine.model import Model
 from unbasket.engine.shares import basket_parts, group_starts
-from unbasket.errors import ClosedError, InvalidIdError, UnknownUserError
-from unbasket.exchange.checks import checked_cart, checked_count, checked_history, checked_time, checked_users
+from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError, UnknownUserError
+from unbasket.exchange.checks import (
+    checked_cart,
+    checked_count,
+    checked_history,
+    checked_selection,
+    checked_time,
+    checked_users,
+)
 from unbasket.exchange.events import Event, Forget, Learn, rechecked
 from unbasket.exchange.filters import Filters
-from unbasket.exchange.ids import Id, Kind, checked, sort_key
+from unbasket.exchange.ids import Id, Kind, checked, in_order, sort_key
 from unbasket.exchange.notebook import html_table
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import (
@@ -32,6 +39,7 @@ from unbasket.exchange.results import (
     Learned,
     Neighbor,
     Recommendation,
+    Restocked,
     Sizes,
     Verification,
 )
@@ -142,6 +150,34 @@ class Recommender:
         self._journal.describe(read_products(frame, item=item, name=name, category=category))
         return self
 
+    def hide(self, items: Iterable[Id]) -> int:
+        """Recommend these items to nobody until they are shown again, since they are out of stock; see `restock`.
+
+        Returns how many were not hidden before.
+        """
+        return self.restock(hide=items).hidden
+
+    def show(self, items: Iterable[Id]) -> int:
+        """Take back `hide` for these items. Returns how many were hidden before."""
+        return self.restock(show=items).shown
+
+    def restock(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> Restocked:
+        """Hide items and show others: all of them, or none if one is not valid.
+
+        What is hidden goes on being learned, and explained. It stays hidden whether anybody has bought it or not, and
+        is no part of the digest: it says nothing of a shopper.
+        """
+        hidden, shown = checked_selection(hide, "hide"), checked_selection(show, "show")
+        both = set(hidden) & set(shown)
+        if both:
+            raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
+        return self._journal.restock(hidden, shown)
+
+    def hidden(self) -> list[Id]:
+        """The items that are hidden, in the order of their ids."""
+        with self._model.lock.reading:
+            return in_order(list(self._model.stock))
+
     # Recommending -----------------------------------------------------------------------------------------------
 
     def recommend(
@@ -157,8 +193,8 @@ class Recommender:
         """The n best items for the user's next basket, best first; equal scores in the order of item ids.
 
         `exclude` leaves out items, `only_new` those that the user has bought before; `only` leaves nothing but these
-        items, `category` nothing but items of this category or of several. All before the cut, so that n items come
-        back if so many have a score above 0.
+        items, `category` nothing but items of this category or of several. What the shop has hidden is left out too:
+        see `hide`. All before the cut, so that n items come back if so many have a score above 0.
 
         A `cart` counts as the user's newest basket, and what is in it is not recommended. Nothing of it is stored. With
         a cart, the user may be somebody new.

@@ -60,8 +60,8 @@ def checked_users(users: Iterable[Id]) -> list[Id]:
     return checked_all(users, "user")
 
 
-def checked_selection(items: Collection[Id], what: str) -> list[Id]:
-    """The distinct items that a filter names; some may be unknown."""
+def checked_selection(items: Iterable[Id], what: str) -> list[Id]:
+    """The distinct items of a selection; some may be unknown."""
     if not _is_list(items):
         raise InvalidRequestError(f"{what} must be a list of item ids, not {items!r}")
     return list(dict.fromkeys(checked_all(items, "item")))

@@ -79,6 +79,13 @@ class Forgotten(NamedTuple):
         return self.purchases > 0
 
 
+class Restocked(NamedTuple):
+    """How many items were hidden, and how many shown, that had not been so before."""
+
+    hidden: int
+    shown: int
+
+
 class Sizes(NamedTuple):
     """How much an engine holds. Entries are the weights of items in users' vectors: what the index is made of."""
 

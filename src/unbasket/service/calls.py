@@ -256,6 +256,23 @@ CALLS = (
         answers.ItemsAnswer,
         query=queries.ItemsQuery,
     ),
+    _call(
+        "GET /v1/items/availability",
+        "read",
+        "Items that are hidden, a page at a time",
+        lists.hidden,
+        answers.HiddenAnswer,
+        query=queries.PageQuery,
+    ),
+    _call(
+        "POST /v1/items/availability",
+        "write",
+        "Hide items that are out of stock, and show others again, all or nothing",
+        lists.restock,
+        answers.RestockedAnswer,
+        body=bodies.Availability,
+        place="writer",
+    ),
     _call("GET /v1/categories", "read", "Categories of items", lists.categories, answers.CategoriesAnswer),
     _call(
         "GET /v1/popular",

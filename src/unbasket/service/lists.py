@@ -13,14 +13,17 @@ from unbasket.service.request import Request
 from unbasket.service.shapes.answers import (
     CategoriesAnswer,
     Category,
+    HiddenAnswer,
     ItemsAnswer,
     ModelParams,
     PopularAnswer,
     PopularItem,
+    RestockedAnswer,
     StatsAnswer,
     UsersAnswer,
 )
-from unbasket.service.shapes.queries import ItemsQuery, PopularQuery, UsersQuery
+from unbasket.service.shapes.bodies import Availability
+from unbasket.service.shapes.queries import ItemsQuery, PageQuery, PopularQuery, UsersQuery
 from unbasket.service.shoppers import described
 
 
@@ -52,6 +55,19 @@ def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) 
     found = list(islice(filter(matches, rest), limit + 1))
     following = spell(found[limit - 1]) if len(found) > limit else None
     return found[:limit], following
+
+
+def hidden(request: Request) -> HiddenAnswer:
+    """A page of hidden items."""
+    query: PageQuery = request.query
+    found, following = _page(request.rec.hidden(), query.after, query.limit, lambda _: True)
+    return HiddenAnswer(found, following)
+
+
+def restock(request: Request) -> RestockedAnswer:
+    """Hide items, and show others."""
+    body: Availability = request.body
+    return RestockedAnswer(*request.rec.restock(hide=body.hide, show=body.show))
 
 
 def categories(request: Request) -> CategoriesAnswer:

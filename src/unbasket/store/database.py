@@ -23,9 +23,11 @@ from unbasket.store.log import Log, log_of
 from unbasket.store.rows import SEAL, TABLES, seal_of, sealed, unsealed
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
-_VERSION = 1
+_SINCE = {"hidden": 2}  # the versions that brought further tables
+_VERSION = 2
 _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
-_COUNTED = ("settings", "baskets", "products")  # none of the receipts is ever blanked: they are numbered without a gap
+_COUNTED = tuple(table for table in TABLES if table != "receipts")  # these have no gap, as none is ever blanked
+_CREATE = "CREATE {} {} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
 _INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 _LEDGER = struct.Struct(">QQQQ")
 PATIENCE = 10
@@ -101,6 +103,8 @@ class Database:
                 raise StoreError(f"{self.path}: its file system can't hold a write-ahead log; use a local disk")
             self._check_writable(version)
             self._migrate(version)
+        for table in [table for table, since in _SINCE.items() if self._read_only and since > version]:
+            execute(_CREATE.format("TEMP TABLE", table))  # an older file has none yet, and so none of its rows
         if any(execute(f"PRAGMA table_info({table})").fetchall() != _COLUMNS for table in (*TABLES, "ledger")):
             raise StoreCorruptError(f"{self.path} is damaged: its tables have other columns. Restore a backup")
 
@@ -438,7 +442,7 @@ class Database:
         try:
             for table in _COUNTED:
                 execute(f"ALTER TABLE {table} RENAME TO former")
-                execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+                execute(_CREATE.format("TABLE", table))
                 execute(
                     f"INSERT INTO {table} SELECT * FROM former WHERE body != zeroblob(length(body)) "
                     "OR id = (SELECT max(id) FROM former) ORDER BY id"
@@ -491,10 +495,11 @@ class Database:
 
 _MIGRATIONS = (
     (
-        *(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)" for table in (*TABLES, "ledger")),
+        *(_CREATE.format("TABLE", table) for table in (*TABLES, "ledger") if table not in _SINCE),
         f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0, 0).hex()}')",
         f"PRAGMA application_id = {_APPLICATION}",
     ),
+    (_CREATE.format("TABLE", "hidden"),),
 )
 
 

@@ -22,11 +22,12 @@ from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned
+from unbasket.exchange.results import Forgotten, Learned, Restocked
 from unbasket.store.baskets import BasketRows
 from unbasket.store.batches import Batches
 from unbasket.store.catalog import CatalogRows
 from unbasket.store.database import PATIENCE, PAUSE, Database
+from unbasket.store.entries import EntryRows
 from unbasket.store.faults import explanation
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import log_of
@@ -68,10 +69,13 @@ class Request:
 class DiskJournal:
     """Keeps the events of an engine in a database."""
 
-    def __init__(self, model: Model, database: Database, rows: BasketRows, products: CatalogRows) -> None:
+    def __init__(
+        self, model: Model, database: Database, rows: BasketRows, products: CatalogRows, hidden: EntryRows
+    ) -> None:
         self.model = model
         self._database = database
-        self._rows, self._products = rows, products
+        self._rows, self._products, self._hidden = rows, products, hidden
+        self._note_hidden()
         self._writer: tuple[WriterLock, Notary] | None = None
         self._batches: Batches[Request] = Batches()
         self._turn = Lock()
@@ -264,6 +268,29 @@ class DiskJournal:
         with self.model.lock.writing:
             self._products.save(products)
 
+    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+        """Items to hide, and items to show, in one transaction."""
+        with self._turn:
+            restocked = self._atomically(set(), partial(self._restock, hide, show))
+            self._tidy()
+        return restocked
+
+    def _restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+        with self.model.lock.writing:
+            hidden, shown = self.model.stock.hide(hide), self.model.stock.show(show)
+        for item in hidden:
+            self._hidden.add((item,))
+        for item in shown:
+            self._hidden.drop((item,))
+        return Restocked(len(hidden), len(shown))
+
+    def _note_hidden(self) -> None:
+        """Make the model hide what is hidden on disk, and nothing else."""
+        on_disk = [item for (item,) in self._hidden]
+        with self.model.lock.writing:
+            self.model.stock.show(set(self.model.stock).difference(on_disk))
+            self.model.stock.hide(on_disk)
+
     # Transactions -----------------------------------------------------------------------------------------------
 
     def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
@@ -303,6 +330,8 @@ class DiskJournal:
             self._rows.restore(users, touched["baskets"] if refused else None)
             with self.model.lock.writing:
                 self._products.restore(touched["products"] if refused else None)
+            self._hidden.restore(touched["hidden"] if refused else None)
+            self._note_hidden()
             notary.resume(self._database.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(

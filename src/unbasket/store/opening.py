@@ -17,6 +17,7 @@ from unbasket.store.baskets import BasketRows
 from unbasket.store.catalog import CatalogRows
 from unbasket.store.database import PATIENCE, Database
 from unbasket.store.durable import DurableRecommender
+from unbasket.store.entries import EntryRows
 from unbasket.store.journal import DiskJournal
 from unbasket.store.keys import Keys, keys_of
 from unbasket.store.lock import WriterLock, noted
@@ -169,4 +170,6 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
     model = Model(stored)
     rows = BasketRows(model, database)
     rows.read(tables["baskets"])
-    return DiskJournal(model, database, rows, CatalogRows(model.catalog, database, tables["products"].items()))
+    products = CatalogRows(model.catalog, database, tables["products"].items())
+    hidden = EntryRows(database, "hidden", tables["hidden"].items())
+    return DiskJournal(model, database, rows, products, hidden)

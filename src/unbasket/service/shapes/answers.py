@@ -190,6 +190,20 @@ class ItemsAnswer(msgspec.Struct, frozen=True):
     next: str | None
 
 
+class HiddenAnswer(msgspec.Struct, frozen=True):
+    """A page of hidden items; `next` is the `after` of the next page, null at the end."""
+
+    hidden: list[AnyId]
+    next: str | None
+
+
+class RestockedAnswer(msgspec.Struct, frozen=True):
+    """How many items were hidden, and how many shown, that had not been so before."""
+
+    hidden: Count
+    shown: Count
+
+
 class Category(msgspec.Struct, frozen=True):
     """A category, and how many items are in it."""
 

@@ -95,6 +95,17 @@ class Visitor(Strict, frozen=True):
     fields: list[Annotated[str, Meta(min_length=1)]] = field(default_factory=list)
 
 
+MAX_RESTOCKED = 100_000
+"""Items that one request may hide and show."""
+
+
+class Availability(Strict, frozen=True):
+    """Items to hide, since they are out of stock, and items to show again."""
+
+    hide: Annotated[list[Id], Meta(max_length=MAX_RESTOCKED)] = field(default_factory=list)
+    show: Annotated[list[Id], Meta(max_length=MAX_RESTOCKED)] = field(default_factory=list)
+
+
 class GivenReceipts(Strict, frozen=True):
     """Receipts that somebody has, to be checked and compared with those that are held."""
 

@@ -63,6 +63,13 @@ class ItemsQuery(Strict, frozen=True):
     limit: PageSize = 100
 
 
+class PageQuery(Strict, frozen=True):
+    """A page of a list."""
+
+    after: str = ""
+    limit: PageSize = 100
+
+
 class ReceiptsQuery(Strict, frozen=True):
     """A page of receipts in an order, starting behind the one with the number `after`; 0 is the first page."""
 
