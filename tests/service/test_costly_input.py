@@ -1,5 +1,6 @@
 """Input that would cost more than its length: refused before the work begins, and everybody else is answered."""
 
+import gc
 import json
 import sqlite3
 import time
@@ -10,12 +11,14 @@ from threading import Event
 from typing import Any
 
 import pytest
+from tests.service.process import until
 from tests.service.serving import Service, serving, stock
 
 from unbasket.exchange.events import Learn
 from unbasket.service.access import Access
 from unbasket.service.calls import CALLS
 from unbasket.service.openapi import document
+from unbasket.service.request import Request
 from unbasket.service.security import Security
 from unbasket.store import DurableRecommender
 
@@ -90,6 +93,17 @@ def test_events(service: Service, kind: str, events: list[Any], status: int) -> 
         assert answer["error"]["code"] == "too_large"
         assert "at most 10,000, of which at most 1,000 forget" in answer["error"]["message"]
         assert service.shop.engine.digest() == before
+
+
+def test_what_was_refused_is_not_kept(service: Service) -> None:
+    """Its bytes are gone with the answer, not when Python next looks for what refers to itself."""
+    gc.collect()
+    gc.disable()
+    try:
+        service("POST", "/v1/events", 413, json=[FORGET] * 10_001)
+        until(lambda: not any(isinstance(each, Request) for each in gc.get_objects()))
+    finally:
+        gc.enable()
 
 
 def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:

@@ -151,8 +151,7 @@ class Api:
         except ClientGoneError:
             return
         except UnbasketError as error:
-            refusal = translated(error)
-            answer = _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
+            answer = _refused(error)
         except Exception as error:  # noqa: BLE001 - a mistake of ours must not take the service down
             answer = self._failed(name, error)
         seconds = time.perf_counter() - start
@@ -165,8 +164,7 @@ class Api:
 
     def _failed(self, name: str, error: Exception) -> _Answer:
         logs.failure("a call failed", error, call=name)
-        fault = ApiError("internal", "the service had an error, which its log describes")
-        return _Answer(fault.status, _encode(fault.answer()), JSON, {})
+        return _refused(ApiError("internal", "the service had an error, which its log describes"))
 
     async def _answer(self, call: Call, path: dict[str, str], scope: Scope, receive: Receive) -> _Answer:
         headers = dict(scope["headers"])
@@ -246,6 +244,12 @@ def _address(scope: Scope) -> str:
 
 def _always() -> bool:
     return True
+
+
+def _refused(error: UnbasketError) -> _Answer:
+    """The answer to an error. Nobody keeps the error itself: it knows the whole request, which may be large."""
+    refusal = translated(error)
+    return _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
 
 
 def _good(call: Call, answer: Any, scope: Scope) -> _Answer:
