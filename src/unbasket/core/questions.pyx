@@ -96,6 +96,18 @@ def query_with(Histories histories, Py_ssize_t user, list cart, FoldSpace space,
     return rounded(space, rule)
 
 
+def bought(Histories histories, Py_ssize_t user):
+    """The items of a user's baskets; one that is in several comes several times."""
+    cdef History history
+    cdef Py_ssize_t i
+    histories.of(user, &history)
+    items = np.empty(histories.items.length(user), np.uint32)
+    cdef uint32_t[::1] item = items
+    for i in range(item.shape[0]):
+        item[i] = history.items[i]
+    return items
+
+
 def entries(Index index, Py_ssize_t user):
     """A user's vector, the same as listed under its items (0 where it is not), and the squared norm."""
     cdef Py_ssize_t slot = index.slot_of(user), row = index.row_of(slot), i

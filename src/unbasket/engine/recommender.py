@@ -345,8 +345,8 @@ class Recommender:
 
     def _without_bought(self, choice: Choice, user: Id) -> Choice:
         """A choice without what a user has bought."""
-        bought = [code for record in self._memory.records(user) for code in record.items]
-        return choice._replace(banned=np.concatenate([choice.banned, np.array(bought, np.uint32)]))
+        bought = questions.bought(self._memory.histories, self._memory.users.codes[user])
+        return choice._replace(banned=np.concatenate([choice.banned, bought]))
 
     def _named(self, answer: list[tuple[int, float]]) -> list[Recommendation]:
         names = self._memory.items.names
