@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import unbasket as ub
 from unbasket.cli import app
+from unbasket.exchange.ids import Id
 
 SALES = "user,basket,item,time\nann,1,10,100\nann,1,11,100\nann,2,10,200\nbob,1,10,150\nbob,1,12,150\n7,1,13,9\n"
 
@@ -199,6 +200,30 @@ def test_recommending_to_all(db: Path, tmp_path: Path, monkeypatch: pytest.Monke
     answer = json.loads(run("recommend", "--all", "--db", db, "--output", output, *filters, "--json"))
     assert answer == {"output": str(output), "users": users, "unknown": 0, "rows": len(expected)}
     assert rows_of(output) == expected.to_dicts()
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("recs")] == [output.name]
+
+
+def test_a_batch_is_made_in_parts_and_is_there_completely_or_not_at_all(
+    db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output, real, parts = tmp_path / "recs.parquet", ub.DurableRecommender.recommend_many, []
+
+    def recommend_some(rec: ub.DurableRecommender, users: list[Id], *arguments: Any, **filters: Any) -> Any:
+        parts.append(len(users))
+        if failing and len(parts) == 2:
+            raise ub.ClosedError("on the way")
+        return real(rec, users, *arguments, **filters)
+
+    monkeypatch.setattr("unbasket.cli.batch._AT_A_TIME", 2)
+    monkeypatch.setattr(ub.DurableRecommender, "recommend_many", recommend_some)
+    failing = False
+    run("recommend", "--all", "--db", db, "--output", output)
+    assert parts == [2, 1]
+    before = output.read_bytes()
+    failing = True
+    parts.clear()
+    assert "on the way" in error("recommend", "--all", "--db", db, "--output", output, "-n", 1)
+    assert output.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("recs")] == [output.name]
 
 

@@ -396,6 +396,9 @@ class Recommender:
         counts = count(codes)
         there = (counts > 0) & ~np.isin(codes, banned)
         codes, counts = codes[there], counts[there]
+        if 0 < n < len(counts):  # few are worth sorting
+            enough = counts >= np.partition(counts, -n)[-n]
+            codes, counts = codes[enough], counts[enough]
         best = np.lexsort((items.labels[codes], -counts))[:n]
         return [ItemCount(items.names[codes[i]], int(counts[i])) for i in best]
 
