@@ -31,7 +31,8 @@ WORDS += ["ann", "bob", "milk", "tea", "1", "2"] * 4
 WORDS += ["milk", "b/1", "Alcohol", "1e9", "0x1", "null", "true", "9" * 30, "a" * 3_000, "\U0001f600", "{user}", "\x7f"]
 METHODS = ["GET", "PUT", "POST", "DELETE", "HEAD", "PATCH", "BREW"]
 ODD = ["Authorization: Bearer x", "Host: evil", "Origin: http://evil", "Expect: x", "X:"]
-QUERIES = ["n", "explain", "only_new", "exclude", "after", "limit", "prefix", "query", "order", "x", ""]
+QUERIES = ["n", "explain", "only_new", "exclude", "only", "category", "cart", "fields", "since"]
+QUERIES += ["after", "limit", "prefix", "query", "order", "x", ""]
 VALUES: list[Any] = [
     None,
     True,

@@ -77,7 +77,7 @@ def test_requests(case: schemathesis.Case[Any], service: Service, session: reque
 
 
 def _beyond_schemas(case: schemathesis.Case[Any]) -> list[CheckFunction]:
-    """A schema can't say that a text is TOML, as hardly any text is, nor that `n` is smaller with `explain`."""
+    """A schema can't say that a text is TOML, as hardly any text is, nor what does not go with `explain`."""
     explains = case.path.endswith("/recommendations") and "explain" in (case.query or {})
     return [positive_data_acceptance] if case.path == "/v1/retention" or explains else []
 
