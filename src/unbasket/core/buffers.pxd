@@ -8,6 +8,7 @@ cdef extern from "buffers.h" nogil:
     void give_back(void *memory, size_t bytes)
     void *extended(void *old, size_t bytes, size_t new_bytes)
     size_t nonzero_bytes(const void *memory, size_t bytes)
+    void *set_memory(void *memory, int value, size_t bytes)
     int lowest_zero(uint64_t bits)
     const bint CHECKED
 

@@ -7,11 +7,18 @@ a search fit into a cache. Its memory is reserved when it is made, and taken by 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
-from unbasket.core.buffers cimport allocated, give_back
+from unbasket.core.buffers cimport allocated, release, set_memory
 from unbasket.core.fold cimport weight
 from unbasket.core.rows cimport Rows
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry
+
+
+cdef void drop(void *memory, size_t used, size_t bytes) noexcept nogil:
+    """Wipe what was used of memory, then free it: the rest was never taken from the system."""
+    if memory != NULL:
+        set_memory(memory, 0, used)
+        release(memory, bytes)
 
 
 @cython.final
@@ -30,9 +37,9 @@ cdef class Part:
         self.member = <uint32_t *> allocated(size, sizeof(uint32_t))
 
     def __dealloc__(self):
-        give_back(self.norm, self.end * sizeof(int64_t))
-        give_back(self.owner, self.end * sizeof(uint32_t))
-        give_back(self.member, self.end * sizeof(uint32_t))
+        drop(self.norm, self.end * sizeof(int64_t), (self.size + TOGETHER) * sizeof(int64_t))
+        drop(self.owner, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
+        drop(self.member, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
 
     cdef int open(self, Py_ssize_t row, uint32_t owner) except -1 nogil:
         """Let a user, whose vector is put there next, have a row."""
