@@ -101,7 +101,7 @@ bench: setup
 	$(BIN)/python benchmarks/service.py
 
 bench-scale: setup  # minutes, and 6 GB of memory
-	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/scale.py --figure docs/images/scale.svg
 
 bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/pool.md
 	$(BIN)/python benchmarks/pool.py

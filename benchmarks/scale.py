@@ -3,7 +3,8 @@
 The shop is generated: 50,000 items whose popularity follows Zipf's law, and users with 10 baskets of about 9 picks on
 average. It is made once per size and kept in build/scale. Each part of the measurement has a process of its own, whose
 memory is that part's. A call's time is the wall clock's, as a caller sees it; beside the longest stands the processor
-time of the calling thread in its most expensive call, which other load on the machine does not lengthen.
+time of the calling thread in its most expensive call, which other load on the machine, or a wait for the disk, does not
+lengthen.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import gc
 import multiprocessing
 import os
 import random
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -27,12 +29,15 @@ from rich.table import Table
 
 import unbasket as ub
 from unbasket.datasets import generate
+from unbasket.evaluation import plots
 
 SIZES = (10_000, 100_000, 1_000_000)
 FOLDER = Path("build/scale")
 ITEMS = 50_000
 QUERIES = 1_000
 EVENTS = 100_000
+POOL = 20_000
+DURABLE_EVENTS = 20_000
 POOL = 20_000
 PAUSE = 0.0005  # seconds between the questions of the reader beside the events
 
@@ -144,17 +149,17 @@ class Reader(threading.Thread):
         self.join()
 
 
-def fitted(path: Path) -> tuple[ub.Recommender, list[Figure]]:
-    """An engine with a shop, and what it took."""
+def fitted(path: Path, params: ub.Params, goals: tuple[float, float]) -> tuple[ub.Recommender, list[Figure]]:
+    """An engine with a shop, and what it took; the goals are gigabytes that it must stay below, and should."""
     frame = pl.read_parquet(path)
     forget_the_peak()
     start = time.perf_counter()
-    rec = ub.Recommender().fit(frame)
+    rec = ub.Recommender(params).fit(frame)
     seconds = time.perf_counter() - start
     del frame
     return rec, [
         Figure("fit", seconds, "s", 25, 15),
-        Figure("memory, fitted", resident() / 1e9, "GB", 2.3, 1.8),
+        Figure("memory, fitted", resident() / 1e9, "GB", *goals),
         Figure("memory, at the peak of fit", _status("VmHWM") / 1e9, "GB", 4.5, 3.5),
     ]
 
@@ -244,7 +249,7 @@ def forgetting(rec: ub.Recommender, chance: random.Random, users: int) -> list[F
 def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
     """The engine in memory."""
     tell("fit")
-    rec, figures = fitted(path)
+    rec, figures = fitted(path, ub.Params(), (2.3, 1.8))
     chance = random.Random(0)
     tell("recommend")
     figures += recommending(rec, chance)
@@ -254,21 +259,99 @@ def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figur
     return figures + forgetting(rec, chance, users)
 
 
+def pooled(path: Path, tell: Callable[[str], None]) -> list[Figure]:
+    """The engine with a pool of neighbors."""
+    tell("fit with a pool")
+    rec, (_, memory, _) = fitted(path, ub.Params(pool=POOL), (1.4, 1.0))
+    tell("recommend with a pool")
+    median, *_ = recommending(rec, random.Random(0))
+    return [
+        Figure("recommend, pool of 20,000, one core: median", median.value, "ms", 1, 0.6),
+        Figure("memory, fitted, pool of 20,000", memory.value, "GB", memory.must, memory.aim),
+    ]
+
+
+def saved(path: Path, db: Path, tell: Callable[[str], None]) -> list[Figure]:
+    """A new database with a shop."""
+    tell("import into a database")
+    frame = pl.read_parquet(path)
+    start = time.perf_counter()
+    with ub.open(db) as rec:
+        rec.fit(frame)
+    return [Figure("durable: import", time.perf_counter() - start, "s", 100, 50)]
+
+
+def opened(db: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
+    """The same database, opened again, and its first events."""
+    tell("open the database")
+    start = time.perf_counter()
+    with ub.open(db) as rec:
+        seconds = time.perf_counter() - start
+        tell("learn and forget durably")
+        first, learning = Times(), Times()
+        first.add(lambda: rec.forget(1))
+        for number in range(DURABLE_EVENTS):
+            user, basket = random.randint(2, users), 2**40 + number
+            learning.add(lambda user=user, basket=basket: rec.learn(user, [1, 2, 3], basket=basket, time=basket))
+        return [
+            Figure("durable: open", seconds, "s", 30, 15),
+            Figure("durable: memory, opened", resident() / 1e9, "GB", 2.3, 1.8),
+            Figure("durable: first forget", first.longest()[0], "ms", 20, 5),
+            Figure("durable learn: median", learning.median(), "ms", 1, 0.5),
+            Figure("durable learn: longest, on the processor", learning.longest()[1], "ms", 20, 10),
+        ]
+
+
 def measured(users: int) -> list[Figure]:
     """All figures of a shop of one size."""
     path = shop(users)
-    figures: list[Figure] = []
-    with console.status("") as status:
-        for part in (in_memory, with_a_pool):
-            figures += in_a_process(part, path, users, each=lambda news: status.update(f"{users:,} users: {news}"))
-    return figures
+    with console.status("") as status, tempfile.TemporaryDirectory(dir=FOLDER) as folder:
+
+        def run(function: Callable[..., list[Figure]], *arguments: Any) -> list[Figure]:
+            figures: list[Figure] = in_a_process(
+                function, *arguments, each=lambda part: status.update(f"{users:,} users: {part}")
+            )
+            return figures
+
+        db = Path(folder, "shop.db")
+        return run(in_memory, path, users) + run(pooled, path) + run(saved, path, db) + run(opened, db, users)
+
+
+def drawn(sizes: list[int], columns: list[list[Figure]]) -> str:
+    """The growth of some figures as an SVG drawing."""
+    values = {figures[0].name: [figure.value for figure in figures] for figures in zip(*columns, strict=True)}
+    figure, (reading, writing, memory) = plots.panels(1, 3, 10, 3.4)
+    for axis, title, unit, names in (
+        (
+            reading,
+            "a recommendation",
+            "ms",
+            ("recommend, one core: median", "recommend, pool of 20,000, one core: median"),
+        ),
+        (writing, "an event", "ms", ("learn: median", "learn: longest, on the processor")),
+        (memory, "memory", "GB", ("memory, fitted", "memory, fitted, pool of 20,000")),
+    ):
+        for name, color, label in zip(names, (plots.OURS, plots.PAPER), LABELS[title], strict=True):
+            axis.loglog(sizes, values[name], marker="o", color=color, label=label)
+        axis.set(title=title, xlabel="users", ylabel=unit)
+        axis.legend(frameon=False)
+    return plots.svg(figure)
+
+
+LABELS = {
+    "a recommendation": ("among all", "pool of 20,000"),
+    "an event": ("learn, median", "longest of 100,000"),
+    "memory": ("among all", "pool of 20,000"),
+}
 
 
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, nargs="+", default=SIZES, help="sizes of shops")
-    sizes: list[int] = parser.parse_args().users
+    parser.add_argument("--figure", type=Path, help="where to draw the growth, as SVG")
+    arguments = parser.parse_args()
+    sizes: list[int] = arguments.users
     os.environ["_RJEM_MALLOC_CONF"] = "dirty_decay_ms:0,muzzy_decay_ms:0"  # Polars gives back what it frees
     columns = [measured(users) for users in sizes]
     table = Table("", *(f"{users:,}" for users in sizes), "must", "aim", title="Unbasket: a shop that grows")
@@ -277,6 +360,8 @@ def main() -> None:
         values = [f"[{'green' if f.value <= must else 'red'}]{f.value:.3g} {unit}[/]" for f in figures]
         table.add_row(name, *values, f"{must:g} {unit}", f"{aim:g} {unit}")
     Console(width=max(120, console.width)).print(table)
+    if arguments.figure:
+        arguments.figure.write_text(drawn(sizes, columns))
 
 
 if __name__ == "__main__":
