@@ -136,6 +136,7 @@ def _writer(
             database.commit()
             database.sync()
         journal = _rebuilt(database, params, progress)
+        journal.model.fingerprint()  # all users are hashed now, so that the first forget does not wait for it
         notary = Notary(Keys.of(keys), database.last_payload("receipts"))
         lock.sign(database.rows)
     except BaseException:
