@@ -48,10 +48,24 @@ class Show(NamedTuple):
     items: tuple[Id, ...]
 
 
+class Suppress(NamedTuple):
+    """A user does not want to be recommended an item."""
+
+    user: Id
+    item: Id
+
+
+class Allow(NamedTuple):
+    """They take it back."""
+
+    user: Id
+    item: Id
+
+
 Event = Learn | Forget
 """What happens to a history."""
 
-ShopEvent = Event | Hide | Show
+ShopEvent = Event | Hide | Show | Suppress | Allow
 """Whatever can happen in a shop."""
 
 
@@ -75,7 +89,8 @@ class World(NamedTuple):
     def shop_events(self, most: int) -> st.SearchStrategy[list[ShopEvent]]:
         """Lists of whatever can happen in a shop; most of it happens to histories."""
         histories = st.one_of(self._learns(), self._learns(), self._learns(), self._forgets(), self._forgets())
-        return st.lists(st.one_of(histories, histories, self._restocks()), min_size=1, max_size=most)
+        others = self._restocks() | self._wishes()
+        return st.lists(st.one_of(histories, histories, others), min_size=1, max_size=most)
 
     def _learns(self) -> st.SearchStrategy[Learn]:
         times = st.integers(-2, 4)
@@ -95,6 +110,10 @@ class World(NamedTuple):
     def _restocks(self) -> st.SearchStrategy[Hide | Show]:
         items = st.lists(st.sampled_from((*self.items, "nobody has this")), max_size=3).map(tuple)
         return st.builds(Hide, items) | st.builds(Show, items)
+
+    def _wishes(self) -> st.SearchStrategy[Suppress | Allow]:
+        user, item = st.sampled_from(self.users), st.sampled_from((*self.items, "nobody has this"))
+        return st.builds(Suppress, user, item) | st.builds(Suppress, user, item) | st.builds(Allow, user, item)
 
 
 MIXED_IDS = World(("t", 2), (-1,), ("m", 10**12), (1, "b", 2, "a", 3, "1"), ("x", 1, "ä", 2, "1", "z", 7))
@@ -149,6 +168,11 @@ def apply(engine: Recommender | Oracle, events: Sequence[ShopEvent]) -> None:
                 engine.hide(items)
             case Show(items):
                 engine.show(items)
+            case Suppress(user, item):
+                if user in engine.users():  # else it is an error
+                    engine.suppress(user, item)
+            case Allow(user, item):
+                engine.allow(user, item)
 
 
 def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
@@ -164,6 +188,7 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
             (basket.basket, basket.time, tuple(sorted(basket.items, key=_id_key))) for basket in oracle.history(user)
         ]
         assert engine.groups(user) == [len(group) for group in oracle.groups(user)]
+        assert engine.suppressed(user) == oracle.suppressed(user)
         assert engine.vector(user) == pytest.approx(oracle.vector(user), abs=1e-9)
         _check_neighbors(engine, oracle, user)
         if engine.params.neighbors >= len(oracle.pool()):  # no neighbor is left out by a rounded distance
@@ -229,6 +254,8 @@ def law_of_equality(engine: Recommender, other: Recommender) -> None:
     assert engine.popular(100) == other.popular(100)
     for user in engine.users():
         assert engine.history(user) == other.history(user)
+        assert engine.suppressed(user) == other.suppressed(user)
+        assert engine.recommend_for([["x"]], user=user) == other.recommend_for([["x"]], user=user)
         assert engine.groups(user) == other.groups(user)
         assert engine.vector(user) == other.vector(user)
         assert engine.similar_users(user, 100) == other.similar_users(user, 100)
@@ -255,6 +282,9 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
         _fit_remainder(engine, fresh, shuffle)
     fresh.forget("somebody else")
     fresh.hide(engine.hidden())
+    for user in shuffle.sample(engine.users(), len(engine.users())):
+        for item in shuffle.sample(engine.suppressed(user), len(engine.suppressed(user))):
+            fresh.suppress(user, item)
     law_of_equality(engine, fresh)
 
 

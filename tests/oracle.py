@@ -84,6 +84,19 @@ class Oracle:
         self.params = params
         self._histories: dict[Id, list[Entry]] = {}
         self._hidden: set[Id] = set()
+        self._suppressed: dict[Id, set[Id]] = {}
+
+    def suppress(self, user: Id, item: Id) -> None:
+        """Never recommend an item to a user."""
+        self._suppressed.setdefault(user, set()).add(item)
+
+    def allow(self, user: Id, item: Id) -> None:
+        """Take that back."""
+        self._suppressed.get(user, set()).discard(item)
+
+    def suppressed(self, user: Id) -> list[Id]:
+        """What a user has suppressed, by id; it goes with their last basket."""
+        return sorted(self._suppressed.get(user, ()), key=id_key)
 
     def hide(self, items: Iterable[Id]) -> None:
         """Recommend these items to nobody."""
@@ -118,6 +131,7 @@ class Oracle:
                     _remove(history, entry)
         if not history:
             self._histories.pop(user, None)
+            self._suppressed.pop(user, None)
 
     def users(self) -> list[Id]:
         return sorted(self._histories, key=id_key)
@@ -163,12 +177,14 @@ class Oracle:
 
     def recommend(self, user: Id, n: int, allowed: Collection[Id] | None = None) -> list[tuple[Id, float]]:
         """The n items of the highest scores, equal scores by id; of those that are allowed, if that is said."""
-        return _highest(self._offered(self.prediction(user), allowed), n)
+        scores = self._offered(self.prediction(user), allowed)
+        return _highest({item: score for item, score in scores.items() if item not in self.suppressed(user)}, n)
 
     def with_cart(self, user: Id, cart: Collection[Id]) -> "Oracle":
         """An oracle that has learned the cart as the user's newest basket, and whatever else this one holds."""
         other = Oracle(self.params)
         other._histories, other._hidden = deepcopy(self._histories), self._hidden
+        other._suppressed = self._suppressed
         other.learn(user, cart, basket="the cart, an id that no basket has")
         return other
 

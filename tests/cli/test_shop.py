@@ -303,7 +303,11 @@ def test_history_and_export(db: Path, tmp_path: Path) -> None:
     baskets = json.loads(run("history", "ann", "--db", db, "--json"))
     assert [(basket["basket"], basket["time"]) for basket in baskets] == [(1, 100), (2, 200)]
     assert baskets[1]["items"] == [{"item": 10, "name": "Milk [fresh]", "category": "Dairy"}]
-    expected = {"format": "unbasket user", "version": 1, "user": "ann", "baskets": baskets}
+    with ub.open(db) as rec:
+        rec.suppress("ann", 12)
+    assert "Never recommended to them: Wine (12)" in run("history", "ann", "--db", db)
+    suppressed = [{"item": 12, "name": "Wine", "category": "Alcohol"}]
+    expected = {"format": "unbasket user", "version": 1, "user": "ann", "baskets": baskets, "suppressed": suppressed}
     assert json.loads(run("export", "ann", "--db", db)) == expected
     run("export", "ann", "--db", db, "--output", tmp_path / "ann.json")
     assert json.loads((tmp_path / "ann.json").read_text(encoding="utf-8")) == expected

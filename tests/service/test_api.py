@@ -270,6 +270,26 @@ def test_further_fields(service: Service) -> None:
         assert [each["fields"] for each in answer["recommendations"]] == [expected]
 
 
+def test_a_user_is_never_recommended_what_they_suppress(service: Service) -> None:
+    def recommended() -> list[Id]:
+        return items_of(service("GET", "/v1/users/ann/recommendations"))
+
+    everything = recommended()
+    assert "milk" in everything
+    assert service("PUT", "/v1/users/ann/suppressed/milk") == {"item": "milk", "suppressed": True, "changed": True}
+    assert service("PUT", "/v1/users/ann/suppressed/milk")["changed"] is False
+    assert recommended() == [item for item in everything if item != "milk"]
+    before = service("POST", "/v1/users/ann/preview", json={"forget": {"item": "wine"}})["before"]
+    assert [each["item"] for each in before] == recommended()
+    assert [each["item"] for each in service("GET", "/v1/users/ann")["suppressed"]] == ["milk"]
+    assert service("PUT", "/v1/users/nobody/suppressed/milk", 404)["error"]["code"] == "unknown_user"
+    assert service("DELETE", "/v1/users/nobody/suppressed/milk")["changed"] is False
+    assert service("DELETE", "/v1/users/ann/suppressed/milk") == {"item": "milk", "suppressed": False, "changed": True}
+    assert recommended() == everything
+    service.shop.engine.suppress("ann", 4711)  # a number that nobody has bought
+    assert service("DELETE", "/v1/users/ann/suppressed/4711") == {"item": 4711, "suppressed": False, "changed": True}
+
+
 def test_what_is_out_of_stock_is_recommended_to_nobody(service: Service) -> None:
     def recommended() -> list[Id]:
         return items_of(service("GET", "/v1/users/ann/recommendations"))

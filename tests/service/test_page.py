@@ -325,6 +325,35 @@ def test_forget_an_item_everywhere_marks_what_moved(page: Page, shop: Service) -
     assert name not in json.dumps(held)
 
 
+def test_what_was_removed_does_not_come_back(page: Page, shop: Service) -> None:
+    """Similar shoppers buy it too, so it would be recommended as something new."""
+    _open(page, "/#/shopper/21")
+    name = page.locator(".recommendations .name").first.inner_text()
+    page.get_by_role("button", name="Why am I seeing").first.click()
+    page.get_by_role("button", name="Remove it from my history").click()
+    _confirm(page)
+    page.get_by_role("button", name="Don’t recommend this again").click()
+    expect(page.get_by_role("dialog")).to_contain_text("will not be recommended again")
+    page.get_by_role("button", name="Undo").click()
+    assert _suppressed(shop, 21) == 0
+    page.get_by_role("button", name="Don’t recommend this again").click()
+    expect(page.get_by_role("button", name="Undo")).to_be_visible()
+    assert _suppressed(shop, 21) == 1
+    page.get_by_role("button", name="Done").click()
+    expect(page.locator(".suppressed")).to_contain_text(name)
+    expect(page.locator(".recommendations .ranks li").first).to_be_visible()
+    expect(page.locator(".recommendations .ranks").get_by_text(name, exact=True)).to_have_count(0)
+    page.get_by_role("button", name=f"Recommend {name} again").click()
+    expect(page.locator(".suppressed")).to_have_count(0)
+    assert _suppressed(shop, 21) == 0
+
+
+def _suppressed(shop: Service, user: int) -> int:
+    held = _held(shop, user)
+    assert held is not None
+    return len(held["suppressed"])
+
+
 def test_nothing_can_be_confirmed_before_its_preview_is_there(page: Page, shop: Service) -> None:
     held = _held(shop, 16)
     late: list[Route] = []

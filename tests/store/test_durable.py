@@ -315,6 +315,75 @@ def _refuse(_: Database) -> None:
     raise ub.StoreError("no room")
 
 
+def test_what_is_suppressed_is_kept_and_goes_with_the_user(path: Path, tmp_path: Path) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        assert [rec.suppress("ann", item) for item in ("wine", 0, "wine")] == [True, True, False]
+        rec.suppress("bob", "milk")
+        with pytest.raises(ub.UnknownUserError, match="nobody"):
+            rec.suppress("nobody", "milk")
+        digest = rec.digest()
+    with ub.open(path) as rec:
+        assert rec.digest() == digest
+        assert (rec.suppressed("ann"), rec.suppressed("bob")) == ([0, "wine"], ["milk"])
+        rec.backup(tmp_path / "copy.db")
+        assert rec.allow("ann", 0)
+        assert not rec.allow("ann", 0)
+        rec.apply([ub.Forget("bob", None, None), ub.Learn("bob", ["milk"], 1, None)])
+        assert rec.suppressed("bob") == []
+        assert all(receipt.verified for receipt in rec.receipts())
+        digest = rec.digest()
+    with ub.open(path) as rec, ub.open(tmp_path / "copy.db", read_only=True) as copy:
+        assert rec.digest() == digest
+        assert (rec.suppressed("ann"), rec.suppressed("bob")) == (["wine"], [])
+        assert (copy.suppressed("ann"), copy.suppressed("bob")) == ([0, "wine"], ["milk"])
+        rec.forget("ann")
+        rec.learn("ann", ["milk"], basket=1)
+        assert rec.suppressed("ann") == []
+
+
+def test_a_refusal_undoes_what_was_suppressed_and_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        rec.suppress("ann", "wine")
+        digest = rec.digest()
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "commit", _refuse)
+            for change in (
+                lambda: rec.suppress("ann", "tea"),
+                lambda: rec.allow("ann", "wine"),
+                lambda: rec.forget("ann"),
+                lambda: rec.suppress("bob", "milk"),
+            ):
+                with pytest.raises(ub.StoreError, match="no room"):
+                    change()
+                assert rec.digest() == digest
+                assert rec.verify().ok
+        rec.suppress("ann", "tea")
+        rec.allow("ann", "wine")
+    with ub.open(path) as rec:
+        assert rec.suppressed("ann") == ["tea"]
+
+
+def test_who_is_unknown_does_not_spoil_the_events_of_others(path: Path) -> None:
+    """They are written together."""
+
+    def suppress(number: int) -> bool:
+        try:
+            return rec.suppress(f"user {number % 20}", number)
+        except ub.UnknownUserError:
+            return False
+
+    with ub.open(path) as rec:
+        for number in range(10):
+            rec.learn(f"user {number}", ["milk"], basket=1)
+        with ThreadPoolExecutor(8) as pool:
+            done = [*pool.map(suppress, range(200))]
+        assert [number for number in range(200) if done[number]] == [n for n in range(200) if n % 20 < 10]
+        digest = rec.digest()
+    with ub.open(path) as rec:
+        assert rec.digest() == digest
+        assert rec.suppressed("user 3") == [*range(3, 200, 20)]
+
+
 def test_a_file_of_the_first_version(path: Path) -> None:
     """It has no table of hidden items. A reader takes it as it is, and a writer brings it up to date."""
     with ub.open(path).fit(SHOP) as rec:

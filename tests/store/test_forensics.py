@@ -75,6 +75,7 @@ class Shop:
         self.baskets: dict[Id, dict[Id, tuple[int | None, set[Id]]]] = {}
         self.products: dict[Id, tuple[str, str]] = {}
         self.stock: set[Id] = set()  # what is hidden
+        self.wishes: dict[Id, set[Id]] = {}  # what users have suppressed
         self.gone: set[Id] = set()
         self._recent: set[Id] = set()  # what has gone since the last look
 
@@ -116,6 +117,7 @@ class Shop:
                     del baskets[name]
         if not baskets:
             del self.baskets[event.user]
+            self.wishes.pop(event.user, None)
 
     def describe(self) -> None:
         """Name a third of the items that have no name."""
@@ -126,6 +128,20 @@ class Shop:
             rows = [(item, *product) for item, product in self.products.items() if isinstance(item, kind)]
             if rows:
                 self.engine.describe(pl.DataFrame(rows, orient="row", schema=["item", "name", "category"]))
+
+    def suppress(self, user: Id, item: Id) -> None:
+        """Suppress an item for a user who is there."""
+        self.engine.suppress(user, item)
+        self.wishes.setdefault(user, set()).add(item)
+        self.gone -= self.held()
+
+    def allow(self, user: Id, item: Id) -> None:
+        """Take that back."""
+        before = self.held()
+        self.wishes[user].remove(item)
+        self._recent |= before - self.held()
+        self.gone = (self.gone | before) - self.held()
+        self.engine.allow(user, item)
 
     def restock(self, hide: set[Id], show: set[Id]) -> None:
         """Hide and show items."""
@@ -182,7 +198,7 @@ class Shop:
 
     def held(self) -> set[Id]:
         """All ids and names that remain."""
-        held = self.bought() | set(self.baskets) | self.stock
+        held = self.bought() | set(self.baskets) | self.stock | set().union(*self.wishes.values())
         for baskets in self.baskets.values():
             held.update(baskets)
         for product in self.products.values():
@@ -228,6 +244,10 @@ class Shop:
         assert described == self.products
         assert len(products) == len(described)
         assert {msgspec.msgpack.decode(payload)[0] for payload in rows["hidden"]} == self.stock
+        wishes = [tuple(msgspec.msgpack.decode(payload)) for payload in rows["suppressed"]]
+        assert sorted(wishes, key=str) == sorted(
+            ((user, item) for user, items in self.wishes.items() for item in items), key=str
+        )
 
     def clean_receipts(self) -> None:
         """No receipt names anybody or anything."""
@@ -409,6 +429,28 @@ def test_what_is_hidden_is_there_until_it_is_shown(shop: Shop) -> None:
     assert shop.engine.hidden() == [0]
 
 
+def test_what_is_suppressed_goes_with_the_wish_and_with_the_user(shop: Shop) -> None:
+    items, user = [shop.marks.text(20) for _ in range(3)], shop.marks.text(20)
+    shop.happen(Learn(user, [items[0], items[2]], 1, None))
+    for item in items:
+        shop.suppress(user, item)
+    shop.happen(Forget(user, None, items[2]))
+    assert set(items) <= shop.held()
+    shop.clean()
+    shop.clean_rows()
+    shop.allow(user, items[2])
+    assert items[2] in shop.gone
+    shop.clean()
+    shop.clean_rows()
+    shop.happen(Forget(user, 1, items[0]))  # the last thing that the user bought
+    assert {user, *items} <= shop.gone
+    shop.clean()
+    shop.clean_rows()
+    shop.reopen()
+    shop.clean()
+    shop.clean_receipts()
+
+
 def test_receipts_name_nobody(shop: Shop) -> None:
     for _ in range(20):
         shop.happen(shop.any_forget())
@@ -432,6 +474,11 @@ def forget_at_random(shop: Shop, count: int) -> None:
         shop.clean()
         if chance() < 0.3:
             shop.happen(*shop.learns(shop.marks.random.randint(1, 5)))
+        if chance() < 0.3:
+            user, _, item = shop.any_basket()
+            shop.suppress(user, item if chance() < 0.5 else shop.marks.id())
+            if chance() < 0.3:
+                shop.allow(user, shop.marks.random.choice(sorted(shop.wishes[user], key=str)))
         if chance() < 0.05:
             shop.describe()
             shop.happen(shop.any_forget())

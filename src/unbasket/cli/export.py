@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.shop import Db, User, basket_facts, known_user, open_to_read
+from unbasket.cli.shop import Db, User, basket_facts, item_facts, known_user, open_to_read
 from unbasket.cli.terminal import say, say_json, to_json, write_file
 
 _FORMAT, _VERSION = "unbasket user", 1
@@ -20,12 +20,13 @@ def export(
 ) -> None:
     """Write everything that is held about a user as JSON: baskets with their ids, times, items and names of items.
 
-    Times are as they are stored: whole numbers.
+    Times are as they are stored: whole numbers. What is `suppressed` is never recommended to the user.
     """
     rec = open_to_read(db)
     name = known_user(rec, user)
     baskets = [basket_facts(rec, basket) for basket in rec.history(name)]
-    held = {"format": _FORMAT, "version": _VERSION, "user": name, "baskets": baskets}
+    suppressed = [item_facts(rec, item) for item in rec.suppressed(name)]
+    held = {"format": _FORMAT, "version": _VERSION, "user": name, "baskets": baskets, "suppressed": suppressed}
     if output is None:
         say_json(held)
         return

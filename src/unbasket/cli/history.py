@@ -1,14 +1,15 @@
 """`unbasket history`: what is held about a user."""
 
 from unbasket.cli.shop import Db, User, basket_facts, known_user, label, open_to_read
-from unbasket.cli.terminal import AsJson, say_json, say_table
+from unbasket.cli.terminal import AsJson, say, say_json, say_table
 from unbasket.cli.times import as_dates
 
 
 def history(user: User, db: Db, as_json: AsJson = False) -> None:
     """List a user's baskets, oldest first."""
     rec = open_to_read(db)
-    baskets = rec.history(known_user(rec, user))
+    name = known_user(rec, user)
+    baskets, suppressed = rec.history(name), rec.suppressed(name)
     if as_json:
         say_json([basket_facts(rec, basket) for basket in baskets])
         return
@@ -16,3 +17,5 @@ def history(user: User, db: Db, as_json: AsJson = False) -> None:
     times = as_dates([basket.time for basket in baskets])
     names = (basket.basket for basket in baskets)
     say_table(("basket", "time", "items"), list(zip(names, times, contents, strict=True)))
+    if suppressed:
+        say(f"Never recommended to them: {', '.join(label(rec, item) for item in suppressed)}")

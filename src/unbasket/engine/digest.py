@@ -1,19 +1,21 @@
 """A fingerprint of what the engine remembers: equal if and only if parameters and remaining data are equal.
 
-It is the hash of a sum, modulo 2^256, of one BLAKE2b hash per user over the user's baskets by external ids, and one
-over the parameters. A sum does not depend on the order of users, and a change to one user costs one user's hash. The
-sum itself is not shown: the difference of two sums, before and after a forget, would be the forgotten user's hash.
+It is the hash of a sum, modulo 2^256, of one BLAKE2b hash per user over the user's baskets by external ids, and their
+suppressed items if there are any, and of one over the parameters. A sum does not depend on the order of users, and a
+change to one user costs one user's hash. The sum itself is not shown: the difference of two sums, before and after a
+forget, would be the forgotten user's hash.
 """
 
 from dataclasses import astuple
 from hashlib import blake2b
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from unbasket.core import Canon, Column
 from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import FREE
+from unbasket.exchange.ids import FREE, Id, in_order
 from unbasket.params import Params
 
 _SIZE = 32
@@ -35,6 +37,12 @@ def _total(hashes: npt.NDArray[np.uint8]) -> int:
     for column in columns:
         total = (total << 32) + int(column)
     return total
+
+
+def _extended(digest: bytes, suppressed: set[Id]) -> npt.NDArray[np.uint8]:
+    """The hash of a user who has suppressed items."""
+    items = msgspec.msgpack.encode(in_order(list(suppressed)))
+    return np.frombuffer(blake2b(digest + items, digest_size=_SIZE, person=b"unbasket wishes").digest(), np.uint8)
 
 
 def _number(digest: bytes) -> int:
@@ -141,6 +149,10 @@ class Digest:
             memory.texts.names,
             hashes,
         )
+        for row, owner in enumerate(owners) if memory.suppressed else ():
+            suppressed = memory.suppressed.get(memory.users.names[owner])
+            if suppressed:
+                hashes[row] = _extended(hashes[row].tobytes(), suppressed)
         return hashes
 
     def rest(self, owner: int | None) -> int:

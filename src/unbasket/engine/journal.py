@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from unbasket.engine.model import Model
-from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.exchange.events import Allow, Event, Forget, Learn, Suppress
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
@@ -38,6 +38,12 @@ class Journal(Protocol):
 
     def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
         """Events in their order: all of them, or none."""
+
+    def suppress(self, event: Suppress) -> bool:
+        """An item not to recommend to a user; answers whether that is new."""
+
+    def allow(self, event: Allow) -> bool:
+        """A suppressed item to recommend again; answers whether it was suppressed."""
 
     def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
         """Many baskets at once. `group` is the column that their groups come from, if one was named."""
@@ -70,6 +76,14 @@ class NoJournal:
     def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
         """Events in their order; checked events do not fail."""
         return [self.learn(event) if isinstance(event, Learn) else self.forget(event) for event in events]
+
+    def suppress(self, event: Suppress) -> bool:
+        """An item not to recommend to a user."""
+        return self.model.suppress(event)
+
+    def allow(self, event: Allow) -> bool:
+        """A suppressed item to recommend again."""
+        return self.model.allow(event)
 
     def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
         """Many baskets at once."""

@@ -77,6 +77,7 @@ class Memory:
         self._live = Live(self.histories, self.index, self.rule, self.pool)
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
+        self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
         self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
@@ -118,8 +119,11 @@ class Memory:
         """Learn a basket whose id is known: nothing new, other items, or another time."""
         record = self._records(owner, position, position + 1)[0]
         if time is not None and time != record.time:
+            suppressed = self.suppressed.get(user)
             self.forget(user, basket, None)
             self.learn(user, items, basket, time)
+            if suppressed is not None:  # it would have gone with the only basket
+                self.suppressed[user] = suppressed
             return Learned.REPLACED
         if {self.items.names[code] for code in record.items} == set(items):
             return Learned.UNCHANGED
@@ -142,7 +146,25 @@ class Memory:
                 self._live.leave(owner)
             self.users.remove(user)
             self._long.pop(owner, None)
+            self.suppressed.pop(user, None)
         return forgotten
+
+    def suppress(self, user: Id, item: Id) -> bool:
+        """Keep an item from a user who is there; returns whether that is new."""
+        suppressed = self.suppressed.setdefault(user, set())
+        is_new = item not in suppressed
+        suppressed.add(item)
+        return is_new
+
+    def allow(self, user: Id, item: Id) -> bool:
+        """Take that back; returns whether there was something to take back."""
+        suppressed = self.suppressed.get(user, set())
+        if item not in suppressed:
+            return False
+        suppressed.remove(item)
+        if not suppressed:
+            del self.suppressed[user]
+        return True
 
     def _forget_item(self, owner: int, basket: Id | None, item: Id) -> Forgotten:
         first, end = 0, self.histories.count(owner)
@@ -261,16 +283,19 @@ class Memory:
         """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
         count = self.histories.count(owner)
         if count == 0:
-            return self.users.names[owner] == FREE and not self.users.knows(user) and owner not in self._long
+            gone = self.users.names[owner] == FREE and not self.users.knows(user)
+            return gone and owner not in self._long and user not in self.suppressed
         ids = self._long.get(owner)
         known = self.users.codes.get(user) == owner and self.users.names[owner] == user
         return known and (ids is None or ids == self._basket_ids(owner))
 
     def strays(self) -> list[str]:
         """The places that hold something of a user or an item that is not there, or that was not wiped."""
-        return _wrong_places(
+        places = _wrong_places(
             inspection.strays(self._live, set(self.users.codes.values()), set(self.items.codes.values()))
         )
+        belong = all(items and user in self.users for user, items in self.suppressed.items())
+        return places + ([] if belong else ["the suppressed items"])
 
     def shared_faults(self) -> list[str]:
         """The places shared by many users where something is wrong."""

@@ -16,8 +16,8 @@ from unbasket.engine.helpers import HELPERS
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.memory import Memory
 from unbasket.engine.stock import Stock
-from unbasket.errors import InvalidFrameError
-from unbasket.exchange.events import Forget, Learn
+from unbasket.errors import InvalidFrameError, UnknownUserError
+from unbasket.exchange.events import Allow, Forget, Learn, Suppress
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.results import Forgotten, Learned, Verification
@@ -69,6 +69,27 @@ class Model:
             self.digest.wipe(owner)
             self._clear_choices()
         return forgotten
+
+    def suppress(self, event: Suppress) -> bool:
+        """Recommend an item to a user no more; returns whether that is new. An error if nothing is held about them."""
+        with self.lock.writing:
+            owner = self.memory.users.codes.get(event.user)
+            if owner is None:
+                raise UnknownUserError(
+                    f"nothing is held about user {event.user!r}: what they do not want is kept only beside baskets"
+                )
+            is_new = self.memory.suppress(*event)
+            if is_new:
+                self.digest.wipe(owner)
+            return is_new
+
+    def allow(self, event: Allow) -> bool:
+        """Take back `suppress`; returns whether there was something to take back."""
+        with self.lock.writing:
+            was_there = self.memory.allow(*event)
+            if was_there:
+                self.digest.wipe(self.memory.users.codes[event.user])
+            return was_there
 
     def _clear_choices(self) -> None:
         """Keep no selection of items that may name one that nobody has any longer."""

@@ -25,7 +25,7 @@ from unbasket.exchange.checks import (
     checked_time,
     checked_users,
 )
-from unbasket.exchange.events import Event, Forget, Learn, rechecked
+from unbasket.exchange.events import Allow, Event, Forget, Learn, Suppress, rechecked
 from unbasket.exchange.filters import Filters
 from unbasket.exchange.ids import Id, Kind, checked, in_order, sort_key
 from unbasket.exchange.notebook import html_table
@@ -150,6 +150,24 @@ class Recommender:
         self._journal.describe(read_products(frame, item=item, name=name, category=category))
         return self
 
+    def suppress(self, user: Id, item: Id) -> bool:
+        """Never again recommend an item to a user, whether anybody has bought it or not. Returns whether that is new.
+
+        It is personal data like a basket: it is in the digest, it stays when the item is forgotten, and it goes with
+        the user, or with `allow`. An error if nothing is held about the user.
+        """
+        return self._journal.suppress(Suppress.checked(user, item))
+
+    def allow(self, user: Id, item: Id) -> bool:
+        """Take back `suppress`, and forget that it was ever asked for. Returns whether the item was suppressed."""
+        return self._journal.allow(Allow.checked(user, item))
+
+    def suppressed(self, user: Id) -> list[Id]:
+        """The items that are never recommended to the user, in the order of their ids."""
+        with self._model.lock.reading:
+            self._owner(user)
+            return in_order(list(self._memory.suppressed.get(user, ())))
+
     def hide(self, items: Iterable[Id]) -> int:
         """Recommend these items to nobody until they are shown again, since they are out of stock; see `restock`.
 
@@ -193,8 +211,8 @@ class Recommender:
         """The n best items for the user's next basket, best first; equal scores in the order of item ids.
 
         `exclude` leaves out items, `only_new` those that the user has bought before; `only` leaves nothing but these
-        items, `category` nothing but items of this category or of several. What the shop has hidden is left out too:
-        see `hide`. All before the cut, so that n items come back if so many have a score above 0.
+        items, `category` nothing but items of this category or of several. What the shop has hidden and the user has
+        suppressed is left out too. All before the cut, so that n items come back if so many have a score above 0.
 
         A `cart` counts as the user's newest basket, and what is in it is not recommended. Nothing of it is stored. With
         a cart, the user may be somebody new.
@@ -203,8 +221,8 @@ class Recommender:
         with self._model.lock.reading:
             owner = self._owner(user) if basket is None else self._memory.left_out_for(checked(user, "user"))
             choice = self._model.choices.of(filters, basket)
-            if only_new and user in self._memory.users:
-                choice = self._without_bought(choice, user)
+            if user in self._memory.users:
+                choice = self._of_user(choice, user, only_new)
             with self._model.borrowed_spaces() as (space, fold_space):
                 return self._best(self._query(user, basket, fold_space), owner, n, choice, space)
 
@@ -277,7 +295,7 @@ class Recommender:
             choice, answers = self._model.choices.of(filters, None), {}
             for user in users:
                 if user in codes:
-                    own = self._without_bought(choice, user) if only_new else choice
+                    own = self._of_user(choice, user, only_new)
                     answers[user] = self._best(self._query(user, None, fold_space), codes[user], n, own, space)
         return answers
 
@@ -319,7 +337,10 @@ class Recommender:
         baskets = [self._codes_of(basket) for basket in [*history, *([] if cart is None else [cart])]]
         with self._model.borrowed_spaces() as (space, fold_space):
             query = questions.query(baskets, fold_space, self._memory.rule)
-            return self._best(query, owner, n, self._model.choices.of(filters, cart), space)
+            choice = self._model.choices.of(filters, cart)
+            if user is not None:
+                choice = self._of_user(choice, user, only_new=False)
+            return self._best(query, owner, n, choice, space)
 
     def _query(self, user: Id, cart: list[Id] | None, space: FoldSpace) -> Vector:
         """The vector of a user, who may have a cart, and need not be there then.
@@ -343,10 +364,14 @@ class Recommender:
             space.recommend(memory.index, query, owner, self.params.neighbors, self.params.alpha, choice, orders, n)
         )
 
-    def _without_bought(self, choice: Choice, user: Id) -> Choice:
-        """A choice without what a user has bought."""
-        bought = questions.bought(self._memory.histories, self._memory.users.codes[user])
-        return choice._replace(banned=np.concatenate([choice.banned, bought]))
+    def _of_user(self, choice: Choice, user: Id, only_new: bool) -> Choice:
+        """A choice without what a user has suppressed and, with `only_new`, without what they have bought."""
+        banned = [choice.banned]
+        if user in self._memory.suppressed:
+            banned.append(np.array(self._codes_of(self._memory.suppressed[user]), np.uint32))
+        if only_new:
+            banned.append(questions.bought(self._memory.histories, self._memory.users.codes[user]))
+        return choice if len(banned) == 1 else choice._replace(banned=np.concatenate(banned))
 
     def _named(self, answer: list[tuple[int, float]]) -> list[Recommendation]:
         names = self._memory.items.names
@@ -564,6 +589,6 @@ class Recommender:
             raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
         return owner
 
-    def _codes_of(self, items: list[Id]) -> list[int]:
+    def _codes_of(self, items: Iterable[Id]) -> list[int]:
         codes = self._memory.items.codes
         return [codes[item] for item in items if item in codes]

@@ -1,4 +1,4 @@
-"""What can happen to a history: a basket is learned, or something is forgotten."""
+"""What can happen to what is held of a user: a basket is learned, something is forgotten, an item is suppressed."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
@@ -40,7 +40,26 @@ class Forget(NamedTuple):
         )
 
 
+class Suppress(NamedTuple):
+    """An item is not to be recommended to a user any more."""
+
+    user: Id
+    item: Id
+
+    @classmethod
+    def checked(cls, user: object, item: object) -> Self:
+        """The event, or an error that names what is wrong with it."""
+        return cls(checked(user, "user"), checked(item, "item"))
+
+
+class Allow(Suppress):
+    """A suppressed item may be recommended to a user again."""
+
+
 Event = Learn | Forget
+"""What callers apply in bulk."""
+
+Change = Event | Suppress | Allow
 
 
 def rechecked(events: Iterable[Event]) -> list[Event]:

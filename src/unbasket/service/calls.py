@@ -225,6 +225,23 @@ CALLS = (
         refusals=("unknown_user",),
     ),
     _call(
+        "PUT /v1/users/{user}/suppressed/{item}",
+        "write privacy own",
+        "Never recommend an item to the user",
+        shoppers.suppress,
+        answers.SuppressedAnswer,
+        place="writer",
+        refusals=("unknown_user",),
+    ),
+    _call(
+        "DELETE /v1/users/{user}/suppressed/{item}",
+        "privacy own",
+        "Let a suppressed item be recommended again",
+        shoppers.allow,
+        answers.SuppressedAnswer,
+        place="writer",
+    ),
+    _call(
         "GET /v1/users/{user}/similar",
         "admin",
         "The nearest other users",

@@ -1,4 +1,4 @@
-"""Calls about one user: learn, forget, show, verify."""
+"""Calls about one user: learn, forget, suppress, show, verify."""
 
 import time
 import uuid
@@ -10,6 +10,7 @@ from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.exchange.events import Event, Forget
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Basket, Forgotten, Learned
+from unbasket.exchange.spelling import spells
 from unbasket.service.access import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
@@ -24,6 +25,7 @@ from unbasket.service.shapes.answers import (
     Removed,
     SimilarAnswer,
     SimilarUser,
+    SuppressedAnswer,
     UserAnswer,
     VerificationAnswer,
 )
@@ -200,6 +202,23 @@ def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
         return []
 
 
+# Wishes ---------------------------------------------------------------------------------------------------------
+
+
+def suppress(request: Request) -> SuppressedAnswer:
+    """Never recommend an item to a user."""
+    item = request.item
+    return SuppressedAnswer(item, True, request.rec.suppress(request.user, item))
+
+
+def allow(request: Request) -> SuppressedAnswer:
+    """Let a suppressed item be recommended again: the one that the text in the path stands for."""
+    rec, user, text = request.rec, request.user, request.path["item"]
+    suppressed = rec.suppressed(user) if user in rec else []
+    item = next((item for item in suppressed if spells(text, item)), request.item)
+    return SuppressedAnswer(item, False, rec.allow(user, item))
+
+
 # Looking inside -------------------------------------------------------------------------------------------------
 
 
@@ -210,7 +229,7 @@ def show(request: Request) -> UserAnswer:
         HeldBasket(basket.basket, basket.time, [described(rec, item) for item in basket.items])
         for basket in rec.history(user)
     ]
-    return UserAnswer("unbasket user", 1, user, baskets)
+    return UserAnswer("unbasket user", 1, user, baskets, [described(rec, item) for item in rec.suppressed(user)])
 
 
 def described(rec: DurableRecommender, item: Id) -> Item:

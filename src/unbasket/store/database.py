@@ -23,8 +23,8 @@ from unbasket.store.log import Log, log_of
 from unbasket.store.rows import SEAL, TABLES, seal_of, sealed, unsealed
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
-_SINCE = {"hidden": 2}  # the versions that brought further tables
-_VERSION = 2
+_SINCE = {"hidden": 2, "suppressed": 3}  # the versions that brought further tables
+_VERSION = 3
 _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
 _COUNTED = tuple(table for table in TABLES if table != "receipts")  # these have no gap, as none is ever blanked
 _CREATE = "CREATE {} {} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
@@ -499,7 +499,7 @@ _MIGRATIONS = (
         f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0, 0).hex()}')",
         f"PRAGMA application_id = {_APPLICATION}",
     ),
-    (_CREATE.format("TABLE", "hidden"),),
+    *((_CREATE.format("TABLE", table),) for table in _SINCE),
 )
 
 

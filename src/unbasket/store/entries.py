@@ -1,4 +1,4 @@
-"""Short entries on disk, one in each row of a table: the items that are hidden."""
+"""Short entries on disk, one in each row of a table: hidden items, and users with items that they suppressed."""
 
 from collections.abc import Collection, Iterable, Iterator
 

@@ -7,7 +7,7 @@ Callers in many threads share commits: whoever finds the disk free writes for al
 
 import sqlite3
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from threading import Lock
 from time import perf_counter, sleep
@@ -16,8 +16,15 @@ from typing import TypeVar, cast
 import numpy as np
 
 from unbasket.engine.model import Model
-from unbasket.errors import ClosedError, ErasureBlockedError, StoreError, UnbasketError, UncertainError
-from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.errors import (
+    ClosedError,
+    ErasureBlockedError,
+    StoreError,
+    UnbasketError,
+    UncertainError,
+    UnknownUserError,
+)
+from unbasket.exchange.events import Allow, Change, Event, Forget, Learn, Suppress
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
@@ -48,17 +55,17 @@ class Erased(Forgotten):
 class Request:
     """Events of one caller, who waits for them to be on disk."""
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Change]) -> None:
         self.events = events
         self.start = perf_counter()
-        self.results: list[Learned | Forgotten] = []
+        self.results: list[Learned | Forgotten | bool] = []
         self.error: UnbasketError | None = None
         self.erasures: int | None = None  # there had been, if this request still waits for the next one
 
     @property
     def forgets(self) -> bool:
         """Whether something is to be erased."""
-        return Forget in map(type, self.events)
+        return any(type(event) in (Forget, Allow) for event in self.events)
 
     @property
     def erased(self) -> list[Erased]:
@@ -70,12 +77,19 @@ class DiskJournal:
     """Keeps the events of an engine in a database."""
 
     def __init__(
-        self, model: Model, database: Database, rows: BasketRows, products: CatalogRows, hidden: EntryRows
+        self,
+        model: Model,
+        database: Database,
+        rows: BasketRows,
+        products: CatalogRows,
+        hidden: EntryRows,
+        suppressed: EntryRows,
     ) -> None:
         self.model = model
         self._database = database
-        self._rows, self._products, self._hidden = rows, products, hidden
+        self._rows, self._products, self._hidden, self._suppressed = rows, products, hidden, suppressed
         self._note_hidden()
+        self._note_suppressed(model.memory.users.codes)
         self._writer: tuple[WriterLock, Notary] | None = None
         self._batches: Batches[Request] = Batches()
         self._turn = Lock()
@@ -125,8 +139,19 @@ class DiskJournal:
         """Something to forget."""
         return cast(Forgotten, self.apply([event])[0])
 
+    def suppress(self, event: Suppress) -> bool:
+        """An item not to recommend to a user."""
+        return cast(bool, self._submit([event])[0])
+
+    def allow(self, event: Allow) -> bool:
+        """A suppressed item to recommend again; returns when its bytes are gone."""
+        return cast(bool, self._submit([event])[0])
+
     def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
         """Events in their order, in one transaction and with one erasure: all of them, or none."""
+        return cast(list[Learned | Forgotten], self._submit(events))
+
+    def _submit(self, events: Sequence[Change]) -> list[Learned | Forgotten | bool]:
         request = Request(events)
         self._batches.submit(request, self.serve)
         if request.erasures is not None:
@@ -153,7 +178,10 @@ class DiskJournal:
     def _bring_to_disk(self, requests: list[Request]) -> None:
         def write() -> None:
             for request in requests:
-                request.results = [self._apply(event) for event in request.events]
+                try:
+                    request.results = [self._apply(event) for event in request.events]
+                except UnknownUserError as error:  # of a single event, which has changed nothing
+                    request.error = error
 
         self._atomically({event.user for request in requests for event in request.events}, write)
         forgetting = [request for request in requests if request.forgets]
@@ -169,8 +197,16 @@ class DiskJournal:
             for request in forgetting:
                 request.error = self._blocked()
 
-    def _apply(self, event: Event) -> Learned | Forgotten:
-        return self._learn(event) if isinstance(event, Learn) else self._forget(event)
+    def _apply(self, event: Change) -> Learned | Forgotten | bool:
+        match event:
+            case Learn():
+                return self._learn(event)
+            case Forget():
+                return self._forget(event)
+            case Allow():
+                return self._allow(event)
+            case Suppress():
+                return self._suppress(event)
 
     def _learn(self, event: Learn, *, alone: bool = False) -> Learned:
         if not self.model.comes_last(event):
@@ -182,9 +218,24 @@ class DiskJournal:
         self._rows.note(row)
         return learned
 
+    def _suppress(self, event: Suppress) -> bool:
+        is_new = self.model.suppress(event)
+        if is_new:
+            self._suppressed.add((event.user, event.item))
+        return is_new
+
+    def _allow(self, event: Allow) -> bool:
+        was_there = self.model.allow(event)
+        if was_there:
+            self._suppressed.drop((event.user, event.item))
+        return was_there
+
     def _forget(self, event: Forget) -> Erased:
+        suppressed = set(self.model.memory.suppressed.get(event.user, ()))
         proof = self.model.forget_with_proof(event)
         self._follow()
+        for item in suppressed if event.user not in self.model.memory.users else ():
+            self._suppressed.drop((event.user, item))
         erased = Erased(*proof.forgotten)
         erased.receipt = self.notary.certify(event, proof)
         self._database.append("receipts", erased.receipt.to_json())
@@ -291,6 +342,12 @@ class DiskJournal:
             self.model.stock.show(set(self.model.stock).difference(on_disk))
             self.model.stock.hide(on_disk)
 
+    def _note_suppressed(self, users: Collection[Id]) -> None:
+        """Make the model suppress for these users what is suppressed on disk; it has nothing of that yet."""
+        for user, item in self._suppressed:
+            if user in users:
+                self.model.suppress(Suppress(user, item))
+
     # Transactions -----------------------------------------------------------------------------------------------
 
     def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
@@ -332,6 +389,8 @@ class DiskJournal:
                 self._products.restore(touched["products"] if refused else None)
             self._hidden.restore(touched["hidden"] if refused else None)
             self._note_hidden()
+            self._suppressed.restore(touched["suppressed"] if refused else None)
+            self._note_suppressed(users)
             notary.resume(self._database.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(

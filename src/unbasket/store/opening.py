@@ -172,5 +172,5 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
     rows = BasketRows(model, database)
     rows.read(tables["baskets"])
     products = CatalogRows(model.catalog, database, tables["products"].items())
-    hidden = EntryRows(database, "hidden", tables["hidden"].items())
-    return DiskJournal(model, database, rows, products, hidden)
+    hidden, suppressed = (EntryRows(database, table, tables[table].items()) for table in ("hidden", "suppressed"))
+    return DiskJournal(model, database, rows, products, hidden, suppressed)

@@ -14,7 +14,7 @@ from unbasket.exchange.ids import Id
 STEP = 2**20
 """The distance between the places of neighboring rows: room for baskets that come late."""
 
-TABLES = ("settings", "baskets", "products", "receipts", "hidden")
+TABLES = ("settings", "baskets", "products", "receipts", "hidden", "suppressed")
 
 SEAL = 4
 """Bytes of a row's checksum."""

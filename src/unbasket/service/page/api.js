@@ -87,6 +87,10 @@ export function forget(user, {basket, item, category} = {}) {
   return call('DELETE', parts.join('/'));
 }
 
+/** Never recommend an item to a user, and take that back. */
+export const suppress = (user, item) => call('PUT', `${person(user)}/suppressed/${segment(item)}`);
+export const allow = (user, item) => call('DELETE', `${person(user)}/suppressed/${segment(item)}`);
+
 /** All pages of a list, up to a limit: `page(after)` answers with {[name]: [...], next}. */
 export async function pages(page, name, most) {
   const found = [];

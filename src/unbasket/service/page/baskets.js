@@ -46,9 +46,10 @@ export class Record {
       choices.push({
         label: `${name}, only from ${theBasket(basket)}`,
         scope: {basket: basket.basket, item: entry.item},
+        entry,
       });
     if (!basket || times > 1)
-      choices.push({label: `${name}, from every basket (${number(times)})`, scope: {item: entry.item}});
+      choices.push({label: `${name}, from every basket (${number(times)})`, scope: {item: entry.item}, entry});
     if (entry.category) choices.push(this.categoryChoice(entry.category));
     forgetting(this.user, `Remove ${name}`, choices, this.done);
   }

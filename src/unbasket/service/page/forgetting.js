@@ -10,9 +10,10 @@ import {same} from './ids.js';
 import {fault, waiting} from './notices.js';
 import {nameOf} from './products.js';
 import {card, saveButton} from './receipts.js';
+import {offer} from './suppressing.js';
 
-/** Open the window. A choice is {label, scope}; the first is taken unless another is picked. `done` is called after
-    something was forgotten and the window is closed. */
+/** Open the window. A choice is {label, scope}, with the `entry` if it is one item; the first is taken unless another
+    is picked. `done` is called after something was forgotten and the window is closed. */
 export function forgetting(user, title, choices, done) {
   const state = {user, choice: choices[0], expected: null, answer: null};
   const dialog = open(title, () => state.answer && done());
@@ -113,13 +114,14 @@ function receiptsOf(answer) {
 }
 
 function outcome(state, dialog, after, check) {
-  const {answer} = state;
+  const {answer, choice} = state;
   const receipts = receiptsOf(answer);
   const clean = check.ok && receipts.every((receipt) => receipt.verified);
   dialog.heading.textContent = 'Forgotten';
   show(
     dialog.body,
     facts(answer, clean),
+    choice.entry && !after.popular && offer(state.user, choice.entry),
     changes(state, after),
     receipts.length === 1 ? card(receipts[0]) : null,
     h(

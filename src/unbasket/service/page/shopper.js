@@ -8,6 +8,7 @@ import {read, spell} from './ids.js';
 import {fault, waiting} from './notices.js';
 import {categoriesFor, recommendations} from './recommendations.js';
 import {shopper as tokenOwner} from './session.js';
+import {suppressed} from './suppressing.js';
 
 export async function show(place, [text]) {
   const owner = tokenOwner();
@@ -46,6 +47,7 @@ async function open(place, user, mayChange) {
       recommendations(held.user, categories, (entry) => record.removeItem(entry)),
       history(record, 'My baskets'),
     ),
+    suppressed(held.user, held.suppressed, () => again(place, held.user, mayChange)),
   );
 }
 

@@ -149,6 +149,15 @@ class UserAnswer(msgspec.Struct, frozen=True):
     version: Literal[1]
     user: AnyId
     baskets: list[HeldBasket]
+    suppressed: list[Item]
+
+
+class SuppressedAnswer(msgspec.Struct, frozen=True):
+    """Whether an item is suppressed for a user now, and whether that has just changed."""
+
+    item: AnyId
+    suppressed: bool
+    changed: bool
 
 
 class SimilarUser(msgspec.Struct, frozen=True):
