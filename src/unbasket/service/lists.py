@@ -80,13 +80,7 @@ def popular(request: Request) -> PopularAnswer:
     """The items in most baskets."""
     query: PopularQuery = request.query
     catalog, ids = request.rec.catalog, LiveIdReader(request.rec)
-    found = request.rec.popular(
-        query.n,
-        exclude=[ids.item(text) for text in query.exclude],
-        only=[ids.item(text) for text in query.only] or None,
-        category=query.category or None,
-        since=query.since,
-    )
+    found = request.rec.popular(query.n, since=query.since, **query.filters(ids))
     return PopularAnswer(
         [PopularItem(item, count, catalog[item].name, catalog[item].category) for item, count in found]
     )

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from unbasket.errors import UnknownUserError
 from unbasket.exchange.ids import Id, sort_key
@@ -26,33 +25,17 @@ from unbasket.store import DurableRecommender
 _FEW = 50  # items that are recommended in no time
 
 
-class _Filters(NamedTuple):
-    """The filters of a query, with ids as the engine has them."""
-
-    exclude: list[Id]
-    only: list[Id] | None
-    category: list[str] | None
-
-    @classmethod
-    def of(cls, query: RecommendationsQuery, ids: LiveIdReader) -> "_Filters":
-        return cls(
-            [ids.item(text) for text in query.exclude],
-            [ids.item(text) for text in query.only] or None,
-            query.category or None,
-        )
-
-
 def recommend(request: Request) -> RecommendationsAnswer:
     """Recommend; to somebody unknown without a cart, what the shop's fallback says."""
     query: RecommendationsQuery = request.query
     rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
     _check_explain(query)
-    filters, cart = _Filters.of(query, ids), [ids.item(text) for text in query.cart]
+    filters, cart = query.filters(ids), [ids.item(text) for text in query.cart]
     try:
-        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters._asdict())
+        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters)
         reasons = _reasons(rec, user, found) if query.explain else None
     except UnknownUserError:
-        popular = request.fallback.items(rec, query.n, **filters._asdict())
+        popular = request.fallback.items(rec, query.n, **filters)
         return RecommendationsAnswer(user, True, _recommended(rec, popular, query.fields))
     return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields, reasons))
 
@@ -80,12 +63,11 @@ def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
 def recommend_to_visitor(request: Request) -> VisitorAnswer:
     """Recommend to somebody without an account, by baskets and a cart that are not stored."""
     body: Visitor = request.body
-    rec = request.rec
-    filters = _Filters(body.exclude, body.only, body.category)
+    rec, filters = request.rec, body.filters()
     if not body.baskets and not body.cart:
-        popular = request.fallback.items(rec, body.n, **filters._asdict())
+        popular = request.fallback.items(rec, body.n, **filters)
         return VisitorAnswer(True, _recommended(rec, popular, body.fields))
-    found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, **filters._asdict())
+    found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, **filters)
     return VisitorAnswer(False, _recommended(rec, found, body.fields))
 
 

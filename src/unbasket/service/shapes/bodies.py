@@ -1,6 +1,6 @@
 """What requests bring in their bodies, and how much of it."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -93,6 +93,10 @@ class Visitor(Strict, frozen=True):
     only: list[Id] | None = None
     category: list[str] | None = None
     fields: list[Annotated[str, Meta(min_length=1)]] = field(default_factory=list)
+
+    def filters(self) -> dict[str, Any]:
+        """As arguments of the engine."""
+        return {"exclude": self.exclude, "only": self.only, "category": self.category}
 
 
 MAX_RESTOCKED = 100_000

@@ -1,9 +1,10 @@
 """What can stand behind the question mark of an address."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
+from unbasket.exchange.spelling import LiveIdReader
 from unbasket.service.shapes.fields import HowMany, PageSize, Strict, Time
 
 
@@ -24,26 +25,36 @@ MAX_EXPLAINED = 100
 Text = Annotated[str, Meta(min_length=1)]
 
 
-class RecommendationsQuery(Strict, frozen=True):
+class FilterQuery(Strict, frozen=True):
+    """Which items: not these, only these, only those of these categories. An empty list is no condition."""
+
+    exclude: list[Text] = field(default_factory=list)
+    only: list[Text] = field(default_factory=list)
+    category: list[str] = field(default_factory=list)
+
+    def filters(self, ids: LiveIdReader) -> dict[str, Any]:
+        """The same as arguments of the engine."""
+        return {
+            "exclude": [ids.item(text) for text in self.exclude],
+            "only": [ids.item(text) for text in self.only] or None,
+            "category": self.category or None,
+        }
+
+
+class RecommendationsQuery(FilterQuery, frozen=True):
     """How many items, which, with what in the cart; whether to say why; and further columns of the catalog."""
 
     n: Annotated[HowMany, Meta(description=f"At most {MAX_EXPLAINED} with `explain`.")] = 10
     only_new: bool = False
-    exclude: list[Text] = field(default_factory=list)
-    only: list[Text] = field(default_factory=list)
-    category: list[str] = field(default_factory=list)
     cart: list[Text] = field(default_factory=list)
     explain: bool = False
     fields: list[Text] = field(default_factory=list)
 
 
-class PopularQuery(Strict, frozen=True):
+class PopularQuery(FilterQuery, frozen=True):
     """How many items, which, and from which time on baskets count."""
 
     n: HowMany = 10
-    exclude: list[Text] = field(default_factory=list)
-    only: list[Text] = field(default_factory=list)
-    category: list[str] = field(default_factory=list)
     since: Time | None = None
 
 
