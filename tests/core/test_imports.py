@@ -18,7 +18,7 @@ LAYERS = [
     {"crowd", "part"},
     {"fold"},
     {"canon", "marks", "vector", "numbers"},
-    {"history", "space", "select", "arrange", "encode"},
+    {"history", "space", "select", "arrange", "encode", "pack", "unpack"},
     {"rows", "pool", "column", "pieces"},
     {"blocks"},
     {"buffers"},

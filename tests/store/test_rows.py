@@ -1,12 +1,16 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import unbasket as ub
 from unbasket import StoreCorruptError
-from unbasket.store.rows import BasketRow, decode_basket, decode_baskets, encode_basket, place_of, sealed, unsealed
+from unbasket.core.pack import BasketPacker
+from unbasket.store.loading import BasketReader, orders_of
+from unbasket.store.rows import SALTS, BasketRow, decode_basket, encode_basket, place_of, sealed, unsealed
 
 IDS = st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
 BASKETS = st.builds(
@@ -24,7 +28,21 @@ BASKETS = st.builds(
 def test_baskets_come_back_as_they_were(baskets: list[BasketRow]) -> None:
     payloads = [encode_basket(basket) for basket in baskets]
     assert [decode_basket(payload) for payload in payloads] == baskets
-    assert decode_baskets(payloads) == baskets
+    reader = BasketReader(0)
+    reader.read([(row, sealed("baskets", row, payload)[0]) for row, payload in enumerate(payloads, 1)])
+    orders, rows = reader.orders()
+    expected, places = orders_of(enumerate(baskets, 1))
+    assert [*orders.histories(np.arange(len(orders.users)))] == [*expected.histories(np.arange(len(orders.users)))]
+    assert orders.opens.tolist() == expected.opens.tolist()
+    assert rows.tolist() == places.tolist()
+
+
+@given(st.lists(BASKETS, max_size=5))
+def test_a_bulk_of_baskets_is_written_as_one_by_one(baskets: list[BasketRow]) -> None:
+    orders, rows = orders_of(enumerate((replace(basket, shift=0) for basket in baskets), 1))
+    written = BasketPacker(orders, SALTS["baskets"]).take(1, 10)
+    alone = [replace(baskets[row - 1], shift=0) for row in rows]
+    assert written == [(row, sealed("baskets", row, encode_basket(b))[0]) for row, b in enumerate(alone, 1)]
 
 
 @given(BASKETS, st.integers(1, 2**40), st.data())
@@ -57,7 +75,7 @@ def test_what_is_no_basket_is_refused() -> None:
     with pytest.raises(StoreCorruptError, match="holds no basket"):
         decode_basket(b"\x93\x01\x02\x03")
     with pytest.raises(StoreCorruptError, match="holds no basket"):
-        decode_baskets([b"\x93\x01\x02\x03"])
+        BasketReader(0).read([(1, sealed("baskets", 1, b"\x93\x01\x02\x03")[0])])
 
 
 def test_places_follow_row_numbers() -> None:

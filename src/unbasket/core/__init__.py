@@ -16,6 +16,8 @@ search       the mean of their vectors, the best items
 
 live         the path of an event through all of these
 loading      the same for many new users at once
+unpack       rows of a store to columns
+pack         columns to rows of a store
 numbers      a number for each basket, which follows the changes of histories
 questions    what is asked about the state
 inspection   what would betray a change that was not carried through

@@ -90,7 +90,7 @@ class NoJournal:
         self.model.load(orders, group)
         self._drop_vanished()
         if progress is not None:
-            progress(len(orders.baskets), len(orders.baskets))
+            progress(len(orders.owners), len(orders.owners))
 
     def describe(self, products: Iterable[Product]) -> None:
         """What is known of items."""

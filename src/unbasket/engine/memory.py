@@ -215,15 +215,16 @@ class Memory:
         loading.load(self._live, self._baskets(orders), owners, basket_ends, item_ends, codes, orders.purchases)
 
     def _baskets(self, orders: Orders) -> Baskets:
-        uses = np.bincount(orders.baskets, minlength=len(orders.names)).tolist()
-        keys = [
-            name if isinstance(name, int) else self.texts.claim(name, count) if count else 0
-            for name, count in zip(orders.names, uses, strict=True)
-        ]
-        texts = [isinstance(name, str) for name in orders.names]
+        keys = orders.keys
+        if orders.texts:
+            are_texts = orders.are_texts.astype(np.bool_)
+            uses = np.bincount(keys[are_texts], minlength=len(orders.texts)).tolist()
+            claimed = [self.texts.claim(*use) if use[1] else 0 for use in zip(orders.texts, uses, strict=True)]
+            keys = keys.copy()
+            keys[are_texts] = np.array(claimed, np.int64)[keys[are_texts]]
         return Baskets(
-            np.array(keys, np.int64)[orders.baskets],
-            np.array(texts, np.uint8)[orders.baskets],
+            keys,
+            orders.are_texts,
             orders.times,
             orders.sizes,
             orders.opens.astype(np.uint8) * (self.params.grouping == "varying"),

@@ -28,6 +28,7 @@ def read_orders(
     user_codes, users = _codes(table[user])
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
+    texts = baskets if isinstance(baskets, list) else []
     times = _times(table[time]) if time else np.zeros(0, np.int64)
     rows, sizes, purchases, conflict = _arranged(user_codes, len(users), basket_codes, item_codes, len(items), times)
     owners = user_codes[rows]
@@ -39,15 +40,17 @@ def read_orders(
     if len(sizes) and sizes.max() > MAX_BASKET:
         large = int(sizes.argmax())
         raise InvalidFrameError(
-            f"basket {baskets[basket_codes[rows[large]]]!r} of user {users[owners[large]]!r} has {sizes[large]} items; "
+            f"basket {_listed(baskets)[basket_codes[rows[large]]]!r} of user {_listed(users)[owners[large]]!r} has "
+            f"{sizes[large]} items; "
             f"the largest basket may have {MAX_BASKET}"
         )
     return Orders(
-        users=users,
-        items=items,
-        names=baskets,
+        users=_listed(users),
+        items=_listed(items),
+        texts=texts,
         owners=owners,
-        baskets=basket_codes[rows],
+        keys=basket_codes[rows].astype(np.int64) if isinstance(baskets, list) else baskets[basket_codes[rows]],
+        are_texts=np.full(len(rows), isinstance(baskets, list), np.uint8),
         times=times[rows] if time else np.full(len(rows), UNTIMED),
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
@@ -196,7 +199,11 @@ def _series(name: str, column: Any) -> pl.Series:
         raise InvalidFrameError(f"column {name!r} mixes types or holds no ids: {error}") from error
 
 
-def _codes(column: pl.Series) -> tuple[Codes, list[Id]]:
+def _listed(ids: Int64s | list[str]) -> list[Id]:
+    return [*ids] if isinstance(ids, list) else ids.tolist()
+
+
+def _codes(column: pl.Series) -> tuple[Codes, Int64s | list[str]]:
     """Each row's id as a position among the distinct ids, which are in their order."""
     column = _id_column(column)
     if column.dtype == pl.String:
@@ -204,15 +211,15 @@ def _codes(column: pl.Series) -> tuple[Codes, list[Id]]:
         places = column.cast(pl.Enum(names)).to_physical().to_numpy()
         return places.astype(np.uint32), names.to_list()
     if not len(column):
-        return np.zeros(0, np.uint32), []
+        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
     low, high = cast("int", column.min()), cast("int", column.max())
     if high - low > 4 * len(column) + 2**20:
         distinct, places = np.unique(column.to_numpy(), return_inverse=True)
-        return places.astype(np.uint32), distinct.tolist()
+        return places.astype(np.uint32), distinct
     return _codes_by_table(column, low, high)
 
 
-def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, list[Id]]:
+def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, Int64s]:
     """As `_codes`, for numbers from `low` to `high`; chunk by chunk, since joining them first would take longer."""
     table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
     chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
@@ -224,7 +231,7 @@ def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, list
     for chunk in chunks:
         encode.encode(chunk, low, table, codes[start : start + len(chunk)])
         start += len(chunk)
-    return codes, [*(places + low).tolist()]
+    return codes, places + low
 
 
 def _id_column(column: pl.Series) -> pl.Series:

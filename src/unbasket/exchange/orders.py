@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from unbasket.core import UNTIMED
-from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.arrays import Codes, Flags, Int64s
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Basket
 
@@ -18,16 +18,17 @@ Held = tuple[Id, int | None, Sequence[Id], bool]
 class Orders(NamedTuple):
     """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
 
-    Ids are listed in `users`, `items` and `names` (of baskets); `owners`, `purchases` and `baskets` are positions
-    in these lists. `opens` says which baskets open a group; only varying groups need it. A time of
-    `core.history.UNTIMED` stands for no time.
+    Ids are listed in `users` and `items`; `owners` and `purchases` are positions in these lists. The id of a basket is
+    a number, its key, or one of the `texts`, whose position is its key. `opens` says which baskets open a group; only
+    varying groups need it. A time of `core.history.UNTIMED` stands for no time.
     """
 
     users: list[Id]
     items: list[Id]
-    names: list[Id]
+    texts: list[str]
     owners: Codes
-    baskets: Codes
+    keys: Int64s
+    are_texts: Flags
     times: Int64s
     sizes: Int64s
     opens: Int64s
@@ -43,12 +44,14 @@ class Orders(NamedTuple):
             baskets += history
         names, times, items, opens = zip(*baskets, strict=True) if baskets else ((), (), (), ())
         codes: dict[Id, int] = {item: code for code, item in enumerate(dict.fromkeys(chain.from_iterable(items)))}
+        texts = {name: code for code, name in enumerate(dict.fromkeys(n for n in names if isinstance(n, str)))}
         return cls(
             users=users,
             items=list(codes),
-            names=list(names),
+            texts=list(texts),
             owners=np.repeat(np.arange(len(users), dtype=np.uint32), counts),
-            baskets=np.arange(len(baskets), dtype=np.uint32),
+            keys=np.array([texts[name] if isinstance(name, str) else name for name in names], np.int64),
+            are_texts=np.array([isinstance(name, str) for name in names], np.uint8),
             times=np.array([UNTIMED if time is None else time for time in times], np.int64),
             sizes=np.array([*map(len, items)], np.int64),
             opens=np.array(opens, np.int64),
@@ -73,7 +76,8 @@ class Orders(NamedTuple):
         codes = self.purchases[item_ends[i] - self.sizes[i] : item_ends[i]].tolist()
         time = int(self.times[i])
         items = tuple(self.items[code] for code in codes)
-        return Basket(self.names[self.baskets[i]], None if time == UNTIMED else time, items)
+        key = int(self.keys[i])
+        return Basket(self.texts[key] if self.are_texts[i] else key, None if time == UNTIMED else time, items)
 
     def select(self, positions: Int64s) -> "Orders":
         """The orders of the users at these positions only, with only their items."""
@@ -83,8 +87,9 @@ class Orders(NamedTuple):
             users=[self.users[position] for position in positions],
             items=[self.items[code] for code in items],
             owners=np.searchsorted(positions, self.owners[kept]).astype(np.uint32),
-            names=self.names,
-            baskets=self.baskets[kept],
+            texts=self.texts,
+            keys=self.keys[kept],
+            are_texts=self.are_texts[kept],
             times=self.times[kept],
             sizes=self.sizes[kept],
             opens=self.opens[kept],

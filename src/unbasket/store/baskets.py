@@ -1,11 +1,12 @@
 """Memory to disk and back: the rows of baskets, each at a place that keeps the order of its user's history."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import UNTIMED, Numbers
+from unbasket.core import Numbers
 from unbasket.core.arrays import Int64s
+from unbasket.core.pack import BasketPacker
 from unbasket.engine.memory import Record
 from unbasket.engine.model import Model
 from unbasket.exchange.events import Learn
@@ -13,8 +14,8 @@ from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.progress import Progress
 from unbasket.store.database import Database
-from unbasket.store.loading import orders_of
-from unbasket.store.rows import STEP, BasketRow, decode_basket, encode_basket, place_of
+from unbasket.store.loading import BasketReader, orders_of
+from unbasket.store.rows import SALTS, STEP, BasketRow, decode_basket, encode_basket, place_of
 
 
 class BasketRows:
@@ -28,21 +29,21 @@ class BasketRows:
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def read(self, payloads: dict[int, bytes]) -> None:
-        """Load the baskets in these rows into the model, which has none of their users."""
-        orders, rows = orders_of(payloads)
-        self._load(orders, rows)
+    def read(self, reader: BasketReader) -> None:
+        """Load what was read into the model, which is empty."""
+        self._load(*reader.orders())
 
     def write(self, orders: Orders, progress: Progress | None) -> None:
         """Write orders of users who are new, and load them into the model."""
-        payloads = map(encode_basket, _basket_rows(orders))
-        rows = self._database.append_baskets(_watched(payloads, len(orders.baskets), progress))
+        packer = BasketPacker(orders, SALTS["baskets"])
+        rows = self._database.append_baskets(packer, len(orders.owners), progress)
         self._load(orders, np.arange(rows.start, rows.stop))
 
     def _load(self, orders: Orders, rows: Int64s) -> None:
         self._model.load(orders)
         owners = [self._memory.users.codes[user] for user in orders.users]
         self._numbers.load(np.array(owners, np.int64), orders.ends_by_user()[0], rows)
+        self._model.fingerprint()  # the first forget costs what the second does
 
     def restore(self, users: set[Id], rows: Iterable[int] | None) -> None:
         """After an error, make the model say of these users what the disk says.
@@ -56,7 +57,8 @@ class BasketRows:
         found = self._database.payloads("baskets")
         if rows is not None:
             found = self._database.found("baskets", sorted({*known, *rows}))
-        self.read({row: body for row, body in found if decode_basket(body).user in users})
+        baskets = ((row, decode_basket(payload)) for row, payload in found)
+        self._load(*orders_of((row, basket) for row, basket in baskets if basket.user in users))
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -127,28 +129,6 @@ class BasketRows:
     def _basket_row(self, user: Id, record: Record, shift: int) -> BasketRow:
         items = [self._memory.items.names[code] for code in record.items]
         return BasketRow(user, record.basket, record.time, shift, record.opens, items)
-
-
-def _watched(payloads: Iterable[bytes], total: int, progress: Progress | None) -> Iterator[bytes]:
-    for done, payload in enumerate(payloads, 1):
-        yield payload
-        if progress is not None and (done % 4096 == 0 or done == total):
-            progress(done, total)
-
-
-def _basket_rows(orders: Orders) -> Iterator[BasketRow]:
-    place, items = 0, [orders.items[code] for code in orders.purchases.tolist()]
-    columns = (orders.owners, orders.baskets, orders.times, orders.opens, orders.sizes)
-    for owner, name, time, opens, size in zip(*(column.tolist() for column in columns), strict=True):
-        yield BasketRow(
-            orders.users[owner],
-            orders.names[name],
-            None if time == UNTIMED else time,
-            0,
-            bool(opens),
-            items[place : place + size],
-        )
-        place += size
 
 
 def _runs(positions: list[int]) -> list[range]:

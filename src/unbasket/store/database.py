@@ -7,29 +7,31 @@ Deleting rows, an index, or rows that change their size would leave fragments in
 
 import os
 import sqlite3
-import struct
 import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from unbasket.core.pack import BasketPacker
+from unbasket.core.unpack import Unpacker
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError, UncertainError
 from unbasket.exchange.progress import Progress
 from unbasket.files import create, real_path, replacing
 from unbasket.store.faults import explained, explanation
+from unbasket.store.ledger import COUNTED, Entry, Ledger
+from unbasket.store.loading import BasketReader
 from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.log import Log, log_of
-from unbasket.store.rows import SEAL, TABLES, seal_of, sealed, unsealed
+from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
 _SINCE = {"hidden": 2, "suppressed": 3}  # the versions that brought further tables
 _VERSION = 3
 _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
-_COUNTED = tuple(table for table in TABLES if table != "receipts")  # these have no gap, as none is ever blanked
 _CREATE = "CREATE {} {} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
 _INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
-_LEDGER = struct.Struct(">QQQQ")
 PATIENCE = 10
 """Seconds that a forget waits for readers of old pages."""
 
@@ -38,6 +40,7 @@ PAUSE = 0.01
 
 _WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
 _BUSY_TIMEOUT = 200  # milliseconds
+_CHUNK = 16_384  # rows that are read, or written, at a time
 _NAMES_CHECKED_EVERY = 0.01  # seconds; it would take a tenth of a learn
 # With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
 # commit; `sync` does that instead.
@@ -50,16 +53,11 @@ _PRAGMAS = (
 )
 
 
-Ledger = tuple[int, int, int, int]
-"""As of its writing: the newest basket, the count of rows, the sum of their seals, the newest receipt."""
+class Loaded(NamedTuple):
+    """What a database holds: the baskets, and by table and row what the others hold."""
 
-
-class _Books(NamedTuple):
-    """What was in the tables before a transaction."""
-
-    last: dict[str, int]
-    counts: tuple[int, int, int, int]
-    ledger: Ledger | None
+    baskets: BasketReader
+    others: dict[str, dict[int, bytes]]
 
 
 class Database:
@@ -70,11 +68,10 @@ class Database:
         self.path = path = real_path(path)
         self._log = Log(path)
         self._read_only = read_only
-        self._last = dict.fromkeys(TABLES, 0)  # the newest row of each table
-        self._count = self._sum = self._size = self._blank = 0  # rows that remain, their seals and bytes; blank bytes
-        self._ledger_due = False
-        self._known_ledger: Ledger | None = None
-        self._books: _Books | None = None  # during a transaction
+        self._ledger = Ledger()
+        self._entry: Entry | None = None  # of the ledger, that is on disk
+        self._entry_due = False
+        self._before: tuple[Ledger, Entry | None] | None = None  # a transaction
         self._touched = _nothing()
         self._blanked = self._unsynced = not read_only  # a crash may have left something to erase, or to sync
         self.erasures = 0  # that succeeded
@@ -153,12 +150,12 @@ class Database:
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever written."""
-        return self._last["settings"] == 0
+        return self._ledger.last["settings"] == 0
 
     @property
     def rows(self) -> int:
         """How many rows were ever written: whoever has lost some has fewer."""
-        return sum(self._last.values())
+        return sum(self._ledger.last.values())
 
     def payload(self, table: str, row: int) -> bytes:
         """What a row holds; an error if there is no such row."""
@@ -166,7 +163,8 @@ class Database:
 
     def last_payload(self, table: str) -> bytes | None:
         """What the newest row of a table holds."""
-        return self.payload(table, self._last[table]) if self._last[table] else None
+        last = self._ledger.last[table]
+        return self.payload(table, last) if last else None
 
     def payloads(self, table: str, first: int = 1, last: int = 2**62) -> Iterator[tuple[int, bytes]]:
         """The rows of a table that were not erased, with their numbers: all, or those from `first` to `last`."""
@@ -182,25 +180,49 @@ class Database:
         for row in rows:
             yield from self.payloads(table, row, row)
 
-    def load(self, progress: Progress | None) -> dict[str, dict[int, bytes]]:
-        """The rows of all tables but the receipts, by their numbers: of one moment, and none of them lost."""
+    def load(self, progress: Progress | None) -> Loaded:
+        """The rows of all tables but the receipts: of one moment, and none of them lost."""
         with explained(self.path):
-            self._connection.execute("BEGIN")  # an erasure waits for this snapshot to end: read now, decode later
+            self._connection.execute("BEGIN")  # an erasure waits for this snapshot to end
             try:
+                self._ledger = Ledger()
                 self._find_last()
-                ledger = self._ledger()
-                bodies = {table: self._connection.execute(f"SELECT * FROM {table}").fetchall() for table in _COUNTED}
+                entry = self._read_entry()
+                others = {table: self._table(table) for table in COUNTED if table != "baskets"}
+                loaded = Loaded(self._baskets(entry.upto, progress), others)
                 self._check_receipts()
             finally:
                 self._connection.execute("ROLLBACK")
-        loaded = {table: _unsealed_all(table, rows, progress) for table, rows in bodies.items()}
-        self._count = sum(len(rows) for rows in loaded.values())
-        self._sum = sum(seal_of(body) for rows in bodies.values() for _, body in rows)  # an erased row has seal 0
-        self._size = sum(sum(map(len, payloads.values())) for payloads in loaded.values()) + SEAL * self._count
-        self._blank = sum(len(body) for rows in bodies.values() for _, body in rows) - self._size
-        self._known_ledger = ledger
-        self._check(ledger, bodies["baskets"])
+        self._entry = entry
+        self._check(entry, loaded.baskets.unpacker)
         return loaded
+
+    def _table(self, table: str) -> dict[int, bytes]:
+        """What the rows of a table hold, by their numbers."""
+        payloads = {}
+        for row, body in self._connection.execute(f"SELECT * FROM {table}"):
+            payload = unsealed(table, row, body)
+            if payload:
+                payloads[row] = payload
+                self._ledger.count_in(1, seal_of(body), len(body), 0)
+            else:
+                self._ledger.count_in(0, 0, 0, len(body))
+        return payloads
+
+    def _baskets(self, upto: int, progress: Progress | None) -> BasketReader:
+        """The rows of baskets, unpacked while the next ones are read."""
+        reader, last = BasketReader(upto), self._ledger.last["baskets"]
+        cursor = self._connection.execute("SELECT * FROM baskets ORDER BY id")
+        with ThreadPoolExecutor(1) as ahead:
+            coming = ahead.submit(cursor.fetchmany, _CHUNK)
+            while rows := coming.result():
+                coming = ahead.submit(cursor.fetchmany, _CHUNK)
+                reader.read(rows)
+                if progress is not None:
+                    progress(rows[-1][0], last)
+        found = reader.unpacker
+        self._ledger.count_in(found.count, found.seals, found.size, found.blank)
+        return reader
 
     def _check_receipts(self) -> None:
         """Check the seal of each receipt, and that each is there."""
@@ -210,28 +232,30 @@ class Database:
                 raise StoreCorruptError(f"{self.path} is damaged: receipt {expected} is missing. Restore a backup")
             expected += 1
 
-    def _check(self, ledger: Ledger, baskets: list[tuple[int, bytes]]) -> None:
+    def _check(self, entry: Entry, baskets: Unpacker) -> None:
         """Compare what was read with the ledger: which rows there were when it was written, and all since."""
-        upto, count, total, receipts = ledger
-        since = [body for row, body in baskets if row > upto]
-        expected = count + len(since), total + sum(map(seal_of, since)), self._last["baskets"] - upto, receipts
-        found = self._count, self._sum, len(since), self._last["receipts"]
-        if found != expected or not all(map(any, since)):  # the ledger is written with every row that is erased
+        ledger = self._ledger
+        expected = entry.rows + baskets.count_since, entry.seals + baskets.seals_since, entry.receipts
+        found = ledger.count, ledger.seals, ledger.last["receipts"]
+        since = ledger.last["baskets"] - entry.upto
+        if found != expected or baskets.count_since != since:  # the ledger is written with every row that is erased
             raise StoreCorruptError(
-                f"{self.path} is damaged: it has {self._count} rows and {self._last['receipts']} receipts where "
-                f"{expected[0]} and {receipts} should be, or their checksums differ. Restore a backup"
+                f"{self.path} is damaged: it has {ledger.count} rows and {ledger.last['receipts']} receipts where "
+                f"{expected[0]} and {entry.receipts} should be, or their checksums differ. Restore a backup"
             )
 
     def _find_last(self) -> None:
         for table in TABLES:
-            self._last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0]
+            self._ledger.last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[
+                0
+            ]
 
-    def _ledger(self) -> Ledger:
+    def _read_entry(self) -> Entry:
         row = self._connection.execute("SELECT body FROM ledger").fetchone()
-        if row is None or not isinstance(row[0], bytes) or len(row[0]) != _LEDGER.size:
+        entry = None if row is None else Entry.from_bytes(row[0])
+        if entry is None:
             raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
-        upto, count, total, receipts = _LEDGER.unpack(row[0])
-        return upto, count, total, receipts
+        return entry
 
     def _body(self, table: str, row: int) -> bytes:
         found = self._connection.execute(f"SELECT body FROM {table} WHERE id = ?", (row,)).fetchone()
@@ -245,8 +269,7 @@ class Database:
     def _begin(self) -> None:
         """Start a transaction with its first write: of what is written until `commit`, all will be there or nothing."""
         if not self._connection.in_transaction:
-            counts = self._count, self._sum, self._size, self._blank
-            self._books = _Books(self._last.copy(), counts, self._known_ledger)
+            self._before = self._ledger.copy(), self._entry
             self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -255,16 +278,16 @@ class Database:
             return
         self._unsynced = True
         try:
-            ledger = self._last["baskets"], self._count, self._sum, self._last["receipts"]
-            if self._ledger_due:
-                self._connection.execute("UPDATE ledger SET body = ?", (_LEDGER.pack(*ledger),))
+            entry = self._ledger.entry()
+            if self._entry_due:
+                self._connection.execute("UPDATE ledger SET body = ?", (entry.to_bytes(),))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise explanation(self.path, error) from error
-        if self._ledger_due:
-            self._known_ledger = ledger
-        self._ledger_due = False
-        self._books, self._touched = None, _nothing()
+        if self._entry_due:
+            self._entry = entry
+        self._entry_due = False
+        self._before, self._touched = None, _nothing()
 
     def sync(self) -> None:
         """Return when all that was committed is on disk."""
@@ -306,67 +329,66 @@ class Database:
             if self._connection.in_transaction:
                 self._blanked = True  # a large transaction has written to the log already, where it would stay
                 self._connection.execute("ROLLBACK")
-            if self._books is not None:
-                last, ledger = self._last.copy(), self._ledger()
-                self._find_last()
-                if (self._last, ledger) == (self._books.last, self._books.ledger):
-                    self._count, self._sum, self._size, self._blank = self._books.counts
-                else:  # it was committed, and then interrupted
-                    self._touched["baskets"] += range(self._books.last["baskets"] + 1, last["baskets"] + 1)
-                    self._last, self._known_ledger = last, ledger
-                self._books = None
+            if self._before is not None:
+                self._undo(*self._before)
+                self._before = None
             uncounted = "SELECT * FROM baskets WHERE id > ?"  # one may be committed that was interrupted
-            for row, body in self._connection.execute(uncounted, (self._last["baskets"],)).fetchall():
-                self._count_in("baskets", seal_of(body), len(body))
+            for row, body in self._connection.execute(uncounted, (self._ledger.last["baskets"],)).fetchall():
+                self._ledger.add("baskets", 1, seal_of(body), len(body))
                 self._touched["baskets"].append(row)
-        self._ledger_due = False
+        self._entry_due = False
         touched, self._touched = self._touched, _nothing()
         return touched
 
+    def _undo(self, before: Ledger, entry: Entry | None) -> None:
+        """Know again what was there before a transaction, unless that was committed, and then interrupted."""
+        last, now = self._ledger.last.copy(), self._read_entry()
+        self._find_last()
+        if (self._ledger.last, now) == (before.last, entry):
+            self._ledger = before
+        else:
+            self._touched["baskets"] += range(before.last["baskets"] + 1, last["baskets"] + 1)
+            self._ledger.last, self._entry = last, now
+
     def next_row(self, table: str) -> int:
         """The number that the next row of a table will have."""
-        return self._last[table] + 1
+        return self._ledger.last[table] + 1
 
     def append(self, table: str, payload: bytes) -> int:
         """Add a row and return its number."""
         self._begin()
-        row, body = self._numbered(table, payload)
-        self._connection.execute(_INSERT[table], (row, body))
+        row = self._insert(table, payload)
         if table != "baskets":
-            self._ledger_due = True
+            self._entry_due = True
             self._touched[table].append(row)
         return row
-
-    def append_baskets(self, payloads: Iterable[bytes]) -> range:
-        """Add rows of baskets and return their numbers."""
-        self._begin()
-        first = self.next_row("baskets")
-        rows = (self._numbered("baskets", payload) for payload in payloads)
-        self._connection.executemany(_INSERT["baskets"], rows)
-        return range(first, self.next_row("baskets"))
 
     def append_alone(self, payload: bytes) -> int:
         """Add a row of a basket in a transaction of its own, and let the disk begin with it."""
         self._unsynced = True
-        row = self._last["baskets"] + 1
-        body, seal = sealed("baskets", row, payload)
-        self._connection.execute(_INSERT["baskets"], (row, body))
-        self._count_in("baskets", seal, len(body))
+        row = self._insert("baskets", payload)
         self._log.start_writing()
         return row
 
-    def _numbered(self, table: str, payload: bytes) -> tuple[int, bytes]:
-        row = self._last[table] + 1
+    def _insert(self, table: str, payload: bytes) -> int:
+        row = self._ledger.last[table] + 1
         body, seal = sealed(table, row, payload)
-        self._count_in(table, seal, len(body))
-        return row, body
+        self._connection.execute(_INSERT[table], (row, body))
+        self._ledger.add(table, 1, seal, len(body))
+        return row
 
-    def _count_in(self, table: str, seal: int, size: int) -> None:
-        self._last[table] += 1
-        if table in _COUNTED:
-            self._count += 1
-            self._sum += seal
-            self._size += size
+    def append_baskets(self, packer: BasketPacker, total: int, progress: Progress | None) -> range:
+        """Add rows of so many baskets and return their numbers."""
+        self._begin()
+        first = self.next_row("baskets")
+        seals = size = 0
+        while rows := packer.take(self.next_row("baskets"), _CHUNK):
+            self._connection.executemany(_INSERT["baskets"], rows)
+            self._ledger.add("baskets", len(rows), packer.seals - seals, packer.size - size)
+            seals, size = packer.seals, packer.size
+            if progress is not None:
+                progress(self.next_row("baskets") - first, total)
+        return range(first, self.next_row("baskets"))
 
     def blank(self, table: str, *rows: int) -> None:
         """Overwrite rows by zeros, where they are."""
@@ -377,11 +399,8 @@ class Database:
         for row in rows:
             body = self._body(table, row)
             self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
-            self._sum -= seal_of(body)
-            self._count -= 1
-            self._size -= len(body)
-            self._blank += len(body)
-            self._blanked = self._ledger_due = True
+            self._ledger.take_out(seal_of(body), len(body))
+            self._blanked = self._entry_due = True
 
     def erase(self, patience: float) -> bool:
         """Remove the former bytes of blanked rows from the file and from the write-ahead log, as soon as readers allow.
@@ -424,9 +443,9 @@ class Database:
 
     def _compact(self) -> None:
         """Give the room of blank rows back, if most of it is blank. If that fails, try again when there is more."""
-        if self._blank <= max(self._size, _WORTH_COMPACTING):
+        if self._ledger.blank <= max(self._ledger.size, _WORTH_COMPACTING):
             return
-        self._blank = 0
+        self._ledger.blank = 0
         with suppress(StoreError), explained(self.path):
             self._copy_what_remains()
             self._connection.execute("VACUUM")
@@ -440,7 +459,7 @@ class Database:
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
-            for table in _COUNTED:
+            for table in COUNTED:
                 execute(f"ALTER TABLE {table} RENAME TO former")
                 execute(_CREATE.format("TABLE", table))
                 execute(
@@ -467,9 +486,9 @@ class Database:
 
     def _write_ledger(self) -> None:
         """Bring the ledger up to date with the newest baskets; otherwise that waits until a row is blanked."""
-        if self._ledger()[0] != self._last["baskets"]:
+        if self._read_entry().upto != self._ledger.last["baskets"]:
             self._begin()
-            self._ledger_due = True
+            self._entry_due = True
             self.commit()
             self.sync()
 
@@ -496,7 +515,7 @@ class Database:
 _MIGRATIONS = (
     (
         *(_CREATE.format("TABLE", table) for table in (*TABLES, "ledger") if table not in _SINCE),
-        f"INSERT INTO ledger VALUES (1, x'{_LEDGER.pack(0, 0, 0, 0).hex()}')",
+        f"INSERT INTO ledger VALUES (1, x'{Entry(0, 0, 0, 0).to_bytes().hex()}')",
         f"PRAGMA application_id = {_APPLICATION}",
     ),
     *((_CREATE.format("TABLE", table),) for table in _SINCE),
@@ -505,17 +524,6 @@ _MIGRATIONS = (
 
 def _nothing() -> dict[str, list[int]]:
     return {table: [] for table in TABLES}
-
-
-def _unsealed_all(table: str, rows: list[tuple[int, bytes]], progress: Progress | None) -> dict[int, bytes]:
-    payloads = {}
-    for done, (row, body) in enumerate(rows, 1):
-        payload = unsealed(table, row, body)
-        if payload:
-            payloads[row] = payload
-        if progress is not None and (done % 65536 == 0 or done == len(rows)):
-            progress(done, len(rows))
-    return payloads
 
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:

@@ -307,7 +307,7 @@ class DiskJournal:
         for user, baskets in orders.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
                 self._learn(Learn(user, list(items), basket, time))
-        self._rows.write(orders.select(np.flatnonzero(~known)), progress)
+        self._rows.write(orders.select(np.flatnonzero(~known)) if known.any() else orders, progress)
 
     def describe(self, products: Iterable[Product]) -> None:
         """What is known of items."""

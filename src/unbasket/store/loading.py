@@ -1,44 +1,56 @@
-"""Disk to memory: the rows of baskets as orders."""
+"""Disk to memory: rows of baskets as orders."""
 
-from collections.abc import Mapping
-from itertools import chain
+from collections import defaultdict
+from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import UNTIMED
+from unbasket.core import unpack
 from unbasket.core.arrays import Int64s
-from unbasket.exchange.ids import Id, in_order
+from unbasket.errors import StoreCorruptError
+from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
-from unbasket.store.rows import decode_baskets, place_of
+from unbasket.store.rows import SALTS, STEP, BasketRow, decode_basket, place_of, unsealed
 
 
-def orders_of(payloads: Mapping[int, bytes]) -> tuple[Orders, Int64s]:
-    """The orders that rows hold, and the row of each basket.
+class BasketReader:
+    """Reads rows of baskets, some at a time, into columns. Those after row `upto` are counted apart."""
 
-    Users are in the order of their ids, their baskets in the order of their places.
-    """
-    baskets = decode_baskets(payloads.values())
-    owners, users = _coded([basket.user for basket in baskets])
-    places = np.fromiter(map(place_of, payloads, baskets), np.int64, len(baskets))
-    order = np.lexsort((places, owners))
-    baskets = [baskets[i] for i in order.tolist()]
-    purchases, items = _coded(list(chain.from_iterable(basket.items for basket in baskets)))
-    orders = Orders(
-        users=users,
-        items=items,
-        names=[basket.basket for basket in baskets],
-        owners=owners[order].astype(np.uint32),
-        baskets=np.arange(len(baskets), dtype=np.uint32),
-        times=np.array([UNTIMED if basket.time is None else basket.time for basket in baskets], np.int64),
-        sizes=np.array([len(basket.items) for basket in baskets], np.int64),
-        opens=np.array([basket.opens for basket in baskets], np.int64),
-        purchases=purchases.astype(np.uint32),
+    def __init__(self, upto: int) -> None:
+        self.unpacker = unpack.Unpacker(SALTS["baskets"], STEP, upto)
+
+    def read(self, rows: list[tuple[int, bytes]]) -> None:
+        """Read rows, given by their numbers and bodies."""
+        wrong = self.unpacker.add(rows)
+        if wrong >= 0:
+            row, body = rows[wrong]
+            decode_basket(unsealed("baskets", row, body))
+            raise StoreCorruptError(f"row {row} of baskets holds no basket; it was written by something else")
+
+    def orders(self) -> tuple[Orders, Int64s]:
+        """All that was read, and the row of each basket: user after user, each user's in the order of their places."""
+        users, items, texts, columns = self.unpacker.columns()
+        owners, places, rows = columns.pop("owners"), columns.pop("places"), columns.pop("rows")
+        sizes, purchases = columns.pop("sizes"), columns.pop("purchases")
+        order = unpack.sorted_by_user(owners, places, len(users))
+        if not np.array_equal(order, np.arange(len(order))):
+            purchases = unpack.gathered(purchases, sizes, order)
+            owners, rows, sizes = owners[order], rows[order], sizes[order]
+            columns = {name: column[order] for name, column in columns.items()}
+        orders = Orders(
+            users=users, items=items, texts=texts, owners=owners, sizes=sizes, purchases=purchases, **columns
+        )
+        return orders, rows
+
+
+def orders_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[Orders, Int64s]:
+    """The orders that a few rows hold, and the row of each basket."""
+    histories = defaultdict[Id, list[tuple[int, int, BasketRow]]](list)
+    for row, basket in rows:
+        histories[basket.user].append((place_of(row, basket), row, basket))
+    for history in histories.values():
+        history.sort(key=lambda placed: placed[0])
+    orders = Orders.of(
+        (user, [(b.basket, b.time, b.items, b.opens) for _, _, b in history]) for user, history in histories.items()
     )
-    return orders, np.array(list(payloads), np.int64)[order]
-
-
-def _coded(ids: list[Id]) -> tuple[Int64s, list[Id]]:
-    """Each id as a position among the distinct ones, which are in their order."""
-    names = in_order(list(set(ids)))
-    codes = {name: code for code, name in enumerate(names)}
-    return np.fromiter(map(codes.__getitem__, ids), np.int64, len(ids)), names
+    return orders, np.array([row for history in histories.values() for _, row, _ in history], np.int64)

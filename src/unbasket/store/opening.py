@@ -161,7 +161,7 @@ def _recover(path: Path, lock: WriterLock) -> None:
 
 
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DiskJournal:
-    tables = database.load(progress)
+    baskets, tables = database.load(progress)
     settings = tables["settings"]
     if not settings:
         raise StoreError(f"{database.path} has no parameters: whoever created it has not finished. Open it for writing")
@@ -170,7 +170,7 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
         raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")
     model = Model(stored)
     rows = BasketRows(model, database)
-    rows.read(tables["baskets"])
+    rows.read(baskets)
     products = CatalogRows(model.catalog, database, tables["products"].items())
     hidden, suppressed = (EntryRows(database, table, tables[table].items()) for table in ("hidden", "suppressed"))
     return DiskJournal(model, database, rows, products, hidden, suppressed)

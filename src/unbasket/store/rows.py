@@ -3,7 +3,6 @@
 A row holds all that is known of one basket, ids included, and nothing else does: blanking it erases the basket.
 """
 
-from collections.abc import Collection
 from zlib import crc32
 
 import msgspec
@@ -19,7 +18,8 @@ TABLES = ("settings", "baskets", "products", "receipts", "hidden", "suppressed")
 SEAL = 4
 """Bytes of a row's checksum."""
 
-_SALTS = {table: crc32(table.encode()) for table in TABLES}
+SALTS = {table: crc32(table.encode()) for table in TABLES}
+"""Where the checksums of a table's rows start, with the number of the row added."""
 
 
 class BasketRow(msgspec.Struct, array_like=True, gc=False):
@@ -39,7 +39,6 @@ class BasketRow(msgspec.Struct, array_like=True, gc=False):
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(BasketRow)
-_list_decoder = msgspec.msgpack.Decoder(list[BasketRow])
 
 encode_basket = _encoder.encode
 
@@ -49,14 +48,6 @@ def decode_basket(payload: bytes) -> BasketRow:
     try:
         return _decoder.decode(payload)
     except msgspec.DecodeError as error:  # the seal is right, so this is not damage
-        raise StoreCorruptError(f"a row holds no basket: {error}; it was written by something else") from error
-
-
-def decode_baskets(payloads: Collection[bytes]) -> list[BasketRow]:
-    """The baskets in many payloads, decoded as one array: faster than one by one."""
-    try:
-        return _list_decoder.decode(b"\xdd" + len(payloads).to_bytes(4, "big") + b"".join(payloads))
-    except msgspec.DecodeError as error:
         raise StoreCorruptError(f"a row holds no basket: {error}; it was written by something else") from error
 
 
@@ -94,4 +85,4 @@ def unsealed(table: str, row: int, body: bytes) -> bytes:
 
 def _checksum(table: str, row: int, payload: bytes) -> int:
     """A checksum that tells apart the same payload in different rows."""
-    return crc32(payload, _SALTS[table] + row & 0xFFFFFFFF)
+    return crc32(payload, SALTS[table] + row & 0xFFFFFFFF)
