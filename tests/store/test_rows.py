@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import unbasket as ub
 from unbasket import StoreCorruptError
-from unbasket.core.pack import BasketPacker
+from unbasket.core import BasketPacker
 from unbasket.store.loading import BasketReader, orders_of
 from unbasket.store.rows import SALTS, BasketRow, decode_basket, encode_basket, place_of, sealed, unsealed
 

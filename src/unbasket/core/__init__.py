@@ -56,10 +56,12 @@ from unbasket.core import (
     loading,
     marks,
     numbers,
+    pack,
     pieces,
     pool,
     search,
     space,
+    unpack,
     vector,
 )
 
@@ -71,6 +73,7 @@ PLACES = inspection.PLACES
 TIED = live.TIED
 UNTIMED = history.UNTIMED
 
+BasketPacker = pack.BasketPacker
 Baskets = loading.Baskets
 Canon = canon.Canon
 Column = column.Column
@@ -83,4 +86,5 @@ Pieces = pieces.Pieces
 Pool = pool.Pool
 Rule = fold.Rule
 SearchSpace = search.SearchSpace
+Unpacker = unpack.Unpacker
 Vector = vector.Vector

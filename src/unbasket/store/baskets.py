@@ -4,9 +4,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import Numbers
+from unbasket.core import BasketPacker, Numbers
 from unbasket.core.arrays import Int64s
-from unbasket.core.pack import BasketPacker
 from unbasket.engine.memory import Record
 from unbasket.engine.model import Model
 from unbasket.exchange.events import Learn

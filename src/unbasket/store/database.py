@@ -14,8 +14,7 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from unbasket.core.pack import BasketPacker
-from unbasket.core.unpack import Unpacker
+from unbasket.core import BasketPacker, Unpacker
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError, UncertainError
 from unbasket.exchange.progress import Progress
 from unbasket.files import create, real_path, replacing
