@@ -15,6 +15,7 @@ cdef struct Region:
     size_t bytes
     Segment *first
     uint32_t segments
+    uint32_t started
     uint32_t busy
     Region *next
     Region *previous

@@ -44,7 +44,8 @@ cdef inline void unlink(Segment **head, Segment *segment) noexcept nogil:
 cdef class Blocks:
     """Lists of the segments that have room, by the size of their blocks; of idle segments; and of all regions.
 
-    `used` counts the blocks in use, `segment_count` and `idle_count` the segments. An idle segment is of kind 0.
+    `used` counts the blocks in use, `segment_count` and `idle_count` the segments, those that were not started yet among
+    them. An idle segment is of kind 0. Only the newest region, the first on the list, may have segments to start.
     """
 
     def __dealloc__(self):
@@ -101,10 +102,15 @@ cdef class Blocks:
 
     cdef Segment *_start(self, uint32_t kind) except NULL nogil:
         """Let an idle segment have blocks of this kind."""
-        if self.idle == NULL:
-            self._add_region()
         cdef Segment *segment = self.idle
-        unlink(&self.idle, segment)
+        if segment != NULL:
+            unlink(&self.idle, segment)
+        else:
+            if self.regions == NULL or self.regions.started == self.regions.segments:
+                self._add_region()
+            segment = <Segment *> (<char *> self.regions.first + self.regions.started * <size_t> SEGMENT)
+            segment.region = self.regions
+            self.regions.started += 1
         self.idle_count -= 1
         segment.region.busy += 1
         segment.kind = kind
@@ -113,17 +119,15 @@ cdef class Blocks:
         return segment
 
     cdef int _add_region(self) except -1 nogil:
-        """Allocate segments: one at first, then as many as there are, up to some megabytes at a time."""
-        cdef Py_ssize_t segments = min(max(self.segment_count, 1), <Py_ssize_t> REGION), i
+        """Allocate segments: one at first, then as many as there are, up to some megabytes at a time.
+
+        They are not touched before they are started, since memory takes its time when it is touched first.
+        """
+        cdef Py_ssize_t segments = min(max(self.segment_count, 1), <Py_ssize_t> REGION)
         cdef size_t bytes = sizeof(Region) + (segments + 1) * SEGMENT  # one more: they start at multiples of their size
         cdef Region *region = <Region *> allocated(bytes, 1)
-        cdef Segment *segment
         region.bytes, region.segments = bytes, <uint32_t> segments
         region.first = segment_of(<char *> region + sizeof(Region) + SEGMENT - 1)
-        for i in range(segments):
-            segment = <Segment *> (<char *> region.first + i * SEGMENT)
-            segment.region = region
-            link(&self.idle, segment)
         self.segment_count += segments
         self.idle_count += segments
         region.next = self.regions
@@ -137,7 +141,7 @@ cdef class Blocks:
         cdef Segment *segment
         cdef Py_ssize_t i
         cdef size_t bytes = region.bytes
-        for i in range(region.segments):
+        for i in range(region.started):
             segment = <Segment *> (<char *> region.first + i * SEGMENT)
             unlink(&self.idle, segment)
             memset(segment, 0, sizeof(Segment))
@@ -159,7 +163,7 @@ cdef class Blocks:
         cdef char *end
         cdef size_t i, number, count = 0
         while region != NULL:
-            for i in range(region.segments):
+            for i in range(region.started):
                 segment = <Segment *> (<char *> region.first + i * SEGMENT)
                 for number in range(segment.room):
                     if not segment.taken[number // 64] >> (number % 64) & 1:
