@@ -261,6 +261,16 @@ def test_progress_and_chunks(rec: ub.DurableRecommender, monkeypatch: pytest.Mon
     assert calls == [(3, 4), (4, 4)]
 
 
+def test_a_transaction_that_takes_long_has_fewer_events(
+    rec: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unbasket.store.retention._CHUNK", 2)
+    monkeypatch.setattr("unbasket.store.retention._PATIENCE", 0)
+    calls: list[tuple[int, int]] = []
+    run(rec, plan(rec, Rules([Rule("sober", category="alcohol")]), NOW), lambda *done: calls.append(done))
+    assert calls == [(2, 4), (3, 4), (4, 4)]
+
+
 # Files of rules -------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@
 
 `opening` rebuilds the engine from a file, `journal` has events applied and shares commits among callers, `baskets`
 turns what changed into rows, `loading` turns rows into orders, `database` appends and blanks rows and lets old bytes
-vanish, `receipts` says what was forgotten.
+vanish, `ledger` shows whether a row is lost, `receipts` says what was forgotten.
 """
 
 from unbasket.store.durable import DurableRecommender

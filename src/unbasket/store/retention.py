@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
+from time import perf_counter
 from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
@@ -29,7 +30,8 @@ from unbasket.store.durable import DurableRecommender
 MAX_RULES = 128 * 1024
 """Characters, or bytes, of rules: reading TOML takes its time. Long lists of users are in files of their own."""
 
-_CHUNK = 1000  # events to a transaction and an erasure: others who write wait for no more than these
+_CHUNK = 1000  # events to a transaction and an erasure, at most
+_PATIENCE = 0.05  # seconds that others who write should wait for one: with long histories, it has fewer events
 
 _FIRST_TILL = datetime(1980, 1, 1, tzinfo=UTC)  # a shop whose newest basket is older has stated a wrong unit
 
@@ -344,9 +346,11 @@ def run(rec: DurableRecommender, planned: Plan, progress: Progress | None = None
 
     Each chunk is a transaction. After an error, the chunks before it are done: plan and run again for the rest.
     """
-    events, results = planned.events, list[Forgotten]()
-    for first in range(0, len(events), _CHUNK):
-        results += cast(list[Forgotten], rec.apply(events[first : first + _CHUNK]))
+    events, results, size = planned.events, list[Forgotten](), min(16, _CHUNK)
+    while len(results) < len(events):
+        start = perf_counter()
+        results += cast(list[Forgotten], rec.apply(events[len(results) : len(results) + size]))
+        size = max(1, min(_CHUNK, 2 * size, int(size * _PATIENCE / (perf_counter() - start))))
         if progress is not None:
             progress(len(results), len(events))
     return Outcome(Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *results, strict=True))), len(results))
