@@ -69,6 +69,18 @@ cdef class Live:
                 self.replay(entrant)
                 self.index.tend_crowd()
 
+    def derive(self, Py_ssize_t user):
+        """Derive a user's marks and vector from the history, which others have changed."""
+        with nogil:
+            self.refresh(user, 0)
+
+    def withdraw(self, Py_ssize_t user):
+        """Take a user out of the marks, the index and the line for the pool, whatever the history says."""
+        self.marks.drop_from(user, 0)
+        self.space.widen(self.histories.item_room)
+        self.index.put(user, self.space, self.rule.group_decay)
+        self.leave(user)
+
     cdef int replay(self, Py_ssize_t user) except -1 nogil:
         """Fold a history from its newest mark on, into new marks and, if the user is in the pool, into the index."""
         cdef bint in_pool = self.in_pool(user)

@@ -113,6 +113,10 @@ class Digest:
             self._seen = None
         return self._seen is not None
 
+    def follow_params(self, old: Params) -> None:
+        """Take over the parameters that the memory has now."""
+        self._sum = (self._sum - params_hash(old) + params_hash(self._memory.params)) % _MODULUS
+
     def value(self) -> str:
         """The digest in hex."""
         while self.advance():

@@ -18,6 +18,7 @@ from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Forgotten, Learned, Restocked
+from unbasket.params import Params
 
 
 class Journal(Protocol):
@@ -53,6 +54,9 @@ class Journal(Protocol):
 
     def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
         """Items to hide, and items to show: all of them, or none."""
+
+    def change_params(self, params: Params, progress: Progress | None) -> None:
+        """Other parameters."""
 
 
 class NoJournal:
@@ -102,6 +106,11 @@ class NoJournal:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
             return Restocked(len(self.model.stock.hide(hide)), len(self.model.stock.show(show)))
+
+    def change_params(self, params: Params, progress: Progress | None) -> None:
+        """Other parameters."""
+        with self.model.renewed(params, progress) as take_over:
+            take_over()
 
     def _drop_vanished(self) -> None:
         """Forget what is known of items that nobody has any longer."""

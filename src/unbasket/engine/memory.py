@@ -3,7 +3,7 @@
 Every method applies one change completely or answers one question; locking and checking are the caller's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -55,15 +55,11 @@ class Trace(NamedTuple):
     slot: int
 
 
-class Memory:
-    """Users, items and baskets under their codes, their histories, and the live index."""
+class Derived:
+    """All that is derived from histories with one set of parameters."""
 
-    def __init__(self, params: Params) -> None:
+    def __init__(self, params: Params, histories: Histories, precedes: Callable[[int, int], bool]) -> None:
         self.params = params = params.seeded()
-        self.users = Ids()
-        self.items = Ids()
-        self.texts = Texts()
-        self.histories = Histories()
         self.index = Index(params.neighbors, PART_SIZE)
         self.rule = Rule(
             params.group_size,
@@ -72,13 +68,48 @@ class Memory:
             params.grouping == "varying",
             max(1, MARK_EVERY // params.group_size),
         )
-        self.pool = None if params.pool is None else Pool(params.pool, self._precedes)
-        self._lots = Lots(params.pool_seed or 0)
-        self._live = Live(self.histories, self.index, self.rule, self.pool)
+        self.pool = None if params.pool is None else Pool(params.pool, precedes)
+        self.lots = Lots(params.pool_seed or 0)
+        self.live = Live(histories, self.index, self.rule, self.pool)
+
+    def renew(self, owner: int, user: Id) -> None:
+        """Derive all that is derived of a user, or of one who is gone: FREE."""
+        if self.pool is not None:
+            if self.pool.knows(owner):
+                self.live.withdraw(owner)
+            if user != FREE:
+                self.live.join(owner, self.lots.of(user))
+        self.live.derive(owner)
+
+
+class Memory:
+    """Users, items and baskets under their codes, their histories, and the live index."""
+
+    def __init__(self, params: Params) -> None:
+        self.users = Ids()
+        self.items = Ids()
+        self.texts = Texts()
+        self.histories = Histories()
+        self.adopt(self.derive(params))
         self._long: dict[int, set[Id]] = {}
         self._room = (0, 0)
         self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
         self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
+
+    def derive(self, params: Params) -> Derived:
+        """What would be derived with other parameters; of nobody yet."""
+        return Derived(params, self.histories, self._precedes)
+
+    def renew(self, derived: Derived, owner: int) -> None:
+        """Bring what is derived with other parameters up to date with the history of a user."""
+        derived.live.admit(*self._room)
+        derived.renew(owner, self.users.names[owner])
+
+    def adopt(self, derived: Derived) -> None:
+        """Use what is derived of everybody from now on."""
+        self.params, self.rule = derived.params, derived.rule
+        self.index, self.pool = derived.index, derived.pool
+        self._lots, self._live = derived.lots, derived.live
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Add a basket of distinct items, or replace the items of the one that has this id."""

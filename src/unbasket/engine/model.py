@@ -4,6 +4,8 @@ Readers run in parallel, a writer keeps them out for the time of one event, and 
 after an event.
 """
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple, cast
 
@@ -15,13 +17,17 @@ from unbasket.engine.digest import Digest
 from unbasket.engine.helpers import HELPERS
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.memory import Memory
+from unbasket.engine.renewal import Renewal
 from unbasket.engine.stock import Stock
-from unbasket.errors import InvalidFrameError, UnknownUserError
+from unbasket.errors import BusyError, InvalidFrameError, UnknownUserError
 from unbasket.exchange.events import Allow, Forget, Learn, Suppress
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
+from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Forgotten, Learned, Verification
 from unbasket.params import Params
+
+_CHUNK = 256  # users who get other parameters under one lock: writers wait for no more than these
 
 
 class Proof(NamedTuple):
@@ -45,6 +51,7 @@ class Model:
         self.lock = ReadWriteLock()
         self._digesting = Lock()
         self._spaces = Spaces([], [])
+        self._renewal: Renewal | None = None
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -55,6 +62,8 @@ class Model:
             if learned is not Learned.UNCHANGED:
                 self.digest.wipe(self.memory.users.codes[event.user])
                 self._clear_choices()
+            if self._renewal is not None:
+                self._renewal.follow(self.memory.users.codes[event.user])
         return learned
 
     def forget(self, event: Forget) -> Forgotten:
@@ -68,6 +77,8 @@ class Model:
         if owner is not None and forgotten:
             self.digest.wipe(owner)
             self._clear_choices()
+            if self._renewal is not None:
+                self._renewal.follow(owner)
         return forgotten
 
     def suppress(self, event: Suppress) -> bool:
@@ -101,7 +112,11 @@ class Model:
         with self.lock.writing:
             self.check_groups(orders, group)
             self.memory.load(orders)
-            self.digest.wipe_all([self.memory.users.codes[name] for name in orders.users])
+            owners = [self.memory.users.codes[name] for name in orders.users]
+            self.digest.wipe_all(owners)
+            if self._renewal is not None:
+                for owner in owners:
+                    self._renewal.follow(owner)
             self._clear_choices()
 
     def check_groups(self, orders: Orders, group: str | None) -> None:
@@ -111,6 +126,37 @@ class Model:
             memory.params.grouping == "fixed" or any(user in memory.users for user in orders.users)
         ):
             raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
+
+    @contextmanager
+    def renewed(self, params: Params, progress: Progress | None) -> Iterator[Callable[[], None]]:
+        """Derive a model with other parameters beside this one, which goes on learning, forgetting and answering.
+
+        Yields what lets it take over; if that is not called, nothing has happened. `progress` is called with (users
+        done, users in all).
+        """
+        with self.lock.writing:
+            if self._renewal is not None:
+                raise BusyError("the parameters are being changed already. Try again when that is done")
+            renewal = self._renewal = Renewal(self.memory, params)
+        try:
+            while renewal.done < renewal.total:
+                with self.lock.reading:
+                    renewal.work(_CHUNK)
+                if progress is not None:
+                    progress(renewal.done, renewal.total)
+            with self.lock.reading:
+                renewal.gather()
+            yield self._take_over
+        finally:
+            with self.lock.writing:
+                self._renewal = None
+
+    def _take_over(self) -> None:
+        assert self._renewal is not None, "nothing to take over"
+        with self.lock.writing:
+            old = self.memory.params
+            self._renewal.take_over()
+            self.digest.follow_params(old)
 
     # What a journal needs ---------------------------------------------------------------------------------------
 

@@ -196,6 +196,14 @@ class Recommender:
         with self._model.lock.reading:
             return in_order(list(self._model.stock))
 
+    def change_params(self, params: Params, *, progress: Progress | None = None) -> None:
+        """The same baskets, another model, equal to that of an engine that had these parameters from the start.
+
+        It is made beside the old one, which goes on answering and learning until the new one is complete. `progress` is
+        called with (users done, users in all). Varying groups stay as they are: their boundaries are history.
+        """
+        self._journal.change_params(params, progress)
+
     # Recommending -----------------------------------------------------------------------------------------------
 
     def recommend(

@@ -8,11 +8,14 @@ Callers in many threads share commits: whoever finds the disk free writes for al
 import sqlite3
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
+from secrets import randbelow
 from threading import Lock
 from time import perf_counter, sleep
 from typing import TypeVar, cast
 
+import msgspec
 import numpy as np
 
 from unbasket.engine.model import Model
@@ -30,6 +33,7 @@ from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Forgotten, Learned, Restocked
+from unbasket.params import MAX_SEED, Params
 from unbasket.store.baskets import BasketRows
 from unbasket.store.batches import Batches
 from unbasket.store.catalog import CatalogRows
@@ -347,6 +351,15 @@ class DiskJournal:
         for user, item in self._suppressed:
             if user in users:
                 self.model.suppress(Suppress(user, item))
+
+    def change_params(self, params: Params, progress: Progress | None) -> None:
+        """Other parameters. What is on disk are those that answer, before and after."""
+        seed = self.model.memory.params.pool_seed
+        seeded = params.seeded(randbelow(MAX_SEED + 1) if seed is None else seed)
+        with self.model.renewed(seeded, progress) as take_over, self._turn:
+            self._atomically(set(), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
+            take_over()
+            self._tidy()
 
     # Transactions -----------------------------------------------------------------------------------------------
 
