@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
+import unbasket
 from unbasket.cli import app
 from unbasket.datasets import Dataset, generate, hold_out_last
 from unbasket.evaluation.tuning import tune
@@ -101,3 +102,41 @@ def test_bad_input_is_one_line(sales: Path, tmp_path: Path) -> None:
 def test_without_optuna_the_error_says_how_to_install_it(sales: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert "pip install 'unbasket[tune]'" in error(str(sales), *COLUMNS)
+
+
+@pytest.fixture
+def database(shop: Dataset, tmp_path: Path) -> Path:
+    with unbasket.open(tmp_path / "shop.db", Params(alpha=0.0, neighbors=1)) as rec:
+        rec.fit(shop.history, time="time")
+    return tmp_path / "shop.db"
+
+
+def test_the_parameters_of_a_database(database: Path, shop: Dataset) -> None:
+    """It tunes on the shop's own baskets, compares on the last ones, asks, and changes the model."""
+    answer = json.loads(run("--db", str(database), "--trials", "8", "--json"))
+    seen = hold_out_last(shop)
+    expected = tune(seen.history, trials=8, start=Params(alpha=0.0, neighbors=1))
+    assert answer["value"] == pytest.approx(expected.value)
+    assert answer["gain"]["difference"]["mean"] > 0
+    refused = CliRunner().invoke(app, ["tune", "--db", str(database), "--trials", "8", "--apply"], input="n\n")
+    assert refused.exit_code != 0
+    with unbasket.open(database) as rec:
+        assert rec.params == Params(alpha=0.0, neighbors=1)
+    said = CliRunner().invoke(app, ["tune", "--db", str(database), "--trials", "8", "--apply"], input="y\n").stdout
+    assert "tuned - the database's own: " in said
+    assert said.endswith("shop.db has these parameters now\n")
+    with unbasket.open(database) as rec:
+        assert rec.params == Params(**answer["params"])
+        assert rec.verify().ok
+
+
+def test_good_parameters_stay(database: Path) -> None:
+    run("--db", str(database), "--trials", "8", "--apply", "--yes")
+    said = run("--db", str(database), "--trials", "1", "--apply", "--yes")
+    assert said.endswith("shop.db keeps its parameters: they are at least as good\n")
+
+
+def test_data_or_a_database(database: Path) -> None:
+    assert "DATA, or else --db" in error()
+    assert "DATA, or else --db" in error("tafeng", "--db", str(database))
+    assert "--apply is for a database" in error("tafeng", "--apply")

@@ -555,6 +555,18 @@ def test_a_rule_with_a_mistyped_field(service: Service) -> None:
     assert answer["error"]["message"] == "Unknown field `older` in rule 1. Did you mean `older_than_days`?"
 
 
+def test_other_parameters(service: Service) -> None:
+    before = service("GET", "/v1/users/ann/recommendations")
+    params = service("GET", "/v1/params")
+    assert params["neighbors"] == 2
+    assert service("PUT", "/v1/params", json={"alpha": 0.1}) == params | {"alpha": 0.1}
+    assert service("GET", "/v1/params") == params | {"alpha": 0.1}
+    assert service("GET", "/v1/users/ann/recommendations") != before
+    assert service.code("PUT", "/v1/params", 400, json={"alpha": 2}) == "invalid_request"
+    assert service.code("PUT", "/v1/params", 400, json={"k": 2}) == "invalid_body"
+    assert service("PUT", "/v1/params", json={}) == params | {"alpha": 0.1}
+
+
 def test_stats(service: Service) -> None:
     service("GET", "/v1/users/ann/recommendations")
     service("PUT", "/v1/users/ann/baskets/9", json={"items": ["milk"]})

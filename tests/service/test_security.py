@@ -26,6 +26,7 @@ BODIES: dict[str, Any] = {
     "learn_new": {"items": ["milk"]},
     "events": [],
     "preview": {"forget": {"item": "milk"}},
+    "change_params": {"alpha": 0.7},
     "restock": {"hide": ["rum"]},
     "recommend_to_visitor": {"cart": ["milk"]},
     "retention": {"rules": "[[rule]]\ncategory = 'Alcohol'"},

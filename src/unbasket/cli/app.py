@@ -29,6 +29,7 @@ COMMANDS = {
         _SHOP,
         "Import the names and categories of items, which other commands then show; hide items that are out of stock.",
     ),
+    "params": _Command("params.params", _SHOP, "Show the parameters of a database's model, or change some of them."),
     "retain": _Command(
         "retain.retain",
         _SHOP,

@@ -14,13 +14,11 @@ from unbasket.cli.terminal import counted, warn
 from unbasket.datasets import PUBLISHED, Dataset, DatasetError, load, read_table
 from unbasket.datasets.source import Text, columns_of, files_at
 
-Data = Annotated[
-    str,
-    typer.Argument(
-        help=f"{', '.join(PUBLISHED)}, or a file: CSV, Parquet or NDJSON with the columns user, basket, item and, "
-        "optionally, time, or a format that docs/datasets.md lists."
-    ),
-]
+PURCHASES = (
+    f"{', '.join(PUBLISHED)}, or a file: CSV, Parquet or NDJSON with the columns user, basket, item and, optionally, "
+    "time, or a format that docs/datasets.md lists."
+)
+Data = Annotated[str, typer.Argument(help=PURCHASES)]
 
 
 def _option(text: str, metavar: str | None = "COLUMN", *names: str) -> Any:

@@ -8,15 +8,16 @@ from rich import box
 from rich.table import Table
 
 from unbasket.cli.data import Data, Reading, read_data
+from unbasket.cli.model import parse_params
 from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import AsJson, console, say, say_json
 from unbasket.datasets import hold_out_last
-from unbasket.errors import InvalidParamsError, InvalidRequestError
+from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout
 from unbasket.evaluation.outcome import NOTE, Evaluation
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
-from unbasket.params import Params, check_names
+from unbasket.params import Params
 
 _CUTOFFS = (10, 20)
 _HIDDEN = "The data does not say which baskets to predict: each user's last basket was hidden, and predicted."
@@ -66,33 +67,6 @@ def evaluate(
         say_json(_facts(dataset.name, dataset.notes, evaluation))
     else:
         _show(dataset.name, hidden, evaluation)
-
-
-def parse_params(text: str) -> dict[str, Any]:
-    """The parameters that a text names.
-
-    >>> parse_params("Params(group_size=7, alpha=0.5)")
-    {'group_size': 7, 'alpha': 0.5}
-    """
-    inner = text.strip().removeprefix("Params(").removesuffix(")")
-    named = {}
-    for part in filter(None, (part.strip() for part in inner.split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals:
-            raise InvalidParamsError(f"params must be written as name=value, not {part!r}")
-        named[name] = _value(value)
-    check_names(named)
-    return named
-
-
-def _value(text: str) -> int | float | str:
-    """A number if it is one; `Params` checks whether it fits the parameter."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text.strip("'\"")
 
 
 def _protocol(name: str) -> EvaluationProtocol:

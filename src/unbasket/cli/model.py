@@ -1,8 +1,11 @@
-"""The model's parameters, as options of commands that create a model."""
+"""The model's parameters: as options of commands that create a model, and as text."""
 
 from typing import Annotated, Any, NamedTuple
 
 import typer
+
+from unbasket.errors import InvalidParamsError
+from unbasket.params import check_names
 
 _PANEL = "Parameters of a new model"
 
@@ -45,3 +48,32 @@ class Model(NamedTuple):
     def asked(self) -> dict[str, Any]:
         """The parameters that were given."""
         return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+def parse_params(text: str) -> dict[str, Any]:
+    """The parameters that a text names.
+
+    >>> parse_params("Params(group_size=7, alpha=0.5)")
+    {'group_size': 7, 'alpha': 0.5}
+    """
+    inner = text.strip().removeprefix("Params(").removesuffix(")")
+    named = {}
+    for part in filter(None, (part.strip() for part in inner.split(","))):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals:
+            raise InvalidParamsError(f"params must be written as name=value, not {part!r}")
+        named[name] = _value(value)
+    check_names(named)
+    return named
+
+
+def _value(text: str) -> int | float | str | None:
+    """None, or a number if it is one; `Params` checks whether it fits the parameter."""
+    if text == "None":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text.strip("'\"")

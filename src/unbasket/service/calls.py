@@ -334,6 +334,17 @@ CALLS = (
         place="writer",
         refusals=("invalid_rules",),
     ),
+    _call("GET /v1/params", "admin", "The parameters of the model", operations.params, answers.ModelParams),
+    _call(
+        "PUT /v1/params",
+        "admin",
+        "Change parameters of the model, which goes on answering until the new one is complete",
+        operations.change_params,
+        answers.ModelParams,
+        body=bodies.ChangedParams,
+        place="writer",
+        refusals=("params_changing",),
+    ),
     _call("GET /v1/stats", "admin", "Live figures and parameters", lists.stats, answers.StatsAnswer),
     _call(
         "GET /v1/me",

@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from unbasket.errors import (
+    BusyError,
     ClosedError,
     DiskFullError,
     ErasureBlockedError,
@@ -45,6 +46,7 @@ CODES = {
     "unknown_user": Code(404, "named", "nothing is held about this user"),
     "unknown_receipt": Code(404, "named", "there is no receipt of this number"),
     "method_not_allowed": Code(405, "address", "the address has other methods: see the header Allow"),
+    "params_changing": Code(409, "named", "the parameters are being changed already; ask again when that is done"),
     "slow_request": Code(408, "any", "the headers or the body did not arrive in time"),
     "too_large": Code(413, "body", "the body is larger, or has more entries, than the service accepts"),
     "address_too_long": Code(414, "any", "the address is longer than the service accepts"),
@@ -71,6 +73,7 @@ CODES = {
 """Every error."""
 
 _CODES_OF = (
+    (BusyError, "params_changing"),
     (NotReadyError, "not_ready"),
     (ClosedError, "not_ready"),
     (UnknownUserError, "unknown_user"),

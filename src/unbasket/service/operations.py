@@ -1,7 +1,11 @@
-"""Calls about the service: is it alive, is it ready, how is it doing, who am I to it."""
+"""Calls about the service: is it alive, is it ready, how is it doing, which model has it, who am I to it."""
+
+from dataclasses import asdict, replace
+
+import msgspec
 
 from unbasket.service.request import Request
-from unbasket.service.shapes.answers import HealthAnswer, MeAnswer, ReadyAnswer
+from unbasket.service.shapes.answers import HealthAnswer, MeAnswer, ModelParams, ReadyAnswer
 
 
 def health(_: Request) -> HealthAnswer:
@@ -13,6 +17,19 @@ def ready(request: Request) -> ReadyAnswer:
     """Whether the shop is loaded."""
     shop = request.shop
     return ReadyAnswer(shop.ready, shop.stage, list(shop.progress))
+
+
+def params(request: Request) -> ModelParams:
+    """The parameters of the model."""
+    return ModelParams(**asdict(request.rec.params))
+
+
+def change_params(request: Request) -> ModelParams:
+    """Change those that are named."""
+    named = msgspec.structs.asdict(request.body)
+    changed = {name: value for name, value in named.items() if value is not msgspec.UNSET}
+    request.rec.change_params(replace(request.rec.params, **changed))
+    return params(request)
 
 
 def me(request: Request) -> MeAnswer:

@@ -10,6 +10,19 @@ from unbasket.store import Receipt
 from unbasket.store.retention import MAX_RULES
 
 
+class ChangedParams(Strict, frozen=True):
+    """Parameters of the model to change; those that are not named stay."""
+
+    group_size: int | UnsetType = UNSET
+    basket_decay: float | UnsetType = UNSET
+    group_decay: float | UnsetType = UNSET
+    neighbors: int | UnsetType = UNSET
+    alpha: float | UnsetType = UNSET
+    grouping: str | UnsetType = UNSET
+    pool: int | UnsetType | None = UNSET
+    pool_seed: int | UnsetType | None = UNSET
+
+
 class NewBasket(Strict, frozen=True):
     """A basket to learn. Without a time, it is the user's latest."""
 
