@@ -8,6 +8,7 @@ memory are real ones, on files that stay empty.
 import random
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -162,6 +163,9 @@ class Result:
 
     def fetchone(self) -> tuple[Any, ...] | None:
         return next(self._rows, None)
+
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        return list(islice(self._rows, size))
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         return list(self._rows)
