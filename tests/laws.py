@@ -6,6 +6,7 @@ bit for bit, to a fresh engine that only ever saw the remainder, in another orde
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -62,10 +63,17 @@ class Allow(NamedTuple):
     item: Id
 
 
+class Rename(NamedTuple):
+    """A guest becomes an account."""
+
+    user: Id
+    other: Id
+
+
 Event = Learn | Forget
 """What happens to a history."""
 
-ShopEvent = Event | Hide | Show | Suppress | Allow
+ShopEvent = Event | Hide | Show | Suppress | Allow | Rename
 """Whatever can happen in a shop."""
 
 
@@ -89,7 +97,7 @@ class World(NamedTuple):
     def shop_events(self, most: int) -> st.SearchStrategy[list[ShopEvent]]:
         """Lists of whatever can happen in a shop; most of it happens to histories."""
         histories = st.one_of(self._learns(), self._learns(), self._learns(), self._forgets(), self._forgets())
-        others = self._restocks() | self._wishes()
+        others = self._restocks() | self._wishes() | self._renames()
         return st.lists(st.one_of(histories, histories, others), min_size=1, max_size=most)
 
     def _learns(self) -> st.SearchStrategy[Learn]:
@@ -114,6 +122,11 @@ class World(NamedTuple):
     def _wishes(self) -> st.SearchStrategy[Suppress | Allow]:
         user, item = st.sampled_from(self.users), st.sampled_from((*self.items, "nobody has this"))
         return st.builds(Suppress, user, item) | st.builds(Suppress, user, item) | st.builds(Allow, user, item)
+
+    def _renames(self) -> st.SearchStrategy[Rename]:
+        """Among users of a kind, whose baskets all have times, or none of them has."""
+        pairs = [pair for kind in (self.timed, self.untimed, self.mixed) for pair in permutations(kind, 2)]
+        return st.sampled_from(pairs).map(lambda pair: Rename(*pair))
 
 
 MIXED_IDS = World(("t", 2), (-1,), ("m", 10**12), (1, "b", 2, "a", 3, "1"), ("x", 1, "ä", 2, "1", "z", 7))
@@ -173,6 +186,13 @@ def apply(engine: Recommender | Oracle, events: Sequence[ShopEvent]) -> None:
                     engine.suppress(user, item)
             case Allow(user, item):
                 engine.allow(user, item)
+            case Rename(user, other):
+                if user in engine.users() and not _basket_ids(engine, user) & _basket_ids(engine, other):
+                    engine.rename(user, other)
+
+
+def _basket_ids(engine: Recommender | Oracle, user: Id) -> set[Id]:
+    return {basket.basket for basket in engine.history(user)} if user in engine.users() else set()
 
 
 def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:

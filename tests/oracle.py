@@ -86,6 +86,14 @@ class Oracle:
         self._hidden: set[Id] = set()
         self._suppressed: dict[Id, set[Id]] = {}
 
+    def rename(self, user: Id, other: Id) -> None:
+        """Learn a user's baskets under another id, and forget the user."""
+        for basket, time, items in self.history(user):
+            self.learn(other, items, basket, time)
+        for item in self.suppressed(user):
+            self.suppress(other, item)
+        self.forget(user)
+
     def suppress(self, user: Id, item: Id) -> None:
         """Never recommend an item to a user."""
         self._suppressed.setdefault(user, set()).add(item)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import (
+    BasketConflictError,
     ClosedError,
     DiskFullError,
     ErasureBlockedError,
@@ -46,12 +47,13 @@ from unbasket.exchange.results import (
     Learned,
     Neighbor,
     Recommendation,
+    Renamed,
     Restocked,
     Sizes,
     Verification,
 )
 from unbasket.params import Params
-from unbasket.store import DurableRecommender, Erased, Receipt, open  # noqa: A004
+from unbasket.store import DurableRecommender, Erased, ErasedId, Receipt, open  # noqa: A004
 
 if TYPE_CHECKING:
     __version__: str
@@ -72,11 +74,13 @@ else:
 
 __all__ = [
     "Basket",
+    "BasketConflictError",
     "BasketShare",
     "ClosedError",
     "DiskFullError",
     "DurableRecommender",
     "Erased",
+    "ErasedId",
     "ErasureBlockedError",
     "Event",
     "Explanation",
@@ -98,6 +102,7 @@ __all__ = [
     "Receipt",
     "Recommendation",
     "Recommender",
+    "Renamed",
     "Restocked",
     "Sizes",
     "StoreCorruptError",

@@ -35,6 +35,10 @@ class UnknownUserError(UnbasketError, LookupError):
     """Nothing is held about this user."""
 
 
+class BasketConflictError(UnbasketError, ValueError):
+    """Two users who are to become one both have a basket of this id."""
+
+
 class BusyError(UnbasketError):
     """A writer is at work, and whoever asks does not wait so long; see `unbasket.engine.locks.waiting_at_most`."""
 

@@ -12,7 +12,7 @@ from tests.laws import (
     MIXED_IDS,
     PARAMS,
     TEXT_IDS,
-    Event,
+    ShopEvent,
     apply,
     law_of_equality,
     law_of_retraining,
@@ -27,7 +27,7 @@ from unbasket.errors import BusyError
 
 __all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
-SOME, MANY = MIXED_IDS.events(most=10), MIXED_IDS.events(most=20)
+SOME, MANY = MIXED_IDS.shop_events(most=10), MIXED_IDS.shop_events(most=20)
 SEQUENCES = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -38,7 +38,7 @@ def one_user_at_a_time() -> Iterator[None]:
         yield
 
 
-def steps(rec: ub.Recommender, events: list[Event]) -> Callable[[int, int], None]:
+def steps(rec: ub.Recommender, events: list[ShopEvent]) -> Callable[[int, int], None]:
     """A progress that lets an event happen at each step."""
     left = iter(events)
 
@@ -50,10 +50,20 @@ def steps(rec: ub.Recommender, events: list[Event]) -> Callable[[int, int], None
 
 @SEQUENCES
 @given(
-    PARAMS, PARAMS, MIXED_IDS.events(most=20), MIXED_IDS.events(most=20), MIXED_IDS.events(most=10), st.integers(0, 9)
+    PARAMS,
+    PARAMS,
+    MIXED_IDS.shop_events(most=20),
+    MIXED_IDS.shop_events(most=20),
+    MIXED_IDS.shop_events(most=10),
+    st.integers(0, 9),
 )
 def test_in_memory(
-    old: ub.Params, new: ub.Params, before: list[Event], meanwhile: list[Event], after: list[Event], seed: int
+    old: ub.Params,
+    new: ub.Params,
+    before: list[ShopEvent],
+    meanwhile: list[ShopEvent],
+    after: list[ShopEvent],
+    seed: int,
 ) -> None:
     rec = ub.Recommender(old)
     apply(rec, before)
@@ -69,10 +79,20 @@ def test_in_memory(
 
 @settings(SEQUENCES, max_examples=30)
 @given(
-    PARAMS, PARAMS, MIXED_IDS.events(most=15), MIXED_IDS.events(most=15), MIXED_IDS.events(most=5), st.integers(0, 9)
+    PARAMS,
+    PARAMS,
+    MIXED_IDS.shop_events(most=15),
+    MIXED_IDS.shop_events(most=15),
+    MIXED_IDS.shop_events(most=5),
+    st.integers(0, 9),
 )
 def test_on_disk(
-    old: ub.Params, new: ub.Params, before: list[Event], meanwhile: list[Event], after: list[Event], seed: int
+    old: ub.Params,
+    new: ub.Params,
+    before: list[ShopEvent],
+    meanwhile: list[ShopEvent],
+    after: list[ShopEvent],
+    seed: int,
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.db"
@@ -89,8 +109,8 @@ def test_on_disk(
 
 
 @settings(SEQUENCES, max_examples=30)
-@given(PARAMS, PARAMS, TEXT_IDS.events(most=20), st.integers(0, 9))
-def test_varying_groups_stay_as_they_are(old: ub.Params, new: ub.Params, events: list[Event], seed: int) -> None:
+@given(PARAMS, PARAMS, TEXT_IDS.shop_events(most=20), st.integers(0, 9))
+def test_varying_groups_stay_as_they_are(old: ub.Params, new: ub.Params, events: list[ShopEvent], seed: int) -> None:
     old = replace(old, grouping="varying")
     new = replace(new, grouping="varying", group_size=old.group_size)
     rec = ub.Recommender(old)

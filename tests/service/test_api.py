@@ -270,6 +270,28 @@ def test_further_fields(service: Service) -> None:
         assert [each["fields"] for each in answer["recommendations"]] == [expected]
 
 
+def test_a_guest_becomes_an_account(service: Service) -> None:
+    service("PUT", "/v1/users/guest/baskets/g1", json={"items": ["tea", "gin"]})
+    service("PUT", "/v1/users/guest/suppressed/rum")
+    held = service("GET", "/v1/users/ann")["baskets"]
+    answer = service("POST", "/v1/users/guest/rename", json={"to": "ann"})
+    assert (answer["user"], answer["purchases"], answer["baskets"]) == ("ann", 2, 1)
+    receipt = answer["receipt"]
+    assert (receipt["scope"], receipt["users"], receipt["purchases"], receipt["verified"]) == ("id", 1, 0, True)
+    account = service("GET", "/v1/users/ann")
+    assert [basket["basket"] for basket in account["baskets"]] == [*(basket["basket"] for basket in held), "g1"]
+    assert [item["item"] for item in account["suppressed"]] == ["rum"]
+    assert service("GET", "/v1/users/guest", 404)["error"]["code"] == "unknown_user"
+    assert service("POST", "/v1/users/guest/rename", 404, json={"to": "ann"})["error"]["code"] == "unknown_user"
+    service("PUT", "/v1/users/guest/baskets/g1", json={"items": ["tea"]})
+    before = service.shop.engine.digest()
+    error = service("POST", "/v1/users/guest/rename", 400, json={"to": "ann"})["error"]
+    assert (error["code"], "both have a basket 'g1'" in error["message"]) == ("invalid_request", True)
+    assert service("POST", "/v1/users/ann/rename", 400, json={"to": "ann"})["error"]["code"] == "invalid_request"
+    assert service.shop.engine.digest() == before
+    assert service("POST", "/v1/receipts/verify")["ok"] is True
+
+
 def test_a_user_is_never_recommended_what_they_suppress(service: Service) -> None:
     def recommended() -> list[Id]:
         return items_of(service("GET", "/v1/users/ann/recommendations"))

@@ -28,6 +28,7 @@ BODIES: dict[str, Any] = {
     "preview": {"forget": {"item": "milk"}},
     "change_params": {"alpha": 0.7},
     "restock": {"hide": ["rum"]},
+    "rename": {"to": "zoe"},
     "recommend_to_visitor": {"cart": ["milk"]},
     "retention": {"rules": "[[rule]]\ncategory = 'Alcohol'"},
     "token": {"user": "ann"},
@@ -89,6 +90,7 @@ def allowed(who: str, call: Call) -> bool:
 @pytest.mark.parametrize(("who", "call"), list(product(CALLERS, CALLS)), ids=lambda each: getattr(each, "name", each))
 def test_the_matrix(guarded: Guarded, who: str, call: Call) -> None:
     if "user" in call.places:
+        guarded.service.shop.engine.forget("zoe")  # whom ann may have become
         guarded.service.shop.engine.learn("ann", ["milk", "gin"], basket=1)
     before = guarded.service.shop.engine.digest()
     response = guarded.as_caller(who, call)

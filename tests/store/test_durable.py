@@ -341,6 +341,38 @@ def test_what_is_suppressed_is_kept_and_goes_with_the_user(path: Path, tmp_path:
         assert rec.suppressed("ann") == []
 
 
+def test_a_rename_is_one_transaction_with_a_receipt(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ub.open(path).fit(SHOP) as rec:
+        rec.suppress("bob", "gin")
+        rec.suppress("ann", "gin")
+        rec.suppress("bob", "rum")
+        before = rec.digest()
+        with monkeypatch.context() as patch:
+            patch.setattr(Database, "commit", _refuse)
+            with pytest.raises(ub.StoreError, match="no room"):
+                rec.rename("bob", "ann")
+            assert rec.digest() == before
+            assert rec.verify().ok
+        renamed = rec.rename("bob", "ann")
+        assert renamed == (2, 1)
+        receipt = renamed.receipt
+        assert rec.receipts() == [receipt]
+        assert (receipt.scope, receipt.purchases, receipt.baskets, receipt.users) == ("id", 0, 0, 1)
+        assert (receipt.before, receipt.after, receipt.verified) == (before, rec.digest(), True)
+        assert rec.seconds_to_erasure == {1: renamed.seconds}
+        assert [basket.basket for basket in rec.history("ann")] == [1, 3, 2]
+        rec.learn("guest", ["tea"], basket=3)
+        with pytest.raises(ub.BasketConflictError, match="basket 3"):
+            rec.rename("guest", "ann")
+        rec.rename("guest", "somebody new")
+        digest = rec.digest()
+    with ub.open(path) as rec:
+        assert rec.digest() == digest
+        assert rec.suppressed("ann") == ["gin", "rum"]
+        assert rec.users() == ["ann", "cleo", "somebody new"]
+        assert rec.verify().ok
+
+
 def test_a_refusal_undoes_what_was_suppressed_and_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ub.open(path).fit(SHOP) as rec:
         rec.suppress("ann", "wine")

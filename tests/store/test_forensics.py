@@ -451,6 +451,21 @@ def test_what_is_suppressed_goes_with_the_wish_and_with_the_user(shop: Shop) -> 
     shop.clean_receipts()
 
 
+def test_the_id_of_a_guest_is_gone(shop: Shop) -> None:
+    guest, user = shop.marks.text(20), shop.any_basket()[0]
+    shop.happen(Learn(guest, shop.marks.items(), shop.marks.text(20), None), Learn(guest, shop.marks.items(), "g", 9))
+    shop.suppress(guest, shop.marks.text(20))
+    shop.engine.rename(guest, user)
+    shop.baskets[user] |= shop.baskets.pop(guest)
+    shop.wishes[user] = shop.wishes.pop(guest)
+    shop.gone.add(guest)
+    shop.clean(thorough=True)
+    shop.clean_rows()
+    shop.reopen()
+    shop.clean(thorough=True)
+    shop.clean_receipts()
+
+
 def test_receipts_name_nobody(shop: Shop) -> None:
     for _ in range(20):
         shop.happen(shop.any_forget())

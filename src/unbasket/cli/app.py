@@ -63,6 +63,11 @@ COMMANDS = {
         _USERS,
         "Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.",
     ),
+    "rename": _Command(
+        "rename.rename",
+        _USERS,
+        "Merge a user into another, such as a guest into an account: the baskets of one are the other's then.",
+    ),
     "history": _Command("history.history", _USERS, "List a user's baskets, oldest first."),
     "export": _Command(
         "export.export",

@@ -159,9 +159,9 @@ class Digest:
                 hashes[row] = _extended(hashes[row].tobytes(), suppressed)
         return hashes
 
-    def rest(self, owner: int | None) -> int:
-        """The sum without the part of the user with this code, if one is given."""
-        return self._sum if owner is None else (self._sum - _number(self._part(owner))) % _MODULUS
+    def rest(self, *owners: int) -> int:
+        """The sum without the parts of the users with these codes."""
+        return (self._sum - sum(_number(self._part(owner)) for owner in owners)) % _MODULUS
 
     def _part(self, owner: int) -> bytes:
         return bytes(self._hashes[owner])

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from unbasket.engine.model import Model
-from unbasket.exchange.events import Allow, Event, Forget, Learn, Suppress
+from unbasket.exchange.events import Allow, Event, Forget, Learn, Rename, Suppress
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned, Restocked
+from unbasket.exchange.results import Forgotten, Learned, Renamed, Restocked
 from unbasket.params import Params
 
 
@@ -45,6 +45,9 @@ class Journal(Protocol):
 
     def allow(self, event: Allow) -> bool:
         """A suppressed item to recommend again; answers whether it was suppressed."""
+
+    def rename(self, event: Rename) -> Renamed:
+        """A user who becomes another."""
 
     def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
         """Many baskets at once. `group` is the column that their groups come from, if one was named."""
@@ -88,6 +91,10 @@ class NoJournal:
     def allow(self, event: Allow) -> bool:
         """A suppressed item to recommend again."""
         return self.model.allow(event)
+
+    def rename(self, event: Rename) -> Renamed:
+        """A user who becomes another."""
+        return self.model.rename(event)
 
     def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
         """Many baskets at once."""

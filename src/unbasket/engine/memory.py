@@ -30,7 +30,7 @@ from unbasket.core import (
 from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
 from unbasket.exchange.lots import Lots
 from unbasket.exchange.orders import Orders
-from unbasket.exchange.results import Basket, Forgotten, Learned, Sizes
+from unbasket.exchange.results import Basket, Forgotten, Learned, Renamed, Sizes
 from unbasket.params import Params
 
 LONG = 512  # baskets from which on a history has a set of its basket ids; shorter ones are searched
@@ -179,6 +179,21 @@ class Memory:
             self._long.pop(owner, None)
             self.suppressed.pop(user, None)
         return forgotten
+
+    def rename(self, user: Id, other: Id) -> Renamed:
+        """Let the other learn all baskets of a user, who then goes; they have no basket id in common."""
+        baskets = self.history(user)
+        for basket, time, items in baskets:  # before the user goes, so that the other does not get their code
+            self.learn(other, list(items), basket, time)
+        for item in self.suppressed.get(user, ()):
+            self.suppress(other, item)
+        self.forget(user, None, None)
+        return Renamed(sum(len(basket.items) for basket in baskets), len(baskets))
+
+    def common_baskets(self, user: Id, other: Id) -> set[Id]:
+        """The basket ids that two users both have."""
+        owners = [self.users.codes[name] for name in (user, other) if name in self.users]
+        return set.intersection(*map(self._basket_ids, owners)) if len(owners) == 2 else set()
 
     def suppress(self, user: Id, item: Id) -> bool:
         """Keep an item from a user who is there; returns whether that is new."""

@@ -19,19 +19,19 @@ from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.memory import Memory
 from unbasket.engine.renewal import Renewal
 from unbasket.engine.stock import Stock
-from unbasket.errors import BusyError, InvalidFrameError, UnknownUserError
-from unbasket.exchange.events import Allow, Forget, Learn, Suppress
-from unbasket.exchange.ids import Id
+from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
+from unbasket.exchange.events import Allow, Forget, Learn, Rename, Suppress
+from unbasket.exchange.ids import Id, sort_key
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned, Verification
+from unbasket.exchange.results import Forgotten, Learned, Renamed, Verification
 from unbasket.params import Params
 
 _CHUNK = 256  # users who get other parameters under one lock: writers wait for no more than these
 
 
 class Proof(NamedTuple):
-    """What a forget removed, the digests before and after it, and whether a `Witness` found all of it gone."""
+    """What a forget or a rename removed, the digests before and after it, and whether a `Witness` found it gone."""
 
     forgotten: Forgotten
     before: str
@@ -101,6 +101,26 @@ class Model:
             if was_there:
                 self.digest.wipe(self.memory.users.codes[event.user])
             return was_there
+
+    def rename(self, event: Rename) -> Renamed:
+        """Let another user have all that is held of one, who goes. An error if they have a basket id in common."""
+        memory = self.memory
+        with self.lock.writing:
+            owner = memory.users.codes.get(event.user)
+            if owner is None:
+                raise UnknownUserError(f"nothing is held about user {event.user!r}")
+            common = memory.common_baskets(*event)
+            if common:
+                raise BasketConflictError(
+                    f"users {event.user!r} and {event.other!r} both have a basket {min(common, key=sort_key)!r}. "
+                    "Forget one of the two, or learn it under another id first"
+                )
+            renamed = memory.rename(*event)
+            for changed in (owner, memory.users.codes[event.other]):
+                self.digest.wipe(changed)
+                if self._renewal is not None:
+                    self._renewal.follow(changed)
+            return renamed
 
     def _clear_choices(self) -> None:
         """Keep no selection of items that may name one that nobody has any longer."""
@@ -179,6 +199,16 @@ class Model:
         after = self.fingerprint()
         with self.lock.reading, self._digesting, self.borrowed_spaces() as (_, space):
             return Proof(forgotten, before, after, witness.confirms(space))
+
+    def rename_with_proof(self, event: Rename) -> tuple[Renamed, Proof]:
+        """Rename a user, and prove that the old id is gone. Nobody else may learn or forget meanwhile."""
+        before = self.fingerprint()
+        with self.lock.reading, self._digesting:
+            witness = verification.Witness(self.memory, self.digest, Forget(event.user, None, None), heir=event.other)
+        renamed = self.rename(event)
+        after = self.fingerprint()
+        with self.lock.reading, self._digesting, self.borrowed_spaces() as (_, space):
+            return renamed, Proof(Forgotten(0, 0, 1), before, after, witness.confirms(space))
 
     def drop(self, users: set[Id]) -> None:
         """Forget all that is held of these users."""

@@ -25,7 +25,7 @@ from unbasket.exchange.checks import (
     checked_time,
     checked_users,
 )
-from unbasket.exchange.events import Allow, Event, Forget, Learn, Suppress, rechecked
+from unbasket.exchange.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
 from unbasket.exchange.filters import Filters
 from unbasket.exchange.ids import Id, Kind, checked, in_order, sort_key
 from unbasket.exchange.notebook import html_table
@@ -39,6 +39,7 @@ from unbasket.exchange.results import (
     Learned,
     Neighbor,
     Recommendation,
+    Renamed,
     Restocked,
     Sizes,
     Verification,
@@ -149,6 +150,15 @@ class Recommender:
 
         self._journal.describe(read_products(frame, item=item, name=name, category=category))
         return self
+
+    def rename(self, user: Id, other: Id) -> Renamed:
+        """Merge a user, such as a guest, into another, such as an account: all that is held of one is the other's then.
+
+        The result is, bit for bit, that of an engine that has learned the user's baskets, oldest first, under the other
+        id, which may be new. Suppressed items move too. An error that names the id, and no change, if both have a
+        basket of the same id.
+        """
+        return self._journal.rename(Rename.checked(user, other))
 
     def suppress(self, user: Id, item: Id) -> bool:
         """Never again recommend an item to a user, whether anybody has bought it or not. Returns whether that is new.

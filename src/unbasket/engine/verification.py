@@ -1,11 +1,12 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
+from collections import Counter
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 
 from unbasket.core import FoldSpace, questions
 from unbasket.engine.digest import Digest
-from unbasket.engine.memory import Memory
+from unbasket.engine.memory import Memory, Trace
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import FREE, Id, sort_key
 from unbasket.exchange.results import Verification
@@ -26,26 +27,45 @@ class Witness:
     remaining history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the
     history, and everybody else's part of the counts and of the digest must be what it was.
 
+    If an `heir` is to get what is forgotten of the user, the same places are looked at for them.
+
     It costs about as much as a recommendation for that user. Other users' records are left to `Everybody`.
     """
 
-    def __init__(self, memory: Memory, digest: Digest, event: Forget) -> None:
-        self._memory, self._digest, self._event = memory, digest, event
-        self._trace = memory.trace(event.user)
-        self._rest = digest.rest(self._owner)
+    def __init__(self, memory: Memory, digest: Digest, event: Forget, heir: Id | None = None) -> None:
+        self._memory, self._digest, self._event, self._heir = memory, digest, event, heir
+        self._traces = {user: memory.trace(user) for user in (event.user, heir) if user is not None}
+        self._rest = self._rest_of_the_digest()
+        if heir is not None:
+            self._expect_in_baskets_of(heir)
 
-    @property
-    def _owner(self) -> int | None:
-        return None if self._trace is None else self._trace.owner
+    def _expect_in_baskets_of(self, heir: Id) -> None:
+        """Expect every item in as many baskets as before, those of the user being the heir's."""
+        left, right = self._traces[self._event.user], self._traces[heir]
+        if left is None:
+            return
+        for item, count in Counter(chain.from_iterable(r.items for r in self._memory.records(left.user))).items():
+            if right is not None:
+                right.elsewhere[item] = right.elsewhere.get(item, left.elsewhere[item] + count) - count
+            left.elsewhere[item] += count
+
+    def _rest_of_the_digest(self) -> int:
+        traces = {trace.owner for trace in self._traces.values() if trace is not None}
+        return self._digest.rest(*traces)
 
     def confirms(self, space: FoldSpace) -> bool:
         """Whether it was forgotten. Ask before the code of a user who is gone is given to another."""
-        memory, digest = self._memory, self._digest
-        if memory.holds(*self._event) or digest.rest(self._owner) != self._rest:
+        memory = self._memory
+        if self._heir is not None and self._traces[self._heir] is None:  # who is new
+            self._traces[self._heir] = memory.trace(self._heir)
+        if memory.holds(*self._event) or self._rest_of_the_digest() != self._rest:
             return False
-        if self._trace is None:
-            return not memory.users.knows(self._event.user)
-        return digest.is_exact(self._trace.owner) and not memory.faults(self._trace, space)
+        return all(self._is_right(user, trace, space) for user, trace in self._traces.items())
+
+    def _is_right(self, user: Id, trace: Trace | None, space: FoldSpace) -> bool:
+        if trace is None:
+            return not self._memory.users.knows(user)
+        return self._digest.is_exact(trace.owner) and not self._memory.faults(trace, space)
 
 
 def compare(live: Memory, digest: Digest, user: Id) -> Verification:

@@ -56,10 +56,25 @@ class Allow(Suppress):
     """A suppressed item may be recommended to a user again."""
 
 
+class Rename(NamedTuple):
+    """All that is held of a user becomes another's."""
+
+    user: Id
+    other: Id
+
+    @classmethod
+    def checked(cls, user: object, other: object) -> Self:
+        """The event, or an error that names what is wrong with it."""
+        event = cls(checked(user, "user"), checked(other, "user"))
+        if event.user == event.other:
+            raise InvalidEventError(f"user {user!r} can't be renamed to the same id")
+        return event
+
+
 Event = Learn | Forget
 """What callers apply in bulk."""
 
-Change = Event | Suppress | Allow
+Change = Event | Suppress | Allow | Rename
 
 
 def rechecked(events: Iterable[Event]) -> list[Event]:

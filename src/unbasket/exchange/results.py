@@ -79,6 +79,13 @@ class Forgotten(NamedTuple):
         return self.purchases > 0
 
 
+class Renamed(NamedTuple):
+    """How many purchases and baskets of a user are another's now."""
+
+    purchases: int
+    baskets: int
+
+
 class Restocked(NamedTuple):
     """How many items were hidden, and how many shown, that had not been so before."""
 

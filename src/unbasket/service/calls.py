@@ -225,6 +225,16 @@ CALLS = (
         refusals=("unknown_user",),
     ),
     _call(
+        "POST /v1/users/{user}/rename",
+        "privacy",
+        "Merge the user into another, such as a guest into an account",
+        shoppers.rename,
+        answers.RenamedAnswer,
+        body=bodies.Renaming,
+        place="writer",
+        refusals=("unknown_user",),
+    ),
+    _call(
         "PUT /v1/users/{user}/suppressed/{item}",
         "write privacy own",
         "Never recommend an item to the user",

@@ -1,4 +1,4 @@
-"""Calls about one user: learn, forget, suppress, show, verify."""
+"""Calls about one user: learn, forget, rename, suppress, show, verify."""
 
 import time
 import uuid
@@ -23,6 +23,7 @@ from unbasket.service.shapes.answers import (
     Item,
     LearnedAnswer,
     Removed,
+    RenamedAnswer,
     SimilarAnswer,
     SimilarUser,
     SuppressedAnswer,
@@ -36,6 +37,7 @@ from unbasket.service.shapes.bodies import (
     ForgetEvent,
     LearnEvent,
     NewBasket,
+    Renaming,
 )
 from unbasket.service.shapes.queries import HowManyQuery
 from unbasket.store import DurableRecommender, Erased
@@ -200,6 +202,17 @@ def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
         return rec.history(user)
     except UnknownUserError:
         return []
+
+
+# Renaming -------------------------------------------------------------------------------------------------------
+
+
+def rename(request: Request) -> RenamedAnswer:
+    """Merge a user into another."""
+    body: Renaming = request.body
+    request.repeats.drop(request.user)
+    renamed = request.rec.rename(request.user, body.to)
+    return RenamedAnswer(body.to, *renamed, renamed.receipt, renamed.seconds)
 
 
 # Wishes ---------------------------------------------------------------------------------------------------------

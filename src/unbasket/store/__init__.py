@@ -8,8 +8,8 @@ vanish, `ledger` shows whether a row is lost, `receipts` says what was forgotten
 """
 
 from unbasket.store.durable import DurableRecommender
-from unbasket.store.journal import Erased
+from unbasket.store.journal import Erased, ErasedId
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
 from unbasket.store.receipts import Audit, Receipt, audit
 
-__all__ = ["Audit", "DurableRecommender", "Erased", "Receipt", "audit", "open"]
+__all__ = ["Audit", "DurableRecommender", "Erased", "ErasedId", "Receipt", "audit", "open"]

@@ -7,8 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from unbasket.engine.recommender import Recommender
+from unbasket.exchange.events import Rename
+from unbasket.exchange.ids import Id
 from unbasket.store.database import Database
-from unbasket.store.journal import DiskJournal
+from unbasket.store.journal import DiskJournal, ErasedId
 from unbasket.store.receipts import Receipt
 
 
@@ -28,6 +30,10 @@ class DurableRecommender(Recommender):
     def seconds_to_erasure(self) -> dict[int, float]:
         """How long forgets took until their bytes were gone, by the numbers of their receipts, since the opening."""
         return self._journal.seconds_to_erasure
+
+    def rename(self, user: Id, other: Id) -> ErasedId:
+        """Merge a user into another; see `Recommender.rename`. Returns when the old id is gone from every file."""
+        return self._journal.rename(Rename.checked(user, other))
 
     def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
         """The receipts of these numbers, oldest first."""

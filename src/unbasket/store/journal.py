@@ -20,6 +20,7 @@ import numpy as np
 
 from unbasket.engine.model import Model
 from unbasket.errors import (
+    BasketConflictError,
     ClosedError,
     ErasureBlockedError,
     StoreError,
@@ -27,12 +28,12 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
-from unbasket.exchange.events import Allow, Change, Event, Forget, Learn, Suppress
+from unbasket.exchange.events import Allow, Change, Event, Forget, Learn, Rename, Suppress
 from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned, Restocked
+from unbasket.exchange.results import Forgotten, Learned, Renamed, Restocked
 from unbasket.params import MAX_SEED, Params
 from unbasket.store.baskets import BasketRows
 from unbasket.store.batches import Batches
@@ -56,25 +57,42 @@ class Erased(Forgotten):
     seconds: float
 
 
+class ErasedId(Renamed):
+    """A `Renamed` whose old id is gone from every file, the receipt that says so, and how long it took."""
+
+    receipt: Receipt
+    seconds: float
+
+
+Outcome = Learned | Forgotten | Renamed | bool
+
+
 class Request:
     """Events of one caller, who waits for them to be on disk."""
 
     def __init__(self, events: Sequence[Change]) -> None:
         self.events = events
         self.start = perf_counter()
-        self.results: list[Learned | Forgotten | bool] = []
+        self.results: list[Outcome] = []
         self.error: UnbasketError | None = None
         self.erasures: int | None = None  # there had been, if this request still waits for the next one
 
     @property
     def forgets(self) -> bool:
         """Whether something is to be erased."""
-        return any(type(event) in (Forget, Allow) for event in self.events)
+        return any(type(event) in (Forget, Allow, Rename) for event in self.events)
 
     @property
-    def erased(self) -> list[Erased]:
-        """The results of its forgets."""
-        return [result for result in self.results if isinstance(result, Erased)]
+    def users(self) -> set[Id]:
+        """Those whom the events are about."""
+        return {event.user for event in self.events} | {
+            event.other for event in self.events if isinstance(event, Rename)
+        }
+
+    @property
+    def erased(self) -> list[Erased | ErasedId]:
+        """The results of its forgets and renames."""
+        return [result for result in self.results if isinstance(result, Erased | ErasedId)]
 
 
 class DiskJournal:
@@ -151,11 +169,15 @@ class DiskJournal:
         """A suppressed item to recommend again; returns when its bytes are gone."""
         return cast(bool, self._submit([event])[0])
 
+    def rename(self, event: Rename) -> ErasedId:
+        """A user who becomes another; returns when the bytes of the old id are gone."""
+        return cast(ErasedId, self._submit([event])[0])
+
     def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
         """Events in their order, in one transaction and with one erasure: all of them, or none."""
         return cast(list[Learned | Forgotten], self._submit(events))
 
-    def _submit(self, events: Sequence[Change]) -> list[Learned | Forgotten | bool]:
+    def _submit(self, events: Sequence[Change]) -> list[Outcome]:
         request = Request(events)
         self._batches.submit(request, self.serve)
         if request.erasures is not None:
@@ -184,10 +206,10 @@ class DiskJournal:
             for request in requests:
                 try:
                     request.results = [self._apply(event) for event in request.events]
-                except UnknownUserError as error:  # of a single event, which has changed nothing
+                except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
                     request.error = error
 
-        self._atomically({event.user for request in requests for event in request.events}, write)
+        self._atomically(set[Id]().union(*(request.users for request in requests)), write)
         forgetting = [request for request in requests if request.forgets]
         if not forgetting:
             self._tidy()
@@ -201,7 +223,7 @@ class DiskJournal:
             for request in forgetting:
                 request.error = self._blocked()
 
-    def _apply(self, event: Change) -> Learned | Forgotten | bool:
+    def _apply(self, event: Change) -> Outcome:
         match event:
             case Learn():
                 return self._learn(event)
@@ -211,6 +233,8 @@ class DiskJournal:
                 return self._allow(event)
             case Suppress():
                 return self._suppress(event)
+            case Rename():
+                return self._rename(event)
 
     def _learn(self, event: Learn, *, alone: bool = False) -> Learned:
         if not self.model.comes_last(event):
@@ -241,6 +265,20 @@ class DiskJournal:
         for item in suppressed if event.user not in self.model.memory.users else ():
             self._suppressed.drop((event.user, item))
         erased = Erased(*proof.forgotten)
+        erased.receipt = self.notary.certify(event, proof)
+        self._database.append("receipts", erased.receipt.to_json())
+        return erased
+
+    def _rename(self, event: Rename) -> ErasedId:
+        suppressed = self.model.memory.suppressed
+        old, kept = set(suppressed.get(event.user, ())), set(suppressed.get(event.other, ()))
+        renamed, proof = self.model.rename_with_proof(event)
+        self._follow()
+        for item in old:
+            self._suppressed.drop((event.user, item))
+        for item in old - kept:
+            self._suppressed.add((event.other, item))
+        erased = ErasedId(*renamed)
         erased.receipt = self.notary.certify(event, proof)
         self._database.append("receipts", erased.receipt.to_json())
         return erased

@@ -12,19 +12,19 @@ import msgspec
 from unbasket.engine.model import Proof
 from unbasket.errors import InvalidReceiptError
 from unbasket.exchange.decoding import decode_json
-from unbasket.exchange.events import Forget
+from unbasket.exchange.events import Forget, Rename
 from unbasket.store.keys import Keys
 
-Scope = Literal["user", "basket", "item", "item of a basket"]
+Scope = Literal["user", "basket", "item", "item of a basket", "id"]
 
 FIRST = "0" * 64
 """What the first receipt of a chain has as the hash of its predecessor."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """One forget. `subject` is a keyed hash of the user's id; `before` and `after` are digests of the model;
-    `verified` says that nothing of what was forgotten was left in the model, and all else of that user was, bit for
-    bit, what training from what remains gives; see `unbasket.engine.verification.Witness`.
+    """One forget, or a rename, which forgets an id. `subject` is a keyed hash of the user's id; `before` and `after`
+    are digests of the model; `verified` says that nothing of what was forgotten was left in the model, and all else of
+    that user was, bit for bit, what training from what remains gives; see `unbasket.engine.verification.Witness`.
     """
 
     number: int
@@ -105,8 +105,8 @@ class Notary:
         """The number of the last receipt."""
         return self._last.number if self._last else 0
 
-    def certify(self, event: Forget, proof: Proof) -> Receipt:
-        """The receipt of a forget."""
+    def certify(self, event: Forget | Rename, proof: Proof) -> Receipt:
+        """The receipt of a forget, or of a rename for the id that goes."""
         draft = Receipt(
             number=self.count + 1,
             request=token_hex(16),
@@ -126,7 +126,9 @@ class Notary:
         return self._last
 
 
-def _scope(event: Forget) -> Scope:
+def _scope(event: Forget | Rename) -> Scope:
+    if isinstance(event, Rename):
+        return "id"
     if event.item is None:
         return "user" if event.basket is None else "basket"
     return "item" if event.basket is None else "item of a basket"

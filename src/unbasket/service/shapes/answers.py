@@ -152,6 +152,16 @@ class UserAnswer(msgspec.Struct, frozen=True):
     suppressed: list[Item]
 
 
+class RenamedAnswer(msgspec.Struct, frozen=True):
+    """What moved to the other user, the receipt for the id that is gone, and the seconds until its bytes were."""
+
+    user: AnyId
+    purchases: Count
+    baskets: Count
+    receipt: Receipt
+    seconds: float
+
+
 class SuppressedAnswer(msgspec.Struct, frozen=True):
     """Whether an item is suppressed for a user now, and whether that has just changed."""
 

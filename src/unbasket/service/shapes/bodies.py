@@ -123,6 +123,12 @@ class Availability(Strict, frozen=True):
     show: Annotated[list[Id], Meta(max_length=MAX_RESTOCKED)] = field(default_factory=list)
 
 
+class Renaming(Strict, frozen=True):
+    """The user whom another one becomes; nothing needs to be held about them yet."""
+
+    to: Id
+
+
 class GivenReceipts(Strict, frozen=True):
     """Receipts that somebody has, to be checked and compared with those that are held."""
 

@@ -1,0 +1,83 @@
+"""Renaming: the result is that of an engine that learned the baskets under the other id; see also the laws."""
+
+import pytest
+from tests.laws import law_of_equality
+
+import unbasket as ub
+from unbasket.engine.model import Model
+from unbasket.exchange.events import Rename
+
+
+@pytest.fixture
+def shop() -> ub.Recommender:
+    rec = ub.Recommender(ub.Params(neighbors=2, group_size=2))
+    rec.learn("ann", ["milk", "bread"], basket=1, time=10)
+    rec.learn("ann", ["milk"], basket=3, time=30)
+    rec.learn("guest", ["milk", "gin"], basket=2, time=20)
+    rec.learn("guest", ["tea"], basket="late", time=5)
+    rec.learn("bob", ["milk", "wine", "tea"], basket=1, time=1)
+    return rec
+
+
+def test_it_is_as_if_the_baskets_had_been_learned_there(shop: ub.Recommender) -> None:
+    shop.suppress("guest", "rum")
+    shop.suppress("ann", "gin")
+    assert shop.rename("guest", "ann") == (3, 2)
+    assert "guest" not in shop
+    assert [basket.basket for basket in shop.history("ann")] == ["late", 1, 2, 3]
+    assert shop.suppressed("ann") == ["gin", "rum"]
+    fresh = ub.Recommender(shop.params)
+    for user in ("bob", "ann"):
+        for basket, time, items in shop.history(user):
+            fresh.learn(user, items, basket=basket, time=time)
+    for item in ("rum", "gin"):
+        fresh.suppress("ann", item)
+    law_of_equality(shop, fresh)
+    assert shop.verify().ok
+
+
+def test_a_new_id(shop: ub.Recommender) -> None:
+    history = shop.history("guest")
+    shop.rename("guest", 7)
+    assert shop.history(7) == history
+    assert shop.users() == [7, "ann", "bob"]
+    assert shop.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("user", "other", "error", "match"),
+    [
+        ("ann", "bob", ub.BasketConflictError, "users 'ann' and 'bob' both have a basket 1"),
+        ("nobody", "ann", ub.UnknownUserError, "nobody"),
+        ("ann", "ann", ub.InvalidEventError, "the same id"),
+        ("ann", "", ub.InvalidIdError, "user"),
+    ],
+)
+def test_nothing_is_changed(shop: ub.Recommender, user: str, other: str, error: type[Exception], match: str) -> None:
+    before = shop.digest()
+    with pytest.raises(error, match=match):
+        shop.rename(user, other)
+    assert shop.digest() == before
+
+
+def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = shop._model
+    assert model.rename_with_proof(Rename("guest", "ann"))[1].verified
+    assert model.rename_with_proof(Rename("ann", "new"))[1].verified
+    rename = Model.rename
+
+    def leaking(self: Model, event: Rename) -> ub.Renamed:
+        renamed = rename(self, event)
+        self.memory.suppressed[event.user] = {"milk"}
+        return renamed
+
+    def losing(self: Model, event: Rename) -> ub.Renamed:
+        renamed = rename(self, event)
+        self.forget(ub.Forget("bob", None, None))
+        return renamed
+
+    for wrong in (losing, leaking):
+        monkeypatch.setattr(Model, "rename", wrong)
+        assert not model.rename_with_proof(Rename("new", "ann"))[1].verified
+        monkeypatch.setattr(Model, "rename", rename)
+        model.rename(Rename("ann", "new"))
