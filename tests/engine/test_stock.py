@@ -58,6 +58,7 @@ def test_it_stays_hidden_when_nobody_has_it_any_longer(shop: ub.Recommender) -> 
     shop.forget("bob")
     assert shop.items() == ["bread", "milk"]
     assert shop.hidden() == ["never bought", "wine"]
+    shop.recommend("ann")
     shop.learn("cleo", ["wine", "never bought", "rum"], basket=1)
     assert names(shop.recommend("cleo")) == {"bread", "milk", "rum"}
 

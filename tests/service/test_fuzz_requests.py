@@ -98,6 +98,8 @@ class Fuzzer:
             "events": lambda: [self.event() for _ in range(chance.randint(0, 5))],
             "token": lambda: {"user": chance.choice(["ann", 7, ""]), "seconds": chance.choice([1, 600, -1])},
             "retention": lambda: {"rules": chance.choice(RULES), "run": chance.random() < 0.1},
+            "restock": lambda: {"hide": chance.sample(["tea", "milk", 3], 1), "show": chance.sample(["x", "rum"], 1)},
+            "rename": lambda: {"to": chance.choice(["ann", "bob", "guest", 7])},
             "preview": lambda: chance.choice([{"forget": {"item": "milk"}}, {"learn": {"items": ["tea"]}}, {}]),
             "other": lambda: self.value(4),
         }
@@ -189,6 +191,9 @@ def _check_model(db: Path) -> None:
         for user in rec.users():
             for basket in rec.history(user):
                 fresh.learn(user, basket.items, basket=basket.basket, time=basket.time)
+            for item in rec.suppressed(user):
+                fresh.suppress(user, item)
+        fresh.hide(rec.hidden())
         assert fresh.digest() == rec.digest()
         assert {user: rec.recommend(user, 20) for user in rec.users()} == {
             user: fresh.recommend(user, 20) for user in fresh.users()

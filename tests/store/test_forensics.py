@@ -618,6 +618,23 @@ def test_a_forget_waits_for_a_reader(shop: Shop) -> None:
         shop.clean_rows()
 
 
+@pytest.mark.parametrize("what", ["allow", "rename"])
+def test_taking_back_and_renaming_wait_for_a_reader(shop: Shop, what: str) -> None:
+    guest, item = shop.marks.text(20), shop.marks.text(20)
+    shop.happen(Learn(guest, [item], 1, None))
+    shop.engine.suppress(guest, shop.marks.text(20))
+    with child(RAW_READER, shop.path, "0.5", "once") as reader:
+        assert reader.stdout is not None
+        reader.stdout.readline()
+        if what == "allow":
+            [gone] = shop.engine.suppressed(guest)
+            shop.engine.allow(guest, gone)
+        else:
+            gone = guest
+            shop.engine.rename(guest, "an account")
+        assert shop.detective.search(shop.folder, [gone]) == {}
+
+
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("database", "journal", "opening"):

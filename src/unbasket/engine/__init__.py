@@ -3,8 +3,9 @@
 fallback       what somebody unknown is recommended
 recommender    learn, forget, recommend, explain, verify, from any thread
 journal        takes every event, has the model apply it, and keeps it: on disk, or nowhere
-model          memory and digest, which all threads share, behind one lock
+model          memory, digest, catalog and stock, which all threads share, behind one lock
 catalog        what the shop knows of its items
+stock          which of them are hidden
 choice         what filters leave to choose from
 memory         what it remembers: histories, and everything derived from them
 digest         one number for all remaining baskets

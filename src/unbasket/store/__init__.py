@@ -3,8 +3,9 @@
     event -> memory -> rows -> SQLite -> acknowledged -> (forgets) erased
 
 `opening` rebuilds the engine from a file, `journal` has events applied and shares commits among callers, `baskets`
-turns what changed into rows, `loading` turns rows into orders, `database` appends and blanks rows and lets old bytes
-vanish, `ledger` shows whether a row is lost, `receipts` says what was forgotten.
+turns what changed into rows, `catalog` and `entries` keep what is known of items, and which are hidden or suppressed,
+`loading` turns rows into orders, `database` appends and blanks rows and lets old bytes vanish, `ledger` shows whether a
+row is lost, `receipts` says what was forgotten.
 """
 
 from unbasket.store.durable import DurableRecommender
