@@ -434,3 +434,10 @@ def test_an_item_that_nobody_has_shows(shop: ub.DurableRecommender) -> None:
     shop._model.memory.items.add("nobody's")
     shop._model.memory._admit()
     assert shop.verify().mismatches == ("the ids",)
+
+
+def test_ids_may_be_as_far_apart_as_numbers_are() -> None:
+    rec = ub.Recommender()
+    rec.learn(-(2**63), [-(2**63), 0, 2**63 - 1, "x"], basket=1)
+    rec.learn(2**63 - 1, [5], basket=-(2**63))
+    assert rec.verify() == (True, 2, ())

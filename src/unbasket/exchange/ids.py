@@ -112,11 +112,12 @@ class Ids:
         """Whether codes and names say the same, names are in order, and labels sort as they do."""
         names = self.sorted()
         coded = {code: name for name, code in self.codes.items()}
+        labels = self.labels[[self.codes[name] for name in names]]
         return (
             names == in_order(list(self.codes))
             and all(name == coded.get(code, FREE) for code, name in enumerate(self.names))
             and len(coded) == len(self.codes)
-            and bool((np.diff(self.labels[[self.codes[name] for name in names]]) > 0).all())
+            and bool((labels[1:] > labels[:-1]).all())  # their differences may not fit into 64 bits
         )
 
     def sorted(self) -> list[Id]:
