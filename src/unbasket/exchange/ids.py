@@ -112,13 +112,16 @@ class Ids:
         """Whether codes and names say the same, names are in order, and labels sort as they do."""
         names = self.sorted()
         coded = {code: name for name, code in self.codes.items()}
-        labels = self.labels[[self.codes[name] for name in names]]
         return (
             names == in_order(list(self.codes))
             and all(name == coded.get(code, FREE) for code, name in enumerate(self.names))
             and len(coded) == len(self.codes)
-            and bool((labels[1:] > labels[:-1]).all())  # their differences may not fit into 64 bits
+            and self._labels_rise(names)
         )
+
+    def _labels_rise(self, names: list[Id]) -> bool:
+        labels = self.labels[[self.codes[name] for name in names]]
+        return bool((labels[1:] > labels[:-1]).all())  # a difference might not fit into 64 bits
 
     def sorted(self) -> list[Id]:
         """All ids in their order."""
