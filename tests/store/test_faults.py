@@ -34,9 +34,9 @@ from unbasket.exchange.events import Forget, Learn
 from unbasket.store import audit, database
 from unbasket.store.database import Database
 from unbasket.store.journal import Request
-from unbasket.store.keys import Keys
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import Log, log_of
+from unbasket.store.signing import SigningKeys
 
 NOBODY = 65534
 PAGE = 4096
@@ -852,11 +852,11 @@ def test_no_room_for_keys(path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
         with pytest.raises(StoreError):
-            Keys.of(path)
+            SigningKeys.of(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not path.exists()
-    assert Keys.of(path).public == Keys.of(path).public
+    assert SigningKeys.of(path).public == SigningKeys.of(path).public
 
 
 def test_a_changed_digit_in_the_keys(path: Path) -> None:

@@ -12,7 +12,7 @@ from unbasket.core.index import Index
 from unbasket.engine.memory import Memory
 from unbasket.exchange.ids import Id
 from unbasket.store import Receipt, audit
-from unbasket.store.keys import Keys
+from unbasket.store.signing import SigningKeys
 
 
 @pytest.fixture
@@ -147,7 +147,7 @@ def test_a_part_of_a_chain(path: Path) -> None:
 
 def test_another_signer_shows(path: Path, tmp_path: Path) -> None:
     receipts = three_receipts(path)
-    stranger = Keys.of(tmp_path / "stranger")
+    stranger = SigningKeys.of(tmp_path / "stranger")
     forged = msgspec.structs.replace(receipts[2], key=stranger.public, purchases=9, signature="")
     forged = msgspec.structs.replace(forged, signature=stranger.sign(forged.to_json()).hex())
     assert audit([*receipts[:2], forged]).ok
@@ -156,7 +156,7 @@ def test_another_signer_shows(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_receipt_that_admits_a_difference_is_a_fault(path: Path, tmp_path: Path) -> None:
-    keys = Keys.of(tmp_path / "keys")
+    keys = SigningKeys.of(tmp_path / "keys")
     bad = msgspec.structs.replace(three_receipts(path)[0], verified=False, key=keys.public, signature="")
     bad = msgspec.structs.replace(bad, signature=keys.sign(bad.to_json()).hex())
     assert "differed" in audit([bad]).faults[0]
@@ -174,8 +174,8 @@ def test_the_keys_are_for_the_owner_only_and_stay(path: Path) -> None:
     three_receipts(path)
     file = path.with_name("shop.db-keys")
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    keys = Keys.of(file)
-    assert keys.public == Keys.of(file).public
+    keys = SigningKeys.of(file)
+    assert keys.public == SigningKeys.of(file).public
     assert keys.subject("ann") != keys.subject("bob")
     assert keys.subject("1") != keys.subject(1)
 
@@ -184,9 +184,9 @@ def test_destroying_the_key_of_subjects_cuts_the_link_and_keeps_the_signer(path:
     receipts = three_receipts(path)
     file = path.with_name("shop.db-keys")
     old = json.loads(file.read_text())["subjects"]
-    before = Keys.of(file)
+    before = SigningKeys.of(file)
     assert before.subject("ann") == receipts[0].subject
-    after = Keys.destroy_subjects(file)
+    after = SigningKeys.destroy_subjects(file)
     assert after.public == before.public
     assert after.subject("ann") != receipts[0].subject
     assert old not in file.read_text()

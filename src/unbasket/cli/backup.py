@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from unbasket.cli.database import Db, open_to_read
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json
-from unbasket.store.keys import keys_of
+from unbasket.store.signing import signing_keys_of
 
 
 def backup(
@@ -27,4 +27,4 @@ def backup(
     if as_json:
         say_json({"database": str(db), "backup": str(target), "bytes": size})
     else:
-        say(f"{target}: {size:,} bytes. The keys of receipts are not in it; they stay in {keys_of(db)}")
+        say(f"{target}: {size:,} bytes. The keys of receipts are not in it; they stay in {signing_keys_of(db)}")

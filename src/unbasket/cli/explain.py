@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from unbasket.cli.database import Db, User, item_facts, known_user, label, open_to_read
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, User, item_facts, known_user, label, open_to_read
 from unbasket.cli.terminal import AsJson, counted, say, say_json, say_table
 from unbasket.cli.times import as_dates
 from unbasket.exchange.spelling import IdReader

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.shop import Db, User, basket_facts, item_facts, known_user, open_to_read
+from unbasket.cli.database import Db, User, basket_facts, item_facts, known_user, open_to_read
 from unbasket.cli.terminal import say, say_json, to_json, write_file
 
 _FORMAT, _VERSION = "unbasket user", 1

@@ -7,14 +7,14 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import typer
 
+from unbasket.cli.database import Db, open_to_write
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.requests import Request, events_of, read_requests
-from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
 from unbasket.errors import InvalidRequestError, UnbasketError
 from unbasket.exchange.spelling import IdReader
 from unbasket.store import Erased
-from unbasket.store.keys import keys_of
+from unbasket.store.signing import signing_keys_of
 
 
 class _Outcome(NamedTuple):
@@ -52,7 +52,7 @@ def forget(
     see `unbasket receipts`.
     """
     requests = _requests(user, basket, item, file)
-    outcomes = _forget_in_all([db, *(also_in or [])], requests, keys_of(db))
+    outcomes = _forget_in_all([db, *(also_in or [])], requests, signing_keys_of(db))
     if as_json:
         say_json([_facts(outcome) for outcome in outcomes])
     for outcome in outcomes:

@@ -1,6 +1,6 @@
 """`unbasket history`: what is held about a user."""
 
-from unbasket.cli.shop import Db, User, basket_facts, known_user, label, open_to_read
+from unbasket.cli.database import Db, User, basket_facts, known_user, label, open_to_read
 from unbasket.cli.terminal import AsJson, say, say_json, say_table
 from unbasket.cli.times import as_dates
 

@@ -12,11 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from unbasket.cli.data import Reading, left_out, read_purchases
+from unbasket.cli.database import Db, open_or_create
 from unbasket.cli.events import holds_events, read_events
 from unbasket.cli.model import Model
 from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_or_create
 from unbasket.cli.terminal import AsJson, counted, say, say_json, warn
 from unbasket.datasets import DatasetError, statistics
 from unbasket.datasets.source import Text, files_at

@@ -7,8 +7,8 @@ import polars as pl
 import typer
 
 from unbasket.cli.data import SEPARATOR, naming_options, separator_of
+from unbasket.cli.database import Db, open_to_write
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_to_write
 from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source

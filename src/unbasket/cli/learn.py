@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.shop import Db, User, label, open_to_write
+from unbasket.cli.database import Db, User, label, open_to_write
 from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.errors import InvalidRequestError
 from unbasket.exchange.results import Learned

@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
+from unbasket.cli.database import Db, open_to_read, open_to_write
 from unbasket.cli.model import parse_params
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, say, say_json
 
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from unbasket.cli.shop import Db, open_to_write
+from unbasket.cli.database import Db, open_to_write
 from unbasket.cli.terminal import AsJson, command, complain, counted, say, say_json, say_table, write_file
 from unbasket.errors import InvalidReceiptError, StoreError
 from unbasket.store import Audit, Receipt, audit
 from unbasket.store.database import Database
-from unbasket.store.keys import Keys, keys_of
 from unbasket.store.receipts import read_receipts
+from unbasket.store.signing import SigningKeys, signing_keys_of
 
 receipts = typer.Typer(
     help="List, export and verify the signed receipts of what was forgotten. They name no person.",
@@ -103,7 +103,7 @@ def _facts(result: Audit) -> dict[str, Any]:
 
 def key(db: Db, as_json: AsJson = False) -> None:
     """Print the public key that receipts are verified with. Publish it: the receipts alone don't tell whose it is."""
-    public = Keys.of(_existing_keys(db)).public
+    public = SigningKeys.of(_existing_keys(db)).public
     if as_json:
         say_json({"database": str(db), "key": public})
     else:
@@ -122,7 +122,7 @@ def anonymize(
     if not yes:
         typer.confirm(f"Nobody will be able to tell whom the receipts of {db} are about. Go on?", abort=True)
     with open_to_write(db):  # a service that has it open would go on with the old key
-        Keys.destroy_subjects(keys)
+        SigningKeys.destroy_subjects(keys)
     say(f"{db}: all receipts are anonymous now")
 
 
@@ -148,7 +148,7 @@ def _read(file: Path) -> list[Receipt]:
 
 
 def _existing_keys(db: Path) -> Path:
-    keys = keys_of(db)
+    keys = signing_keys_of(db)
     if not keys.exists():
         raise StoreError(f"{keys} does not exist, though it is made beside every database. Check the name {db}")
     return keys

@@ -6,9 +6,9 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from unbasket.cli.database import Db, item_facts, label, open_to_read
 from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, item_facts, label, open_to_read
 from unbasket.cli.terminal import AsJson, counted, say, say_json, say_table, warn
 from unbasket.engine.fallback import Fallback
 from unbasket.errors import InvalidRequestError

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from unbasket.cli.database import Db, User, known_user, open_to_write
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, User, known_user, open_to_write
 from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.exchange.spelling import IdReader
 

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from unbasket.cli.database import Db, open_to_read, open_to_write
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, counted, errors, say, say_json, say_table, warn
 from unbasket.errors import InvalidRequestError
 from unbasket.exchange.results import Forgotten

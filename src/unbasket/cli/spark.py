@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
+from unbasket.cli.database import Db, open_or_create, open_to_read
 from unbasket.cli.model import Model
 from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_or_create, open_to_read
 from unbasket.cli.terminal import AsJson, command, counted, errors, say, say_json
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, SparkError

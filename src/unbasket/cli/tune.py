@@ -8,9 +8,9 @@ import polars as pl
 import typer
 
 from unbasket.cli.data import PURCHASES, Reading, read_data
+from unbasket.cli.database import open_to_read, open_to_write
 from unbasket.cli.options import with_options
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, say, say_json
 from unbasket.datasets import Dataset, hold_out_last
 from unbasket.errors import InvalidRequestError

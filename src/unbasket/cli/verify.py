@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
+from unbasket.cli.database import Db, open_to_read, open_to_write
 from unbasket.cli.progress import progress_bar
-from unbasket.cli.shop import Db, open_to_read, open_to_write
 from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
 from unbasket.exchange.spelling import IdReader
 

@@ -9,10 +9,10 @@ Files are streamed. A file that does not fit raises a `DatasetError` with the mi
 from unbasket.datasets.catalog import SENSITIVE_CATEGORIES
 from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
+from unbasket.datasets.generated import generate
 from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.loading import PUBLISHED, load
 from unbasket.datasets.published import published_path, read_published, write_published
-from unbasket.datasets.shop import generate
 from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import read_tafeng
 from unbasket.datasets.tifuknn import read_tifuknn

@@ -19,10 +19,10 @@ from unbasket.store.database import PATIENCE, Database
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.entries import EntryRows
 from unbasket.store.journal import DiskJournal
-from unbasket.store.keys import Keys, keys_of
 from unbasket.store.lock import WriterLock, noted
 from unbasket.store.log import check_log, is_empty, log_of
 from unbasket.store.receipts import Notary
+from unbasket.store.signing import SigningKeys, signing_keys_of
 
 _PAGE = 512  # bytes of the smallest; SQLite takes a smaller file for a new one, and would overwrite it
 
@@ -59,7 +59,7 @@ def open(  # noqa: A001 - the name that the package offers
         lock.release()
         raise
     try:
-        return _writer(path, params, lock, Path(keys or keys_of(path)), progress)
+        return _writer(path, params, lock, Path(keys or signing_keys_of(path)), progress)
     except BaseException:
         if not log_of(path).exists():  # SQLite removes a log when all of it is in the database
             lock.unsign()
@@ -89,7 +89,11 @@ def _check_files(path: Path) -> None:
 def _left_alone(path: Path) -> list[str]:
     """The files that are made after a database, and say that there was one."""
     signs = {log_of(path): not is_empty(path), path.with_name(path.name + "-lock"): noted(path) > 0}
-    return [file.name for file, is_sign in (signs | {keys_of(path): keys_of(path).exists()}).items() if is_sign]
+    return [
+        file.name
+        for file, is_sign in (signs | {signing_keys_of(path): signing_keys_of(path).exists()}).items()
+        if is_sign
+    ]
 
 
 def _check_note(path: Path) -> None:
@@ -137,7 +141,7 @@ def _writer(
             database.sync()
         journal = _rebuilt(database, params, progress)
         journal.model.fingerprint()  # all users are hashed now, so that the first forget does not wait for it
-        notary = Notary(Keys.of(keys), database.last_payload("receipts"))
+        notary = Notary(SigningKeys.of(keys), database.last_payload("receipts"))
         lock.sign(database.rows)
     except BaseException:
         database.abandon()

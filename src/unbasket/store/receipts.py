@@ -13,7 +13,7 @@ from unbasket.engine.model import Proof
 from unbasket.errors import InvalidReceiptError
 from unbasket.exchange.decoding import decode_json
 from unbasket.exchange.events import Forget, Rename
-from unbasket.store.keys import Keys
+from unbasket.store.signing import SigningKeys
 
 Scope = Literal["user", "basket", "item", "item of a basket", "id"]
 
@@ -92,7 +92,7 @@ def _decoded(text: bytes, kind: Any, complaint: str) -> list[Receipt]:
 class Notary:
     """Writes receipts, each after the one before."""
 
-    def __init__(self, keys: Keys, last: bytes | None) -> None:
+    def __init__(self, keys: SigningKeys, last: bytes | None) -> None:
         self._keys = keys
         self.resume(last)
 

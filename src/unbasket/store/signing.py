@@ -14,13 +14,13 @@ from unbasket.files import real_path, write
 _SIZE = 32  # bytes of a key
 
 
-def keys_of(database: Path) -> Path:
+def signing_keys_of(database: Path) -> Path:
     """The file with the keys of a database, unless its owner has put them elsewhere."""
     database = real_path(database)
     return database.with_name(database.name + "-keys")
 
 
-class Keys:
+class SigningKeys:
     """A file that only its owner can read.
 
     Receipts name their subject by a hash under the second key. Destroying that key makes all of them anonymous.
