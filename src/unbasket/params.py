@@ -75,6 +75,16 @@ class Params:
         given = [f"{name}={value!r}" for name, value in asdict(self).items() if value is not None]
         return f"Params({', '.join(given)})"
 
+    def changed(self, **named: Any) -> "Params":
+        """The same with other values of these parameters. Without a pool, there is no seed of one.
+
+        >>> Params(pool=100, pool_seed=3).changed(pool=None, alpha=0.5) == Params(alpha=0.5)
+        True
+        """
+        check_names(named)
+        forgotten = {"pool_seed": None} if named.get("pool", self.pool) is None else {}
+        return replace(self, **(forgotten | named))
+
     def seeded(self, seed: int = 0) -> "Params":
         """The same with this seed, if there is a pool and it has none."""
         return self if self.pool is None or self.pool_seed is not None else replace(self, pool_seed=seed)

@@ -27,7 +27,7 @@ def test_changed(database: Path) -> None:
     with ub.open(database) as rec:
         assert (rec.params.alpha, rec.params.pool, rec.params.neighbors) == (0.1, 2, 2)
         assert rec.verify().ok
-    run("params", "--db", str(database), "--set", "pool=None", "--set", "pool_seed=None")
+    run("params", "--db", str(database), "--set", "pool=None")
     with ub.open(database) as rec:
         assert rec.params == ub.Params(neighbors=2, alpha=0.1)
 

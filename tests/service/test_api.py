@@ -584,7 +584,8 @@ def test_other_parameters(service: Service) -> None:
     assert service("PUT", "/v1/params", json={"alpha": 0.1}) == params | {"alpha": 0.1}
     assert service("GET", "/v1/params") == params | {"alpha": 0.1}
     assert service("GET", "/v1/users/ann/recommendations") != before
-    assert service.code("PUT", "/v1/params", 400, json={"alpha": 2}) == "invalid_request"
+    assert service.code("PUT", "/v1/params", 400, json={"alpha": 2}) == "invalid_body"
+    assert service.code("PUT", "/v1/params", 400, json={"grouping": "varying"}) == "invalid_request"
     assert service.code("PUT", "/v1/params", 400, json={"k": 2}) == "invalid_body"
     assert service("PUT", "/v1/params", json={}) == params | {"alpha": 0.1}
 

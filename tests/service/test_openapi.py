@@ -78,10 +78,10 @@ def test_requests(case: schemathesis.Case[Any], service: Service, session: reque
 
 def _beyond_schemas(case: schemathesis.Case[Any]) -> list[CheckFunction]:
     """A schema can't say that a text is TOML, as hardly any text is, nor what does not go with `explain`, nor that two
-    ids or two lists must differ.
+    ids or two lists must differ, nor which parameters go together.
     """
     explains = case.path.endswith("/recommendations") and "explain" in (case.query or {})
-    special = case.path in ("/v1/retention", "/v1/items/availability", "/v1/users/{user}/rename")
+    special = case.path in ("/v1/params", "/v1/retention", "/v1/items/availability", "/v1/users/{user}/rename")
     return [positive_data_acceptance] if special or explains else []
 
 

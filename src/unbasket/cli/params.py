@@ -1,6 +1,6 @@
 """`unbasket params`: the parameters of a shop's model."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -28,7 +28,7 @@ def params(
         named = parse_params(", ".join(changes))
         with open_to_write(db) as rec:
             with progress_bar("deriving the model") as report:
-                rec.change_params(replace(rec.params, **named), progress=report)
+                rec.change_params(rec.params.changed(**named), progress=report)
             current = rec.params
     else:
         current = open_to_read(db).params

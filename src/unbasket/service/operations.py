@@ -1,6 +1,6 @@
 """Calls about the service: is it alive, is it ready, how is it doing, which model has it, who am I to it."""
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 
 import msgspec
 
@@ -28,7 +28,7 @@ def change_params(request: Request) -> ModelParams:
     """Change those that are named."""
     named = msgspec.structs.asdict(request.body)
     changed = {name: value for name, value in named.items() if value is not msgspec.UNSET}
-    request.rec.change_params(replace(request.rec.params, **changed))
+    request.rec.change_params(request.rec.params.changed(**changed))
     return params(request)
 
 

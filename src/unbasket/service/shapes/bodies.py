@@ -5,22 +5,26 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, UnsetType, field
 
 from unbasket.exchange.events import Event, Forget, Learn
+from unbasket.params import MAX_SEED, Grouping
 from unbasket.service.shapes.fields import HowMany, Id, Items, Strict, Time
 from unbasket.store import Receipt
 from unbasket.store.retention import MAX_RULES
+
+HowLarge = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Decay = Annotated[float, Meta(gt=0, le=1)]
 
 
 class ChangedParams(Strict, frozen=True):
     """Parameters of the model to change; those that are not named stay."""
 
-    group_size: int | UnsetType = UNSET
-    basket_decay: float | UnsetType = UNSET
-    group_decay: float | UnsetType = UNSET
-    neighbors: int | UnsetType = UNSET
-    alpha: float | UnsetType = UNSET
-    grouping: str | UnsetType = UNSET
-    pool: int | UnsetType | None = UNSET
-    pool_seed: int | UnsetType | None = UNSET
+    group_size: HowLarge | UnsetType = UNSET
+    basket_decay: Decay | UnsetType = UNSET
+    group_decay: Decay | UnsetType = UNSET
+    neighbors: HowLarge | UnsetType = UNSET
+    alpha: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    grouping: Grouping | UnsetType = UNSET
+    pool: HowLarge | UnsetType | None = UNSET
+    pool_seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | UnsetType | None = UNSET
 
 
 class NewBasket(Strict, frozen=True):
