@@ -410,7 +410,9 @@ def test_an_answer_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.Monke
     with serving(stock(tmp_path / "shop.db"), timeout=0.3) as service:
         release = threading.Event()
         popular = DurableRecommender.popular
-        monkeypatch.setattr(DurableRecommender, "popular", lambda *given: release.wait(10) and popular(*given))
+        monkeypatch.setattr(
+            DurableRecommender, "popular", lambda *given, **named: release.wait(10) and popular(*given, **named)
+        )
         assert service.code("GET", "/v1/popular", 504) == "timed_out"
         assert service("GET", "/v1/users/ann/recommendations")["user"] == "ann"
         release.set()
