@@ -38,7 +38,6 @@ QUERIES = 1_000
 EVENTS = 100_000
 POOL = 20_000
 DURABLE_EVENTS = 20_000
-POOL = 20_000
 PAUSE = 0.0005  # seconds between the questions of the reader beside the events
 
 console = Console(stderr=True)

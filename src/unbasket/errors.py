@@ -109,3 +109,23 @@ class DatasetError(UnbasketError, ValueError):
 
 class MissingDatasetError(DatasetError):
     """A published dataset is not on this machine; the message says how to get it."""
+
+
+class MissingPackageError(UnbasketError, ImportError):
+    """An optional package is not installed."""
+
+
+class AccessError(UnbasketError, ValueError):
+    """The file of keys can't be read or written, or has no place for such a key."""
+
+
+class SettingsError(UnbasketError, ValueError):
+    """A setting is unknown, missing, or has no such value."""
+
+
+class NotReadyError(UnbasketError):
+    """The engine is being loaded, or was closed."""
+
+
+class RetentionError(UnbasketError, ValueError):
+    """There are no rules, or rules that can't be meant."""

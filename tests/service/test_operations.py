@@ -23,8 +23,9 @@ from tests.service.process import Service, ask, running, until
 
 import unbasket as ub
 from unbasket.datasets import generate
+from unbasket.errors import SettingsError
 from unbasket.service.access import Access
-from unbasket.service.settings import Settings, SettingsError
+from unbasket.service.settings import Settings
 
 PLACE = "/v1/users/{}/baskets/{}"
 USER, BASKET, ITEM = "markeduser7f3a", "markedbasket91c2", "markeditem44de"

@@ -14,8 +14,9 @@ import httpx
 import pytest
 from tests.service.serving import Service, serving, stock
 
+from unbasket.errors import AccessError
 from unbasket.exchange.ids import Id
-from unbasket.service.access import Access, AccessError, Role
+from unbasket.service.access import Access, Role
 from unbasket.service.calls import CALLS, Call
 from unbasket.service.errors import ApiError
 from unbasket.service.security import Security

@@ -15,9 +15,10 @@ from tests.laws import law_of_equality
 from tests.store.helpers import found_in
 
 import unbasket as ub
+from unbasket.errors import RetentionError
 from unbasket.exchange.ids import Id
 from unbasket.store import audit
-from unbasket.store.retention import RetentionError, Rule, Rules, plan, read_rules, run
+from unbasket.store.retention import Rule, Rules, plan, read_rules, run
 
 NOW = datetime(2026, 1, 31, 4, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from unbasket.cli.terminal import AsJson, command, say, say_json, say_table, warn
+from unbasket.errors import SettingsError
 from unbasket.service.access import Access, Role
-from unbasket.service.settings import SettingsError, access_of
+from unbasket.service.settings import access_of
 
 keys = typer.Typer(
     help="Make, list and remove the keys that callers of the service show. A running service notices.",

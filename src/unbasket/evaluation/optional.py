@@ -3,11 +3,7 @@
 import importlib
 from typing import Any
 
-from unbasket.errors import UnbasketError
-
-
-class MissingPackageError(UnbasketError, ImportError):
-    """An optional package is not installed."""
+from unbasket.errors import MissingPackageError
 
 
 def optional(module: str, purpose: str, extra: str) -> Any:

@@ -15,7 +15,7 @@ from typing import Annotated, Self
 
 import msgspec
 
-from unbasket.errors import UnbasketError
+from unbasket.errors import AccessError
 from unbasket.exchange.decoding import decode_toml
 from unbasket.files import alone_in, write
 
@@ -39,10 +39,6 @@ GRANTS = {
 
 _NAME = re.compile(r"[A-Za-z0-9.-]{1,64}")
 _Hex = Annotated[str, msgspec.Meta(pattern="^([0-9a-f]{2}){16,32}$")]
-
-
-class AccessError(UnbasketError, ValueError):
-    """The file of keys can't be read or written, or has no place for such a key."""
 
 
 class KeyRecord(msgspec.Struct, forbid_unknown_fields=True):

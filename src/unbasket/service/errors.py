@@ -9,13 +9,13 @@ from unbasket.errors import (
     ClosedError,
     DiskFullError,
     ErasureBlockedError,
+    NotReadyError,
+    RetentionError,
     StoreError,
     UnbasketError,
     UncertainError,
     UnknownUserError,
 )
-from unbasket.service.shop import NotReadyError
-from unbasket.store.retention import RetentionError
 
 Occasion = Literal["any", "address", "key", "path", "body", "thread", "write", "named"]
 

@@ -15,10 +15,11 @@ from typing import Self
 
 import msgspec
 
+from unbasket.errors import AccessError
 from unbasket.exchange.ids import Id
 from unbasket.exchange.spelling import spells
 from unbasket.service import logs
-from unbasket.service.access import GRANTS, Access, AccessError, Role, hashed
+from unbasket.service.access import GRANTS, Access, Role, hashed
 from unbasket.service.errors import ApiError
 
 _LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed

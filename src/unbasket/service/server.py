@@ -21,12 +21,13 @@ import msgspec
 import uvicorn
 from starlette.types import ASGIApp
 
+from unbasket.errors import SettingsError
 from unbasket.service import logs
 from unbasket.service.app import Application, create_app
 from unbasket.service.metrics import Metrics
 from unbasket.service.protocol import Configuration, Doors
 from unbasket.service.security import Security
-from unbasket.service.settings import CHANGEABLE, Settings, SettingsError
+from unbasket.service.settings import CHANGEABLE, Settings
 from unbasket.service.shop import Shop
 from unbasket.store import DurableRecommender
 

@@ -9,14 +9,10 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from unbasket.engine.fallback import Fallback
-from unbasket.errors import UnbasketError
+from unbasket.errors import SettingsError
 from unbasket.exchange.decoding import decode_toml
 
 PREFIX = "UNBASKET_"
-
-
-class SettingsError(UnbasketError, ValueError):
-    """A setting is unknown, missing, or has no such value."""
 
 
 CHANGEABLE = frozenset(

@@ -5,12 +5,8 @@ import threading
 from pathlib import Path
 
 from unbasket import store
-from unbasket.errors import UnbasketError
+from unbasket.errors import NotReadyError
 from unbasket.store import DurableRecommender
-
-
-class NotReadyError(UnbasketError):
-    """The engine is being loaded, or was closed."""
 
 
 class Shop:

@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 
-from unbasket.errors import UnbasketError, UnknownUserError
+from unbasket.errors import RetentionError, UnknownUserError
 from unbasket.exchange.decoding import decode_toml
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import Id
@@ -42,10 +42,6 @@ _FIELDS: dict[str, tuple[Any, str]] = {
     "items": (list[str | int], "a list of item ids"),
     "users": (list[str | int], "a list of user ids"),
 }
-
-
-class RetentionError(UnbasketError, ValueError):
-    """There are no rules, or rules that can't be meant."""
 
 
 class Rule(NamedTuple):
