@@ -9,7 +9,9 @@ stock          which of them are hidden
 choice         what filters leave to choose from
 memory         what it remembers: histories, and everything derived from them
 digest         one number for all remaining baskets
+renewal        a change of parameters under way
 verification   proof that nothing else is left
+helpers        threads that help with a search
 shares         what each basket contributes to a weight
 locks          many readers, or one writer
 """
