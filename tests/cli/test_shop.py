@@ -311,12 +311,30 @@ def test_a_guest_becomes_an_account(db: Path) -> None:
     assert "can't be renamed to the same id" in error("rename", "ann", "ann", "--db", db)
 
 
+def test_what_a_user_never_wants_to_see(db: Path) -> None:
+    assert 12 in recommended("ann", "--db", db)
+    answer = json.loads(run("suppress", "ann", 12, "--db", db, "--json"))
+    assert answer == {"user": "ann", "item": 12, "suppressed": True, "changed": True}
+    assert 12 not in recommended("ann", "--db", db)
+    assert "Wine (12) is never recommended to user ann, as before" in run("suppress", "ann", 12, "--db", db)
+    assert "Wine (12) may be recommended to user ann again" in run("allow", "ann", 12, "--db", db)
+    assert "Wine (12) may be recommended to user ann, as before" in run("allow", "ann", 12, "--db", db)
+    assert 12 in recommended("ann", "--db", db)
+
+
+def test_a_suppressed_item_that_nobody_has_bought_is_allowed_by_its_text(db: Path) -> None:
+    run("learn", "bob", "gin", "--basket", 5, "--db", db)  # from now on, a number that nobody has bought means a text
+    with ub.open(db) as rec:
+        rec.suppress("ann", 4711)
+    answer = json.loads(run("allow", "ann", 4711, "--db", db, "--json"))
+    assert answer == {"user": "ann", "item": 4711, "suppressed": False, "changed": True}
+
+
 def test_history_and_export(db: Path, tmp_path: Path) -> None:
     baskets = json.loads(run("history", "ann", "--db", db, "--json"))
     assert [(basket["basket"], basket["time"]) for basket in baskets] == [(1, 100), (2, 200)]
     assert baskets[1]["items"] == [{"item": 10, "name": "Milk [fresh]", "category": "Dairy"}]
-    with ub.open(db) as rec:
-        rec.suppress("ann", 12)
+    run("suppress", "ann", 12, "--db", db)
     assert "Never recommended to them: Wine (12)" in run("history", "ann", "--db", db)
     suppressed = [{"item": 12, "name": "Wine", "category": "Alcohol"}]
     expected = {"format": "unbasket user", "version": 1, "user": "ann", "baskets": baskets, "suppressed": suppressed}
@@ -326,7 +344,16 @@ def test_history_and_export(db: Path, tmp_path: Path) -> None:
     assert "cannot write" in error("export", "ann", "--db", db, "--output", tmp_path / "no" / "ann.json")
 
 
-@pytest.mark.parametrize("command", [["history", "zoe"], ["export", "zoe"], ["explain", "zoe", "10"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["history", "zoe"],
+        ["export", "zoe"],
+        ["explain", "zoe", "10"],
+        ["suppress", "zoe", "10"],
+        ["allow", "zoe", "10"],
+    ],
+)
 def test_an_unknown_user_is_named(db: Path, command: list[str]) -> None:
     assert "nothing is held about user 'zoe'" in error(*command, "--db", db)
 
@@ -364,6 +391,8 @@ READING = [
 ]
 WRITING = [
     ["rename", "ann", "zoe"],
+    ["suppress", "ann", "10"],
+    ["allow", "ann", "10"],
     ["learn", "ann", "10", "--basket", "9"],
     ["forget", "ann"],
     ["receipts", "anonymize", "--yes"],

@@ -63,6 +63,14 @@ COMMANDS = {
         _USERS,
         "Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.",
     ),
+    "suppress": _Command(
+        "suppressing.suppress", _USERS, "Never recommend an item to a user, until it is allowed again."
+    ),
+    "allow": _Command(
+        "suppressing.allow",
+        _USERS,
+        "Let a suppressed item be recommended to a user again, and forget that it was suppressed.",
+    ),
     "rename": _Command(
         "rename.rename",
         _USERS,
