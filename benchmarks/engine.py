@@ -290,7 +290,7 @@ def used():
     ctypes.CDLL(None).malloc_trim(0)
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 history = load("valuedshopper").history.select("user", "basket", "item", "time")
-params = Params(basket_decay=1.0, group_decay=0.6)
+params = Params.paper("valuedshopper")
 Recommender(params).fit(history).recommend(1)
 before = used()
 rec = Recommender(params).fit(history)

@@ -24,7 +24,8 @@ REQUESTS = 200
 ENGINE = """
 import gc, sys, unbasket as ub
 from unbasket.datasets import load
-rec = ub.Recommender().fit(load(sys.argv[1]).history)
+data = load(sys.argv[1])
+rec = ub.Recommender(data.params).fit(data.history)
 for user in rec.users()[:200]:
     rec.recommend(user)
 gc.collect()
@@ -34,8 +35,9 @@ print(open("/proc/self/status").read())
 FILL = """
 import sys, unbasket as ub
 from unbasket.datasets import load
-with ub.open(sys.argv[2]) as rec:
-    rec.fit(load(sys.argv[1]).history)
+data = load(sys.argv[1])
+with ub.open(sys.argv[2], data.params) as rec:
+    rec.fit(data.history)
     print(rec.users()[:200])
 """
 

@@ -69,7 +69,7 @@ def holdout(name: str) -> tuple[Holdout, Params]:
     if dataset.future is None:
         dataset = datasets.hold_out_last(dataset)
     assert dataset.future is not None
-    return Holdout(dataset.history, dataset.future), dataset.params or Params()
+    return Holdout(dataset.history, dataset.future), dataset.params or Params.paper("tafeng")
 
 
 def scores(data: Holdout, params: Params) -> dict[str, Scores]:

@@ -37,6 +37,7 @@ ITEMS = 50_000
 QUERIES = 1_000
 EVENTS = 100_000
 POOL = 20_000
+PARAMS = ub.Params.paper("tafeng")
 DURABLE_EVENTS = 20_000
 PAUSE = 0.0005  # seconds between the questions of the reader beside the events
 
@@ -187,7 +188,7 @@ def with_a_pool(path: Path, users: int, tell: Callable[[str], None]) -> list[Fig
     """The same shop with neighbors from a pool."""
     tell(f"a pool of {POOL:,}")
     frame = pl.read_parquet(path)
-    rec = ub.Recommender(ub.Params(pool=POOL)).fit(frame)
+    rec = ub.Recommender(PARAMS.changed(pool=POOL)).fit(frame)
     del frame
     memory, times, chance = resident() / 1e9, Times(), random.Random(0)
     for user in chance.sample(rec.users(), min(QUERIES, users)):
@@ -250,7 +251,7 @@ def forgetting(rec: ub.Recommender, chance: random.Random, users: int) -> list[F
 def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
     """The engine in memory."""
     tell("fit")
-    rec, figures = fitted(path, ub.Params(), (2.3, 1.8))
+    rec, figures = fitted(path, PARAMS, (2.3, 1.8))
     chance = random.Random(0)
     tell("recommend")
     figures += recommending(rec, chance)
@@ -263,7 +264,7 @@ def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figur
 def pooled(path: Path, tell: Callable[[str], None]) -> list[Figure]:
     """The engine with a pool of neighbors."""
     tell("fit with a pool")
-    rec, (_, memory, _) = fitted(path, ub.Params(pool=POOL), (1.4, 1.0))
+    rec, (_, memory, _) = fitted(path, PARAMS.changed(pool=POOL), (1.4, 1.0))
     tell("recommend with a pool")
     median, *_ = recommending(rec, random.Random(0))
     return [

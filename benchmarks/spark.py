@@ -36,7 +36,7 @@ from unbasket.spark.updating import Model, Unchanged, Update, Vector, update_sta
 
 say = Console(highlight=False, soft_wrap=True).print
 
-PARAMS = Params()
+PARAMS = Params.paper("tafeng")
 BASKETS, ITEMS, SIZE = 5, 5000, 6  # of a user, of the shop, of a basket
 CORES = 2
 CLOCKS = Path(tempfile.mkdtemp(prefix="unbasket-clocks-"))

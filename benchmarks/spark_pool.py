@@ -95,7 +95,7 @@ def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-pool-"))
     try:
         for users in given.users:
-            measure(spark, folder, Params(pool=given.pool, pool_seed=0), users)
+            measure(spark, folder, Params.paper("tafeng").changed(pool=given.pool, pool_seed=0), users)
     finally:
         spark.stop()
         shutil.rmtree(folder)

@@ -14,6 +14,8 @@ from unbasket.datasets import load
 from unbasket.evaluation import Holdout
 from unbasket.spark import Table, event_schema, maintain, read_files, recommend, settle
 
+PARAMS = Params.paper("tafeng")
+
 # As in docs/reproduction.md.
 PUBLISHED = {"recall@10": 0.1297, "ndcg_paper@10": 0.0847, "recall@20": 0.1858, "ndcg_paper@20": 0.0817}
 
@@ -30,22 +32,22 @@ def test_the_stream_equals_a_fit(spark: SparkSession, tmp_path: Path) -> None:
     for start in range(0, len(learns), 20_000):
         shop.write(learns[start : start + 20_000])
     table = follow(spark, tmp_path)
-    scores = scores_from_spark(table.read(spark), Params(), Holdout(history, future))
-    assert scores.equals(scores_from_the_engine(Params(), Holdout(history, future)))
+    scores = scores_from_spark(table.read(spark), PARAMS, Holdout(history, future))
+    assert scores.equals(scores_from_the_engine(PARAMS, Holdout(history, future)))
     assert scores.select(pl.col(*PUBLISHED).mean().round(4)).row(0, named=True) == PUBLISHED
 
     gone = sorted(set(history["user"]))[::100]
     assert len(gone) == 140
     shop.write([Forget(user, None, None) for user in gone])
     table = follow(spark, tmp_path)
-    rec = Recommender(Params()).fit(history.filter(~pl.col("user").is_in(gone)))
+    rec = Recommender(PARAMS).fit(history.filter(~pl.col("user").is_in(gone)))
     assert vectors_in(tmp_path / "table") == {user: rec.vector(user) for user in rec.users()}
-    assert answers(recommend(table.read(spark), Params(), n=20)) == rec.recommend_many(n=20)
+    assert answers(recommend(table.read(spark), PARAMS, n=20)) == rec.recommend_many(n=20)
 
 
 def follow(spark: SparkSession, folder: Path) -> Table:
     """The table when all events have happened."""
     events = read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
-    stream = maintain(events, Params(), checkpoint=str(folder / "checkpoint"))
+    stream = maintain(events, PARAMS, checkpoint=str(folder / "checkpoint"))
     settle(stream.into_table(str(folder / "table"), every="0 seconds"))
     return Table(str(folder / "table"))

@@ -12,8 +12,8 @@ from unbasket.reproduction.rivals import USER
 SINGLE_ITEM = "single-item"
 """The paper's stream (section 6.2): one user, one item, the basket {1} again and again."""
 
-PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7)
-"""The paper's parameters of section 6.3. For section 6.2 it gives none."""
+PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7, neighbors=300, alpha=0.7)
+"""The paper's parameters of section 6.3, for a user who has no neighbors. For section 6.2 it gives none."""
 
 SHOP_PARAMS = Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=50, alpha=0.7)
 """For a shop of 100 customers, half of whom are neighbors."""
