@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -27,8 +28,21 @@ from unbasket.errors import BusyError
 
 __all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
-SOME, MANY = MIXED_IDS.shop_events(most=10), MIXED_IDS.shop_events(most=20)
 SEQUENCES = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+class Change(NamedTuple):
+    """A change of parameters, and what happens before, meanwhile and afterwards."""
+
+    old: ub.Params
+    new: ub.Params
+    before: list[ShopEvent]
+    meanwhile: list[ShopEvent]
+    after: list[ShopEvent]
+
+
+EVENTS = MIXED_IDS.shop_events(most=20)
+CHANGES = st.builds(Change, PARAMS, PARAMS, EVENTS, EVENTS, MIXED_IDS.shop_events(most=10))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -49,57 +63,29 @@ def steps(rec: ub.Recommender, events: list[ShopEvent]) -> Callable[[int, int], 
 
 
 @SEQUENCES
-@given(
-    PARAMS,
-    PARAMS,
-    MIXED_IDS.shop_events(most=20),
-    MIXED_IDS.shop_events(most=20),
-    MIXED_IDS.shop_events(most=10),
-    st.integers(0, 9),
-)
-def test_in_memory(
-    old: ub.Params,
-    new: ub.Params,
-    before: list[ShopEvent],
-    meanwhile: list[ShopEvent],
-    after: list[ShopEvent],
-    seed: int,
-) -> None:
-    rec = ub.Recommender(old)
-    apply(rec, before)
-    events = meanwhile[: len(rec)]
-    rec.change_params(new, progress=steps(rec, events))
-    apply(rec, after)
+@given(CHANGES, st.integers(0, 9))
+def test_in_memory(change: Change, seed: int) -> None:
+    rec = ub.Recommender(change.old)
+    apply(rec, change.before)
+    events = change.meanwhile[: len(rec)]
+    rec.change_params(change.new, progress=steps(rec, events))
+    apply(rec, change.after)
     oracle = Oracle(rec.params)
-    apply(oracle, [*before, *events, *after])
-    assert rec.params == new.seeded()
+    apply(oracle, [*change.before, *events, *change.after])
+    assert rec.params == change.new.seeded()
     law_of_the_oracle(rec, oracle)
     law_of_retraining(rec, ub.Recommender, seed)
 
 
 @settings(SEQUENCES, max_examples=30)
-@given(
-    PARAMS,
-    PARAMS,
-    MIXED_IDS.shop_events(most=15),
-    MIXED_IDS.shop_events(most=15),
-    MIXED_IDS.shop_events(most=5),
-    st.integers(0, 9),
-)
-def test_on_disk(
-    old: ub.Params,
-    new: ub.Params,
-    before: list[ShopEvent],
-    meanwhile: list[ShopEvent],
-    after: list[ShopEvent],
-    seed: int,
-) -> None:
+@given(CHANGES, st.integers(0, 9))
+def test_on_disk(change: Change, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.db"
-        with ub.open(path, old) as rec:
-            apply(rec, before)
-            rec.change_params(new, progress=steps(rec, meanwhile[: len(rec)]))
-            apply(rec, after)
+        with ub.open(path, change.old) as rec:
+            apply(rec, change.before)
+            rec.change_params(change.new, progress=steps(rec, change.meanwhile[: len(rec)]))
+            apply(rec, change.after)
             digest, params = rec.digest(), rec.params
             law_of_retraining(rec, ub.Recommender, seed)
         with ub.open(path) as again, ub.open(path, read_only=True) as reader:
