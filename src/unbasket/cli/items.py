@@ -7,12 +7,11 @@ import polars as pl
 import typer
 
 from unbasket.cli.data import SEPARATOR, naming_options, separator_of
-from unbasket.cli.database import Db, open_to_write
+from unbasket.cli.database import Db, item_facts, label, open_to_read, open_to_write
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
-from unbasket.errors import InvalidRequestError
 from unbasket.exchange.ids import Id
 from unbasket.exchange.spelling import IdReader, spells
 from unbasket.store import DurableRecommender
@@ -48,10 +47,11 @@ def items(
     """Import the names and categories of items, which other commands then show; hide items that are out of stock.
 
     Further columns are kept for recommendations that ask for them. What is known of an item is forgotten with its last
-    purchase. What is hidden stays hidden until it is shown.
+    purchase. What is hidden stays hidden until it is shown; without a FILE and other options, it is listed.
     """
     if file is None and not hide and not show:
-        raise InvalidRequestError("nothing to do. Give a FILE with the names of items, --hide ITEM or --show ITEM")
+        _list_hidden(db, as_json)
+        return
     table = None if file is None else _read(file, item, name, category, separator_of(separator))
     with open_to_write(db) as rec:
         facts = {"database": str(db)} | ({} if table is None else _describe(rec, *table))
@@ -65,6 +65,18 @@ def items(
     if hide or show:
         hidden, shown, left = counted(facts["hidden"], "item"), facts["shown"], facts["all_hidden"]
         say(f"{db}: {hidden} hidden, {shown:,} shown; {left:,} hidden now")
+
+
+def _list_hidden(db: Path, as_json: bool) -> None:
+    rec = open_to_read(db)
+    hidden = rec.hidden()
+    if as_json:
+        say_json([item_facts(rec, item) for item in hidden])
+    elif hidden:
+        verb = "is" if len(hidden) == 1 else "are"
+        say(f"{db}: {counted(len(hidden), 'item')} {verb} hidden: {', '.join(label(rec, item) for item in hidden)}")
+    else:
+        say(f"{db}: no item is hidden")
 
 
 def _describe(rec: DurableRecommender, table: pl.DataFrame, is_text: bool) -> dict[str, Any]:

@@ -24,7 +24,7 @@ _Items = list[str] | None
 class _Filters(NamedTuple):
     """Which items may be recommended."""
 
-    new: Annotated[bool, typer.Option("--new", help="Only items that the user has never bought.")] = False
+    only_new: Annotated[bool, typer.Option("--only-new", help="Only items that the user has never bought.")] = False
     exclude: Annotated[_Items, typer.Option(help="Leave out this item; may be repeated.", metavar="ITEM")] = None
     only: Annotated[_Items, typer.Option(help="Only this item; may be repeated.", metavar="ITEM")] = None
     category: Annotated[_Items, typer.Option(help="Only items of this category; may be repeated.")] = None
@@ -84,7 +84,7 @@ def recommend(
     filters: _Filters,
     unknown: _Unknown,
     many: _Many,
-    user: Annotated[str | None, typer.Argument(metavar="[USER]", help="A user's id.")] = None,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="A user's id.")] = None,
     n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
     cart: Annotated[
         _Items, typer.Option(help="This item is in the user's cart; may be repeated.", metavar="ITEM")
@@ -114,7 +114,7 @@ def recommend(
         _show_popular(rec, name, fallback.items(rec, n, **choice), as_json=as_json)
         return
     with progress_bar("recommending"):
-        found = rec.recommend(name, n, only_new=filters.new, cart=carted, **choice)
+        found = rec.recommend(name, n, only_new=filters.only_new, cart=carted, **choice)
         reasons = rec.explain_many(name, [item for item, _ in found]) if explain else []
     _show(rec, name, found, reasons if explain else None, as_json=as_json)
 
@@ -160,7 +160,7 @@ def _write(rec: DurableRecommender, ids: IdReader, n: int, filters: _Filters, ma
     assert many.output is not None
     asked = rec.users() if many.users is None else [ids.user(line) for line in _lines(many.users)]
     users = [user for user in dict.fromkeys(asked) if user in rec]
-    batch = Batch(users, n, {**filters.choice(ids), "only_new": filters.new}, many.column or [])
+    batch = Batch(users, n, {**filters.choice(ids), "only_new": filters.only_new}, many.column or [])
     with progress_bar("recommending") as report:
         rows = write_batch(rec, batch, many.output, report)
     strangers = len(dict.fromkeys(asked)) - len(users)
