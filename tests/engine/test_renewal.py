@@ -114,6 +114,17 @@ def shop() -> ub.Recommender:
     return rec
 
 
+def test_a_shop_that_everybody_has_left() -> None:
+    """Their codes are given to others."""
+    rec = shop()
+    for user in rec.users():
+        rec.forget(user)
+    rec.change_params(ub.Params(neighbors=3))
+    rec.learn("ann", ["milk", "tea"], basket=1)
+    assert [item for item, _ in rec.recommend("ann")] == ["milk", "tea"]
+    assert rec.verify().ok
+
+
 def test_the_old_model_answers_until_the_new_one_is_complete() -> None:
     rec = shop()
     before = rec.recommend_many()
@@ -152,8 +163,9 @@ def test_one_change_at_a_time() -> None:
 
 def test_boundaries_of_groups_are_history() -> None:
     rec = shop()
-    with pytest.raises(ub.InvalidParamsError, match="fixed groups of 7 can't become varying groups of 7"):
-        rec.change_params(ub.Params(grouping="varying"))
+    problem = f"fixed groups of {rec.params.group_size} can't become varying groups of 2"
+    with pytest.raises(ub.InvalidParamsError, match=problem):
+        rec.change_params(ub.Params(group_size=2, grouping="varying"))
     rec.change_params(ub.Params(group_size=3))
     assert rec.params.group_size == 3
 

@@ -90,9 +90,9 @@ class Memory:
         self.items = Ids()
         self.texts = Texts()
         self.histories = Histories()
+        self._room = (0, 0)
         self.adopt(self.derive(params))
         self._long: dict[int, set[Id]] = {}
-        self._room = (0, 0)
         self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
         self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
 
@@ -106,7 +106,8 @@ class Memory:
         derived.renew(owner, self.users.names[owner])
 
     def adopt(self, derived: Derived) -> None:
-        """Use what is derived of everybody from now on."""
+        """Use what is derived of everybody from now on, with room for all codes, also if there is nobody now."""
+        derived.live.admit(*self._room)
         self.params, self.rule = derived.params, derived.rule
         self.index, self.pool = derived.index, derived.pool
         self._lots, self._live = derived.lots, derived.live
