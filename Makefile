@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
-.PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-pool bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-defaults bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
@@ -105,6 +105,9 @@ bench-scale: setup  # minutes, and 6 GB of memory
 
 bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/pool.md
 	$(BIN)/python benchmarks/pool.py
+
+bench-defaults: setup  # half an hour on two idle cores; writes the tables of docs/evaluation.md
+	$(BIN)/python benchmarks/defaults.py
 
 notebook: setup  # the tests compare its outputs with what comes out
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \

@@ -15,7 +15,10 @@ MAX_SEED = 2**53 - 1  # of a pool; every program that reads JSON reads such numb
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Params:
-    """Parameters of the model (paper, section 2.2). The defaults are the paper's for Ta-Feng.
+    """Parameters of the model (paper, section 2.2).
+
+    The defaults are those that do best on average in five shops (docs/evaluation.md); `Params.paper` has the paper's.
+    With them, a group is a single basket, and `basket_decay` has no effect.
 
     `grouping` says what a deletion does to the groups. "fixed": baskets are always regrouped by m from the
     oldest on, so the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), group
@@ -30,11 +33,11 @@ class Params:
     unbasket.errors.InvalidParamsError: group_size must be a whole number from 1 to 2147483647, not 0
     """
 
-    group_size: int = 7
-    basket_decay: float = 0.9
-    group_decay: float = 0.7
-    neighbors: int = 300
-    alpha: float = 0.7
+    group_size: int = 1
+    basket_decay: float = 0.98
+    group_decay: float = 0.95
+    neighbors: int = 200
+    alpha: float = 0.8
     grouping: Grouping = "fixed"
     pool: int | None = None
     pool_seed: int | None = None

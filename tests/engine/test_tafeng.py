@@ -7,6 +7,8 @@ import pytest
 from unbasket import Params, Recommender
 from unbasket.datasets import load
 
+PARAMS = Params.paper("tafeng")
+
 
 @pytest.fixture(scope="module")
 def history() -> pl.DataFrame:
@@ -15,7 +17,7 @@ def history() -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def fitted(history: pl.DataFrame) -> Recommender:
-    return Recommender(Params()).fit(history)
+    return Recommender(PARAMS).fit(history)
 
 
 def baskets_of(history: pl.DataFrame) -> pl.DataFrame:
@@ -23,7 +25,7 @@ def baskets_of(history: pl.DataFrame) -> pl.DataFrame:
 
 
 def test_learning_one_by_one_equals_a_fit(history: pl.DataFrame, fitted: Recommender) -> None:
-    rec = Recommender(Params())
+    rec = Recommender(PARAMS)
     baskets = baskets_of(history)
     assert len(baskets) == 79_423
     for user, basket, time, items in baskets.sample(fraction=1.0, shuffle=True, seed=1).iter_rows():
@@ -35,7 +37,7 @@ def test_learning_one_by_one_equals_a_fit(history: pl.DataFrame, fitted: Recomme
 
 def test_forgetting_equals_a_fit_of_the_remainder(history: pl.DataFrame) -> None:
     """Users, baskets and items of every tenth user go; 1,395 users are touched."""
-    rec = Recommender(Params()).fit(history)
+    rec = Recommender(PARAMS).fit(history)
     chance = np.random.default_rng(2)
     gone = pl.lit(value=False)
     for user in rec.users()[::10]:
@@ -56,7 +58,7 @@ def test_forgetting_equals_a_fit_of_the_remainder(history: pl.DataFrame) -> None
             case _:
                 rec.forget(user, basket=basket.basket, item=item)
                 gone |= of_user & (pl.col("basket") == basket.basket) & (pl.col("item") == item)
-    remainder = Recommender(Params()).fit(_without(history, gone))
+    remainder = Recommender(PARAMS).fit(_without(history, gone))
     assert rec.digest() == remainder.digest()
     assert rec.verify().ok
     some = rec.users()[::40]

@@ -20,10 +20,13 @@ PATIENCE = {
 }
 
 
+PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+
+
 def start(spark: SparkSession, folder: Path) -> StreamingQuery:
     """The stream of a folder's events into the folder's table, from where it was left."""
     events = read_files(spark, str(folder / "events"), event_schema(), most=1)
-    stream = maintain(events, Params(), checkpoint=str(folder / "checkpoint"))
+    stream = maintain(events, PARAMS, checkpoint=str(folder / "checkpoint"))
     return stream.into_table(str(folder / "table"), every="0 seconds")
 
 

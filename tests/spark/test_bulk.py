@@ -69,10 +69,11 @@ def test_a_loaded_engine_goes_on_and_comes_back(spark: SparkSession, tmp_path: P
 def test_orders_are_loaded_as_the_engine_fits_them(spark: SparkSession) -> None:
     rows = [(user, basket, [basket % 5, user % 3], 7 * basket % 11) for user in range(20) for basket in range(user % 9)]
     frame = spark.createDataFrame(rows, "user long, basket long, items array<long>, time long")
-    rec = Recommender(Params())
+    params = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+    rec = Recommender(params)
     for user, number, items, time in rows:
         rec.learn(user, items, basket=number, time=time)
-    loaded = load(frame, Params()).collect()
+    loaded = load(frame, params).collect()
     assert {row.user: dict(zip(row["items"], row.weights, strict=True)) for row in loaded} == {
         user: rec.vector(user) for user in rec.users()
     }

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.laws import Event, Learn, apply
-from tests.spark.driver import start
+from tests.spark.driver import PARAMS, start
 from tests.spark.shop import Shop, random_events, vectors_in
 
-from unbasket import Params, Recommender
+from unbasket import Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import Table, settle
 
@@ -28,7 +28,7 @@ def test_killed_drivers_lose_nothing(spark: SparkSession, tmp_path: Path) -> Non
     """Each goes on from what the one before left behind; the last is that of the other tests, and comes to the end."""
     chance, users = random.Random(5), [f"user {i}" for i in range(50)]
     events = random_events(chance, users, ["a", "b", "c", "d", "e", "f", "g"], ["p", "q", "r", "s"])
-    engine, shop = Recommender(Params()), Shop(tmp_path / "events")
+    engine, shop = Recommender(PARAMS), Shop(tmp_path / "events")
     for number in range((KILLS + 1) * FILES):
         batch: list[Event] = [*islice(events, 60), Learn("counter", (f"item {number}",), f"basket {number}", None)]
         shop.write(batch)

@@ -518,7 +518,7 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
 
         return run
 
-    with ub.open(path, ub.Params(grouping=grouping)) as rec:
+    with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
         for name in ("comes_last", "learn", "forget", "take_vanished", "trace", "faults"):
             monkeypatch.setattr(Memory, name, probed(name))
         rec.learn("ann", ["milk"], basket=1, time=1)

@@ -5,29 +5,39 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from unbasket.errors import InvalidParamsError
-from unbasket.params import check_names
+from unbasket.params import Params, check_names
 
 _PANEL = "Parameters of a new model"
+_USUAL = Params()
 
 
 class Model(NamedTuple):
     """The options; None where the default is meant."""
 
-    group_size: Annotated[int | None, typer.Option(help="Baskets in a group (7).", rich_help_panel=_PANEL)] = None
+    group_size: Annotated[
+        int | None, typer.Option(help=f"Baskets in a group ({_USUAL.group_size}).", rich_help_panel=_PANEL)
+    ] = None
     basket_decay: Annotated[
         float | None,
-        typer.Option(help="Weight of a basket, relative to the next one of its group (0.9).", rich_help_panel=_PANEL),
+        typer.Option(
+            help=f"Weight of a basket, relative to the next one of its group ({_USUAL.basket_decay}).",
+            rich_help_panel=_PANEL,
+        ),
     ] = None
     group_decay: Annotated[
-        float | None, typer.Option(help="Weight of a group, relative to the next one (0.7).", rich_help_panel=_PANEL)
+        float | None,
+        typer.Option(
+            help=f"Weight of a group, relative to the next one ({_USUAL.group_decay}).", rich_help_panel=_PANEL
+        ),
     ] = None
     neighbors: Annotated[
-        int | None, typer.Option(help="Similar users to learn from (300).", rich_help_panel=_PANEL)
+        int | None, typer.Option(help=f"Similar users to learn from ({_USUAL.neighbors}).", rich_help_panel=_PANEL)
     ] = None
     alpha: Annotated[
         float | None,
         typer.Option(
-            help="Weight of a user's own baskets; the rest is that of similar users (0.7).", rich_help_panel=_PANEL
+            help=f"Weight of a user's own baskets; the rest is that of similar users ({_USUAL.alpha}).",
+            rich_help_panel=_PANEL,
         ),
     ] = None
     grouping: Annotated[

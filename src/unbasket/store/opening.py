@@ -171,7 +171,10 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
         raise StoreError(f"{database.path} has no parameters: whoever created it has not finished. Open it for writing")
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
     if params is not None and params.seeded(stored.pool_seed or 0) != stored:
-        raise InvalidParamsError(f"{database.path} has {stored}, not {params}. Leave them out, or use another file")
+        raise InvalidParamsError(
+            f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or use "
+            "another file"
+        )
     model = Model(stored)
     rows = BasketRows(model, database)
     rows.read(baskets)

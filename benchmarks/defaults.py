@@ -1,0 +1,275 @@
+"""How the defaults of `Params` were chosen, and what they are worth: `make bench-defaults`, which takes half an hour.
+
+Parameters are judged by how well they predict each user's last history basket, never the basket that figures are
+reported for. A shop of few users has several baskets of each predicted, every one from those before it. The worth of
+parameters in a shop is the mean of four figures (recall and NDCG of the first 10 and 20), each divided by that of
+GP-TopFreq; in several shops, it is the geometric mean. The search draws parameters at random, the same for all shops,
+goes on from the best by changing one at a time, and then takes as few neighbors as nearly the same worth needs.
+
+Such defaults are for shops that have no part in the choice. What they are worth there is found by leaving out one shop
+at a time: the best parameters of the others predict the future of the one left out.
+
+The tables go to the page about evaluation. What was found is kept in a file, so that the search can be interrupted.
+"""
+
+import argparse
+import json
+import random
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from statistics import fmean, geometric_mean
+from typing import Any, NamedTuple
+
+import polars as pl
+from rich.console import Console
+from rich.progress import track
+
+from unbasket import Params, Recommender, datasets
+from unbasket.evaluation import (
+    PROTOCOLS,
+    Holdout,
+    MeanInterval,
+    Split,
+    all_users_split,
+    compare_paired,
+    gp_topfreq,
+    hide_last_basket,
+    score_users,
+)
+from unbasket.evaluation.outcome import Evaluation
+from unbasket.evaluation.tifuknn import TIFUKNN, evaluate, fit_candidates, rank
+
+NAMES = {
+    "tafeng": "Ta-Feng",
+    "instacart": "Instacart",
+    "valuedshopper": "ValuedShopper",
+    "completejourney": "The Complete Journey",
+    "coop100": "Coop",
+}
+OF_THE_PAPER = ("tafeng", "instacart", "valuedshopper")
+FIGURES = {"recall@10": "recall@10", "ndcg_paper@10": "NDCG@10", "recall@20": "recall@20", "ndcg_paper@20": "NDCG@20"}
+SIMPLE = "GP-TopFreq"
+N = 20
+
+DRAWN: dict[str, list[Any]] = {
+    "group_size": [1, 2, 3, 5, 7, 10, 15, 20, 30],
+    "basket_decay": [0.8, 0.85, 0.9, 0.95, 0.98, 1.0],
+    "group_decay": [0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0],
+    "neighbors": [50, 100, 200, 300, 500, 900],
+    "alpha": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
+}
+STEPS = DRAWN | {
+    "group_decay": [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 1.0],
+    "neighbors": [25, 50, 100, 200, 300, 500, 900],
+}
+NEARLY = 0.998  # as good: less than such a share of the worth is not worth more neighbors
+
+PAGE = Path(__file__).parents[1] / "docs" / "evaluation.md"
+START, END = "<!-- made by benchmarks/defaults.py -->", "<!-- end of the defaults -->"
+
+console = Console(stderr=True)
+
+
+class Round(NamedTuple):
+    """A basket of each user hidden, an engine that has learned those before it, and the figures of the simple count."""
+
+    data: Holdout
+    split: Split
+    engine: Recommender
+    simple: dict[str, float]
+
+
+class Search:
+    """What parameters are worth, and which are worth most."""
+
+    def __init__(self, kept: Path, draws: int, queries: int, seed: int) -> None:
+        self._kept = kept
+        self._worth: dict[str, dict[str, float]] = {shop: {} for shop in NAMES}
+        if kept.exists():
+            self._worth |= json.loads(kept.read_text())
+        self._draws = _draws(draws, seed)
+        self._rounds = {
+            shop: _rounds(shop, queries, seed) for shop in track(NAMES, "loading", console=console, transient=True)
+        }
+
+    def best(self, shops: Sequence[str]) -> Params:
+        """The parameters that are worth most in these shops."""
+        self._try(self._draws, shops)
+        here = max(self._draws, key=lambda params: self._mean(params, shops))
+        while True:
+            near = _near(here)
+            self._try(near, shops)
+            there = max(near, key=lambda params: self._mean(params, shops))
+            if self._mean(there, shops) <= self._mean(here, shops):
+                return self._thrifty(here, shops)
+            here = there
+
+    def _thrifty(self, params: Params, shops: Sequence[str]) -> Params:
+        """The same with as few neighbors as are nearly as good: each costs time."""
+        fewer = [params.changed(neighbors=k) for k in STEPS["neighbors"] if k <= params.neighbors]
+        self._try(fewer, shops)
+        return next(one for one in fewer if self._mean(one, shops) >= NEARLY * self._mean(params, shops))
+
+    def _mean(self, params: Params, shops: Sequence[str]) -> float:
+        return geometric_mean(self._worth[shop][str(params)] for shop in shops)
+
+    def _try(self, some: list[Params], shops: Sequence[str]) -> None:
+        """Find out what is not known yet."""
+        new = [(shop, params) for params in some for shop in shops if str(params) not in self._worth[shop]]
+        what = "all shops" if len(shops) == len(NAMES) else " ".join(shops)
+        for shop, params in track(new, what, console=console, transient=True):
+            self._worth[shop][str(params)] = _worth(params, self._rounds[shop])
+            self._kept.write_text(json.dumps(self._worth, indent=0))
+
+
+def _draws(count: int, seed: int) -> list[Params]:
+    """The paper's parameters, and others at random."""
+    chance = random.Random(seed)
+    drawn = [Params(**{name: chance.choice(values) for name, values in DRAWN.items()}) for _ in range(count)]
+    return [*map(Params.paper, OF_THE_PAPER), *drawn]
+
+
+def _near(params: Params) -> list[Params]:
+    """One step away, in one parameter."""
+    found = []
+    for name, values in STEPS.items():
+        place = values.index(getattr(params, name))
+        if name == "basket_decay" and params.group_size == 1:  # it has no effect
+            continue
+        found += [params.changed(**{name: values[i]}) for i in (place - 1, place + 1) if 0 <= i < len(values)]
+    return found
+
+
+def _rounds(shop: str, queries: int, seed: int) -> list[Round]:
+    """As many rounds as predict so many baskets, and at least one."""
+    history, rounds = _with_future(shop).history, []
+    for _ in range(max(1, queries // history["user"].n_unique())):
+        data = hide_last_basket(history)
+        split = _sampled(all_users_split(*data), queries, seed)
+        simple = _figures(gp_topfreq(data.history, split, N), data)
+        rounds.append(Round(data, split, fit_candidates(data.history, split, Params()), simple))
+        history = data.history
+    return rounds
+
+
+def _worth(params: Params, rounds: list[Round]) -> float:
+    """The mean of the figures on the hidden baskets, each divided by that of the simple count."""
+    found = []
+    for data, split, engine, _ in rounds:
+        engine.change_params(params)
+        found.append(_figures(rank(engine, data.history, split, N), data))
+    return fmean(
+        fmean(figures[name] for figures in found) / fmean(each.simple[name] for each in rounds) for name in FIGURES
+    )
+
+
+def _with_future(shop: str) -> Holdout:
+    data = datasets.load(shop)
+    return hide_last_basket(data.history) if data.future is None else Holdout(data.history, data.future)
+
+
+def _sampled(split: Split, queries: int, seed: int) -> Split:
+    asked = split.queries
+    if len(asked) > queries:
+        asked = asked.sample(queries, seed=seed).sort()
+    return Split(queries=asked, candidates=split.candidates)
+
+
+def _figures(rankings: pl.DataFrame, data: Holdout) -> dict[str, float]:
+    means = score_users(rankings, data.history, data.future, [10, N]).select(pl.col(*FIGURES).mean())
+    return dict(means.row(0, named=True))
+
+
+# What comes out -------------------------------------------------------------------------------------------------
+
+
+def _page(search: Search) -> str:
+    """The tables, as Markdown."""
+    chosen = {
+        shop: {
+            "the paper's": Params.paper(shop if shop in OF_THE_PAPER else "tafeng"),
+            "defaults": Params(),
+            "chosen on the others": search.best([other for other in NAMES if other != shop]),
+            "tuned": search.best([shop]),
+        }
+        for shop in NAMES
+    }
+    found = {
+        shop: {way: _predicted(shop, params) for way, params in ways.items()}
+        for shop, ways in track(chosen.items(), "predicting the future", console=console, transient=True)
+    }
+    return "\n".join([_figures_table(found), _differences_table(found), _params_table(chosen)])
+
+
+@cache
+def _predicted(shop: str, params: Params) -> Evaluation:
+    """The future of a shop; two ways to choose may have chosen the same parameters."""
+    return evaluate(_with_future(shop), params, PROTOCOLS["all-users"], baselines=[SIMPLE])
+
+
+def _figures_table(found: dict[str, dict[str, Evaluation]]) -> str:
+    lines = [f"| | parameters | {' | '.join(FIGURES.values())} |", "| --- " * (2 + len(FIGURES)) + "|"]
+    for shop, ways in found.items():
+        rows = {SIMPLE: ways["defaults"].means[SIMPLE]} | {way: ways[way].means[TIFUKNN] for way in ways}
+        for way, means in rows.items():
+            cells = [f"{mean.mean:.4f} ±{_half(mean):.4f}" for mean in map(means.get, FIGURES) if mean]
+            lines.append(f"| {NAMES[shop]} | {way} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _differences_table(found: dict[str, dict[str, Evaluation]]) -> str:
+    pairs = [("defaults", SIMPLE), ("defaults", "the paper's"), ("defaults", "tuned"), ("chosen on the others", SIMPLE)]
+    titles = [f"{first} - {second}" for first, second in pairs]
+    lines = [f"| | paired | {' | '.join(titles)} |", "| --- " * (2 + len(pairs)) + "|"]
+    for shop, ways in found.items():
+        scores = {SIMPLE: ways["defaults"].scores[SIMPLE]} | {way: ways[way].scores[TIFUKNN] for way in ways}
+        for name, title in FIGURES.items():
+            gains = [compare_paired(scores[first][name], scores[second][name]).difference for first, second in pairs]
+            cells = [f"{gain.mean:+.4f} ±{_half(gain):.4f}" for gain in gains]
+            lines.append(f"| {NAMES[shop]} | {title} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _params_table(chosen: dict[str, dict[str, Params]]) -> str:
+    lines = [f"| | parameters | {' | '.join(DRAWN)} |", "| --- " * (2 + len(DRAWN)) + "|"]
+    lines.append(f"| all | defaults | {_values(Params())} |")
+    for shop, ways in chosen.items():
+        lines += [f"| {NAMES[shop]} | {way} | {_values(ways[way])} |" for way in ("chosen on the others", "tuned")]
+    return "\n".join(lines) + "\n"
+
+
+def _values(params: Params) -> str:
+    return " | ".join(str(getattr(params, name)) for name in DRAWN)
+
+
+def _half(interval: MeanInterval) -> float:
+    return (interval.high - interval.low) / 2
+
+
+def main() -> None:
+    """Choose on validation baskets, predict the future, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=100, help="of parameters")
+    parser.add_argument("--queries", type=int, default=2_000, help="hidden baskets of a shop to predict")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--kept",
+        type=Path,
+        default=Path("build/defaults.json"),
+        help="what was found so far with these queries and this seed",
+    )
+    asked = parser.parse_args()
+    asked.kept.parent.mkdir(parents=True, exist_ok=True)
+    search = Search(asked.kept, asked.draws, asked.queries, asked.seed)
+    best = search.best(list(NAMES))
+    console.print(f"The best in all shops: {best}", soft_wrap=True)
+    text = _page(search)
+    sys.stdout.write(text)
+    before, _, rest = PAGE.read_text().partition(START)
+    PAGE.write_text(before + START + "\n\n" + text + "\n" + END + rest.partition(END)[2])
+
+
+if __name__ == "__main__":
+    main()
