@@ -28,7 +28,7 @@ DEBUG = {"release": False, "debug": True, "sanitized": True}[KIND]
 if sys.platform == "win32":
     FLAGS = ["/O2", "/fp:precise"]
 else:
-    FLAGS = ["-O1", "-g"] if DEBUG else ["-O3", "-g0"]
+    FLAGS = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
     FLAGS += ["-ffp-contract=off", "-fno-fast-math", "-Wno-unused-function", "-Wno-unused-variable"]
 WATCHED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if KIND == "sanitized" else []
 

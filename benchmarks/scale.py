@@ -184,21 +184,6 @@ def recommending(rec: ub.Recommender, chance: random.Random) -> list[Figure]:
     ]
 
 
-def with_a_pool(path: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
-    """The same shop with neighbors from a pool."""
-    tell(f"a pool of {POOL:,}")
-    frame = pl.read_parquet(path)
-    rec = ub.Recommender(PARAMS.changed(pool=POOL)).fit(frame)
-    del frame
-    memory, times, chance = resident() / 1e9, Times(), random.Random(0)
-    for user in chance.sample(rec.users(), min(QUERIES, users)):
-        times.add(rec.recommend, user)
-    return [
-        Figure("pool: memory, fitted", memory, "GB", 1.4, 1),
-        Figure("pool: recommend: median", times.median(), "ms", 1, 0.6),
-    ]
-
-
 def beside_a_reader(
     name: str, rec: ub.Recommender, users: list[int], calls: Iterable[Callable[[], object]]
 ) -> list[Figure]:
