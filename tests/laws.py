@@ -156,7 +156,7 @@ PARAMS = st.builds(
 def short_histories_count_as_long() -> Iterator[None]:
     """Marks and sets of basket ids are for long histories; random ones are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.memory.MARK_EVERY", 2)
+        patch.setattr("unbasket.engine.derived.MARK_EVERY", 2)
         patch.setattr("unbasket.engine.memory.LONG", 3)
         yield
 
@@ -165,7 +165,7 @@ def short_histories_count_as_long() -> Iterator[None]:
 def parts_are_small() -> Iterator[None]:
     """The few users of a law are in several parts of the index."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.memory.PART_SIZE", 4)
+        patch.setattr("unbasket.engine.derived.PART_SIZE", 4)
         yield
 
 

@@ -19,7 +19,7 @@ Vectors = dict[int, list[tuple[int, int, int]]]  # by slot
 @pytest.fixture(autouse=True, params=[4, 64], ids=["parts of 4", "parts of 64"])
 def part_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every test, with users in many parts of the index, and in one."""
-    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", request.param)
+    monkeypatch.setattr("unbasket.engine.derived.PART_SIZE", request.param)
     return int(request.param)
 
 

@@ -103,7 +103,7 @@ class Shopper:
 
 @pytest.fixture(autouse=True)
 def _frequent_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.memory.MARK_EVERY", EVERY)
+    monkeypatch.setattr("unbasket.engine.derived.MARK_EVERY", EVERY)
 
 
 def shopper_with(count: int, grouping: Grouping) -> Shopper:

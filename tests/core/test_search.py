@@ -39,7 +39,7 @@ MANNERS: dict[str, tuple[int, Helpers | None]] = {
 def part_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every test, with users in one part of the index and in many, and with other threads that help or do not."""
     size, helpers = MANNERS[request.param]
-    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", size)
+    monkeypatch.setattr("unbasket.engine.derived.PART_SIZE", size)
     monkeypatch.setattr(Shop, "helpers", helpers)
     return size
 
@@ -123,21 +123,21 @@ class Shop:
             memory.params.neighbors,
             memory.params.alpha,
             (np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)),
-            (memory.users.labels, memory.items.labels),
+            (memory.users.order, memory.items.order),
             n,
         )
 
     def neighbors(self, query: Vector, leave_out: int, k: int) -> list[tuple[int, int]]:
         memory = self.memory
-        codes, squares = self.space.neighbors(memory.index, query, leave_out, k, memory.users.labels)
+        codes, squares = self.space.neighbors(memory.index, query, leave_out, k, memory.users.order)
         return sorted(
             zip(squares.tolist(), codes.tolist(), strict=True), key=lambda p: (p[0], memory.users.labels[p[1]])
         )
 
     def uses_crowd(self, user: Any) -> bool:
         memory, code = self.memory, self.code(user)
-        k, labels = memory.params.neighbors, memory.users.labels
-        return views.uses_crowd(self.space, memory.index, self.query(user), code, k, labels)
+        k, order = memory.params.neighbors, memory.users.order
+        return views.uses_crowd(self.space, memory.index, self.query(user), code, k, order)
 
     def check(self, user: Any, n: int = 10, banned: list[int] | None = None) -> None:
         expected = self.best(self.vector(user), user, n, banned or [])
@@ -270,17 +270,37 @@ def test_only_what_is_allowed_is_offered(with_crowd: bool) -> None:
             assert shop.space.leftovers() == 0
 
 
+def test_an_item_that_is_allowed_twice_is_offered_once() -> None:
+    shop = Shop(6, users=40, k=30)
+    shop.memory.index.gather_crowd()
+    for name in shop.names():
+        expected = shop.best(shop.vector(name), name, 7, [], [3, 5, 8])
+        assert shop.recommend(shop.query(name), shop.code(name), 7, [], [5, 3, 3, 8, 5]) == expected
+        assert shop.space.leftovers() == 0
+
+
+def test_nothing_is_banned_where_no_choice_is_given() -> None:
+    shop = Shop(6, users=40, k=30)
+    memory = shop.memory
+    for name in shop.names():
+        expected = shop.best(shop.vector(name), name, 7, [])
+        orders, params = (memory.users.order, memory.items.order), memory.params
+        query, code = shop.query(name), shop.code(name)
+        found = shop.space.recommend(memory.index, query, code, params.neighbors, params.alpha, None, orders, 7)
+        assert found == expected
+
+
 def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:
     """The three steps apart, as they are taken where users are spread over machines; sums may come in parts."""
     shop, n = Shop(9, users=40, k=8), 7
     memory, space = shop.memory, SearchSpace()
     for name in shop.names():
         query, owner = shop.query(name), shop.code(name)
-        codes, _ = shop.space.neighbors(memory.index, query, owner, 8, memory.users.labels)
+        codes, _ = shop.space.neighbors(memory.index, query, owner, 8, memory.users.order)
         parts = [shop.space.sum_of(memory.index, part) for part in (codes[:3].copy(), codes[3:].copy())]
         items = np.concatenate([part[0] for part in parts])
         totals = np.concatenate([part[1] for part in parts])
-        best = space.best_of(query, items, totals, len(codes), 0.7, memory.items.labels, n)
+        best = space.best_of(query, items, totals, len(codes), 0.7, memory.items.order, n)
         assert best == shop.recommend(query, owner, n, [])
         assert shop.space.leftovers() == space.leftovers() == 0
 
@@ -290,8 +310,8 @@ def test_holders_are_the_parts_of_a_score() -> None:
     for name in shop.names():
         near = [shop.vector(shop.memory.users.names[code]) for _, code in shop.nearest(shop.vector(name), name, 6)]
         items = np.array([*shop.memory.items.codes.values(), -1], np.int64)
-        labels = shop.memory.users.labels
-        *parts, found = shop.space.holders(shop.memory.index, shop.query(name), shop.code(name), items, 6, labels)
+        order = shop.memory.users.order
+        *parts, found = shop.space.holders(shop.memory.index, shop.query(name), shop.code(name), items, 6, order)
         assert found == len(near)
         for item, *figures in zip(items.tolist(), *(part.tolist() for part in parts), strict=True):
             weights = [int(vector[item]) if item >= 0 else 0 for vector in near]
@@ -303,13 +323,13 @@ def test_holders_are_the_parts_of_a_score() -> None:
 def test_a_work_space_grows_with_the_items_and_to_the_size_of_a_part(part_size: int) -> None:
     shop = Shop(1, users=20, k=5)
     shop.check(shop.names()[0])
-    before = shop.space.nearest.scan.room, shop.space.item_room
+    before = shop.space.nearest.scan.room, shop.space.ranking.item_room
     for user in range(100, 200):
         shop.memory.learn(user, [f"item {user}", 3], 0, None)
     for name in shop.names():
         shop.check(name)
     assert (shop.space.nearest.scan.room > before[0]) == (part_size > 20)
-    assert shop.space.item_room > before[1]
+    assert shop.space.ranking.item_room > before[1]
 
 
 def test_work_spaces_are_independent() -> None:

@@ -67,7 +67,7 @@ def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch
 def test_nobody_is_helped_while_others_ask() -> None:
     model = Model(Params())
     for _ in range(2):
-        with model.borrowed_spaces() as (first, _):
-            assert first.helpers is HELPERS
-            with model.borrowed_spaces() as (second, _):
-                assert second.helpers is None
+        with model.desks.take() as first:
+            assert first.search.helpers is HELPERS
+            with model.desks.take() as second:
+                assert second.search.helpers is None

@@ -129,8 +129,8 @@ def test_an_exception_releases(writes: bool) -> None:
         raise KeyError
     assert is_free(lock)
     with lock.reading:
-        assert lock.readers == 1
-    assert lock.readers == 0
+        assert len(lock.readers) == 1
+    assert not lock.readers
 
 
 def test_writers_do_not_mix() -> None:
@@ -152,18 +152,37 @@ def test_writers_do_not_mix() -> None:
 def test_an_interrupt_while_a_writer_waits_leaves_the_gate_open(monkeypatch: pytest.MonkeyPatch) -> None:
     lock = ReadWriteLock()
 
-    class Interrupted:
-        def acquire(self) -> None:
-            raise KeyboardInterrupt
+    def interrupted() -> None:
+        raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(lock, "room", Interrupted())
+    with monkeypatch.context() as patch, lock.reading:
+        patch.setattr(lock.is_empty, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt), lock.writing:
             pass
     with lock.reading:
         pass
-    with lock.writing:
-        pass
+    assert is_free(lock)
+
+
+def test_readers_and_writers_by_turns() -> None:
+    """Many of both: no writer has company, and none is left waiting."""
+    lock, inside, wrong = ReadWriteLock(), list[str](), list[object]()
+
+    def work(kind: str) -> None:
+        for _ in range(500):
+            with lock.writing if kind == "writer" else lock.reading:
+                inside.append(kind)
+                if "writer" in inside and len(inside) > 1:
+                    wrong.append(list(inside))
+                sleep(0)
+                inside.remove(kind)
+
+    threads = [started(lambda kind=kind: work(kind)) for kind in ["writer", "reader"] * 4]  # type: ignore[misc]
+    for thread in threads:
+        thread.join(LONG)
+        assert not thread.is_alive()
+    assert not wrong
+    assert is_free(lock)
 
 
 def test_who_does_not_want_to_wait_is_refused_while_a_writer_is_at_work() -> None:

@@ -476,7 +476,7 @@ def test_recommending_to_many(shop: ub.Recommender) -> None:
 
 
 def test_progress_is_told(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.recommender._CHUNK", 2)
+    monkeypatch.setattr("unbasket.engine.advisor._CHUNK", 2)
     calls: list[tuple[int, int]] = []
     answers = shop.recommend_many(progress=lambda done, total: calls.append((done, total)))
     assert calls == [(2, 3), (3, 3)]
@@ -567,7 +567,7 @@ def test_popular_items_since_a_time(shop: ub.Recommender) -> None:
 
 def test_popular_items_are_counted_though_items_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """An item loses its code to another one while users are being counted."""
-    monkeypatch.setattr("unbasket.engine.recommender._COUNTED", 1)
+    monkeypatch.setattr("unbasket.engine.popularity._COUNTED", 1)
     rec = ub.Recommender(params())
     rec.learn("first", ["rare"], basket=1, time=1)
     for user in range(40):

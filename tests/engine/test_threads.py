@@ -109,7 +109,7 @@ def test_recommend_many_beside_a_writer() -> None:
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.recommender._CHUNK", 3)
+    monkeypatch.setattr("unbasket.engine.advisor._CHUNK", 3)
     rec = shop()
     many = rec.recommend_many()
     monkeypatch.setattr("os.cpu_count", lambda: 1)

@@ -48,9 +48,9 @@ BASKETS: dict[str, dict[str, list[str]]] = {
 
 @pytest.fixture(autouse=True)
 def short_histories_count_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.memory.MARK_EVERY", 2)
+    monkeypatch.setattr("unbasket.engine.derived.MARK_EVERY", 2)
     monkeypatch.setattr("unbasket.engine.memory.LONG", 3)
-    monkeypatch.setattr("unbasket.engine.memory.PART_SIZE", PART)
+    monkeypatch.setattr("unbasket.engine.derived.PART_SIZE", PART)
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ index        the parts, and who is where in them
 crowd        the users who are near to everyone, summed in advance
 pool         who is in the index, if not everybody is
 nearest      the nearest users
-search       the mean of their vectors, the best items
+ranking      the mean of their vectors, the best items
+search       both in one, and other questions about neighbors
 
 live         the path of an event through all of these
 loading      the same for many new users at once
@@ -28,7 +29,9 @@ blocks       the memory of rows: blocks of many sizes, without moving any
 canon        a user's history as canonical bytes, and their hash
 column       a long array that grows while it is in use
 pieces       a dict in many pieces
+naming       names for the codes of an answer
 select       the smallest of many
+best         the best of many
 arrange      rows of purchases to baskets
 encode       numbers to dense codes
 buffers      memory that comes zeroed and is wiped before it goes

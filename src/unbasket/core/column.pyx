@@ -4,6 +4,8 @@ cimport cython
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+import numpy as np
+
 from unbasket.core.buffers cimport allocated, give_back, grown
 
 
@@ -11,17 +13,18 @@ from unbasket.core.buffers cimport allocated, give_back, grown
 cdef class Column:
     """Records of `width` whole numbers of 64 bits, zero at first; `np.asarray` shows them."""
 
-    cdef int64_t *data
-    cdef readonly Py_ssize_t count, width
-    cdef Py_ssize_t shape[2]
-    cdef Py_ssize_t strides[2]
-    cdef Py_ssize_t views
-
     def __cinit__(self, Py_ssize_t width, Py_ssize_t count=0):
         self.data = <int64_t *> allocated(count * width, sizeof(int64_t))
         self.shape[0], self.shape[1] = count, width
         self.strides[0], self.strides[1] = width * sizeof(int64_t), sizeof(int64_t)
         self.count, self.width = count, width
+
+    @classmethod
+    def of(cls, numbers):
+        """A column of these numbers."""
+        column = cls(1, len(numbers))
+        np.asarray(column)[:] = numbers
+        return column
 
     def __dealloc__(self):
         give_back(self.data, self.count * self.width * sizeof(int64_t))

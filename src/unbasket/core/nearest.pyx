@@ -10,12 +10,12 @@ so neither parts nor threads change an answer.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from functools import partial
 
-from unbasket.core.buffers cimport allocated, give_back
+from unbasket.core.buffers cimport allocated, give_back, lowest_zero
 from unbasket.core.index cimport Index
 from unbasket.core.part cimport TOGETHER, Part, Posting
 from unbasket.core.select cimport Candidate, smallest_first
@@ -25,13 +25,11 @@ cdef extern from "turns.h" nogil:
     long take_turn(long *turn)
 
 
-cdef inline bint any_below(int64_t limit, const int64_t *norm, const int64_t *dot) noexcept nogil:
-    """Whether any of the next users' keys is below the limit. Few are, so that one branch for all of them is quicker."""
-    cdef int64_t signs = 0
-    cdef int i
-    for i in range(TOGETHER):
-        signs |= norm[i] - 2 * dot[i] - limit
-    return signs < 0
+cdef extern from "prefetch.h" nogil:
+    void prefetch(const void *memory, size_t bytes)
+
+cdef extern from "below.h" nogil:
+    unsigned eight_below(int64_t limit, const int64_t *norm, const int64_t *dot)
 
 
 @cython.final
@@ -63,18 +61,22 @@ cdef class Scan:
     cdef int search_part(self, Part part, Py_ssize_t first_slot, const Query *query) except -1 nogil:
         """Take in the users of a part."""
         cdef Py_ssize_t block, first, row, found = self.found
-        cdef int64_t key, limit = self.limit
+        cdef int64_t limit = self.limit
+        cdef unsigned below
         cdef int64_t *dot = self.dot
         cdef const int64_t *norm = part.norm
         self.accumulate(part, query)
         for block in range((part.end + TOGETHER - 1) // TOGETHER):
             first = block * TOGETHER
-            if any_below(limit, norm + first, dot + first):
-                for row in range(first, first + TOGETHER):
-                    key = norm[row] - 2 * dot[row]
-                    if key < limit and norm[row] != 0 and part.owner[row] != query.user:
-                        self.candidates[found] = Candidate(key, part.owner[row], <uint32_t> (first_slot + row))
-                        found += 1
+            below = eight_below(limit, norm + first, dot + first)
+            while below:
+                row = first + lowest_zero(~<uint64_t> below)
+                below &= below - 1
+                if norm[row] != 0 and part.owner[row] != query.user:
+                    self.candidates[found] = Candidate(
+                        norm[row] - 2 * dot[row], part.owner[row], <uint32_t> (first_slot + row)
+                    )
+                    found += 1
             memset(dot + first, 0, TOGETHER * sizeof(int64_t))
         self.found = found
         return self.keep_nearest(query)
@@ -86,8 +88,12 @@ cdef class Scan:
         cdef int64_t weight
         cdef int64_t *dot = self.dot
         for i in range(query.length):
+            prefetch(&part.postings.rows[query.entries[i].item], 1)
+        for i in range(query.length):
             weight = query.entries[i].weight
             postings = <const Posting *> part.postings.first(query.entries[i].item)
+            if i + 1 < query.length:
+                prefetch(part.postings.first(query.entries[i + 1].item), part.postings.length(query.entries[i + 1].item) * sizeof(Posting))
             for j in range(part.postings.length(query.entries[i].item)):
                 assert postings[j].row < self.row_room, "no such row"
                 dot[postings[j].row] += weight * postings[j].weight

@@ -5,7 +5,9 @@ from libc.string cimport memcpy
 
 import numpy as np
 
+from unbasket.core.best cimport Best
 from unbasket.core.buffers cimport allocated, give_back
+from unbasket.core.column cimport Column
 from unbasket.core.fold cimport Rule, look, replay, weight
 from unbasket.core.history cimport Basket, Histories, History
 from unbasket.core.index cimport Index
@@ -86,7 +88,7 @@ def query_with(Histories histories, Py_ssize_t user, list cart, FoldSpace space,
     memcpy(history.items, stored.items, count * sizeof(uint32_t))
     for i, item in enumerate(cart):
         history.items[count + i] = item
-    opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
+    cdef bint opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
     history.baskets[stored.length] = Basket(0, 0, <uint32_t> len(cart), False, opens)
     with nogil:
         space.widen(histories.item_room)
@@ -127,15 +129,33 @@ def entries(Index index, Py_ssize_t user):
     return vector, listed, part.norm[row]
 
 
-def popularity(Histories histories, const uint32_t[::1] items):
-    """In how many baskets each of these items is."""
+def popularity(Histories histories):
+    """In how many baskets each item is, by code."""
     cdef Py_ssize_t i
-    counts = np.empty(len(items), np.int64)
+    counts = np.empty(histories.item_room, np.int64)
     cdef int64_t[::1] count = counts
-    for i in range(items.shape[0]):
-        assert items[i] < histories.item_room, "no such item"
-        count[i] = histories.popularity[items[i]]
+    for i in range(histories.item_room):
+        count[i] = histories.popularity[i]
     return counts
+
+
+def largest(int64_t[::1] counts, const uint32_t[::1] items, Column order, Py_ssize_t n):
+    """The n items with the largest counts, by code, and their counts, largest first; equal ones in this order.
+
+    Only these items count (None: all), and only with counts above 0. Their counts are 0 then.
+    """
+    cdef Py_ssize_t i, room = min(n, counts.shape[0])
+    cdef uint32_t item
+    cdef Best best = Best()
+    if room == 0:
+        return []
+    best.expect(room, order.data)
+    for i in range(counts.shape[0] if items is None else items.shape[0]):
+        item = <uint32_t> i if items is None else items[i]
+        assert item < counts.shape[0], "no such item"
+        best.offer(item, <double> counts[item])
+        counts[item] = 0  # it may be listed twice
+    return [(code, int(count)) for code, count in best.take(1.0)]
 
 
 def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_t since, int64_t[::1] counts):

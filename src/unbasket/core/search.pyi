@@ -2,8 +2,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.column import Column
 from unbasket.core.index import Index
 from unbasket.core.nearest import Nearest
+from unbasket.core.ranking import Ranking
 from unbasket.core.vector import Vector
 
 class Task(Protocol):
@@ -23,8 +25,8 @@ class Helpers(Protocol):
 
 class SearchSpace:
     nearest: Nearest
+    ranking: Ranking
     helpers: Helpers | None
-    item_room: int
     def recommend(
         self,
         index: Index,
@@ -32,16 +34,16 @@ class SearchSpace:
         user: int,
         k: int,
         alpha: float,
-        choice: tuple[Codes, Codes | None],
-        orders: tuple[Int64s, Int64s],
+        choice: tuple[Codes, Codes | None] | None,
+        orders: tuple[Column, Column],
         n: int,
     ) -> list[tuple[int, float]]: ...
-    def neighbors(self, index: Index, vector: Vector, user: int, k: int, order: Int64s) -> tuple[Codes, Int64s]: ...
+    def neighbors(self, index: Index, vector: Vector, user: int, k: int, order: Column) -> tuple[Codes, Int64s]: ...
     def holders(
-        self, index: Index, vector: Vector, user: int, items: Int64s, k: int, order: Int64s
+        self, index: Index, vector: Vector, user: int, items: Int64s, k: int, order: Column
     ) -> tuple[Int64s, Int64s, Int64s, int]: ...
     def sum_of(self, index: Index, users: Codes) -> tuple[Codes, Int64s]: ...
     def best_of(
-        self, vector: Vector, items: Codes, totals: Int64s, found: int, alpha: float, order: Int64s, n: int
+        self, vector: Vector, items: Codes, totals: Int64s, found: int, alpha: float, order: Column, n: int
     ) -> list[tuple[int, float]]: ...
     def leftovers(self) -> int: ...

@@ -12,6 +12,7 @@ import numpy as np
 from unbasket.core cimport fold
 from unbasket.core cimport index as indexes
 from unbasket.core cimport part as parts
+from unbasket.core.column cimport Column
 from unbasket.core.crowd cimport Crowd
 from unbasket.core.history cimport Basket, Histories
 from unbasket.core.index cimport MAGNITUDES, SEGMENT, Index
@@ -197,12 +198,11 @@ def is_clean(FoldSpace space):
     return space.count == 0 and space.groups == 0
 
 
-def uses_crowd(SearchSpace space, Index index, Vector vector, Py_ssize_t user, Py_ssize_t k, order):
+def uses_crowd(SearchSpace space, Index index, Vector vector, Py_ssize_t user, Py_ssize_t k, Column order):
     """Whether a recommendation starts from the crowd's sums."""
-    cdef const int64_t[::1] labels = order
-    cdef Query query = Query(vector.entries, vector.length, user, k, &labels[0])
+    cdef Query query = Query(vector.entries, vector.length, user, k, order.data)
     space.nearest.find(index, &query, None)
-    answer = space.use_crowd(index)
+    answer = space.ranking.uses_crowd(index, space.nearest.scan)
     space.nearest.scan.forget()
     return bool(answer)
 

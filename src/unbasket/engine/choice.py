@@ -35,12 +35,14 @@ class Choices:
         self._kept: dict[Hashable, Codes] = {}
         self._state = (0, 0, 0)
 
-    def of(self, filters: Filters, cart: list[Id] | None) -> Choice:
-        """What may be recommended to somebody with this cart."""
-        banned = self._codes([*filters.exclude, *(cart or [])])
+    def of(self, filters: Filters | None, cart: list[Id] | None) -> Choice | None:
+        """What may be recommended to somebody with this cart; None is everything."""
+        if filters is None and cart is None and not self._stock:
+            return None
+        banned = self._codes([*(filters.exclude if filters else []), *(cart or [])])
         if self._stock:
             banned = np.concatenate([banned, self._hidden()])
-        if filters.only is None and filters.categories is None:
+        if filters is None or (filters.only is None and filters.categories is None):
             return Choice(banned, None)
         self._refresh()
         if filters.only is None:

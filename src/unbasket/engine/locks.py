@@ -31,25 +31,21 @@ class _Reading:
         self._lock = lock
 
     def __enter__(self) -> None:
-        lock = self._lock
-        if not lock.gate.acquire(timeout=_thread.patience):
+        gate = self._lock.gate
+        if not gate.acquire(False) and not gate.acquire(timeout=_thread.patience):
             raise BusyError("the engine is being changed; ask again in a moment")
         try:
-            with lock.counting:
-                lock.readers += 1
-                if lock.readers == 1:
-                    lock.room.acquire()
+            self._lock.readers.append(None)
         finally:
-            lock.gate.release()
+            gate.release()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        lock = self._lock
-        with lock.counting:
-            lock.readers -= 1
-            if lock.readers == 0:
-                lock.room.release()
+        readers = self._lock.readers
+        readers.pop()
+        if self._lock.is_shut and not readers:
+            self._lock.is_empty.set()
 
 
 class _Writing:
@@ -57,31 +53,39 @@ class _Writing:
         self._lock = lock
 
     def __enter__(self) -> None:
-        self._lock.gate.acquire()
+        lock = self._lock
+        lock.gate.acquire()
         try:
-            self._lock.room.acquire()
+            lock.is_shut = True  # before readers are looked for: whoever leaves later sees it
+            while lock.readers:
+                lock.is_empty.wait()
+                lock.is_empty.clear()
         except BaseException:  # an interrupt while waiting must not leave the gate shut
-            self._lock.gate.release()
+            self._leave()
             raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.room.release()
+        self._leave()
+
+    def _leave(self) -> None:
+        self._lock.is_shut = False
         self._lock.gate.release()
 
 
 class ReadWriteLock:
     """`with lock.reading:` shares, `with lock.writing:` excludes. Neither nests.
 
-    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it.
+    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it. Those inside are a
+    list, since adding to it and taking from it need no lock: each question passes here.
     """
 
     def __init__(self) -> None:
         self.gate = threading.Lock()
-        self.counting = threading.Lock()
-        self.room = threading.Lock()
-        self.readers = 0
+        self.is_shut = False  # by a writer, not by a reader who passes
+        self.is_empty = threading.Event()
+        self.readers: list[None] = []
         self.reading = _Reading(self)
         self.writing = _Writing(self)
 

@@ -3,32 +3,26 @@
 Every method applies one change completely or answers one question; locking and checking are the caller's.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
 
 from unbasket.core import (
-    MARK_EVERY,
-    PART_SIZE,
     PLACES,
     TIED,
     UNTIMED,
     Baskets,
     FoldSpace,
     Histories,
-    Index,
-    Live,
-    Pool,
-    Rule,
     Vector,
     inspection,
     loading,
     questions,
 )
+from unbasket.engine.derived import Derived
 from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
-from unbasket.exchange.lots import Lots
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.results import Basket, Forgotten, Learned, Renamed, Sizes
 from unbasket.params import Params
@@ -53,33 +47,6 @@ class Trace(NamedTuple):
     elsewhere: dict[int, int]
     level: int
     slot: int
-
-
-class Derived:
-    """All that is derived from histories with one set of parameters."""
-
-    def __init__(self, params: Params, histories: Histories, precedes: Callable[[int, int], bool]) -> None:
-        self.params = params = params.seeded()
-        self.index = Index(params.neighbors, PART_SIZE)
-        self.rule = Rule(
-            params.group_size,
-            params.basket_decay,
-            params.group_decay,
-            params.grouping == "varying",
-            max(1, MARK_EVERY // params.group_size),
-        )
-        self.pool = None if params.pool is None else Pool(params.pool, precedes)
-        self.lots = Lots(params.pool_seed or 0)
-        self.live = Live(histories, self.index, self.rule, self.pool)
-
-    def renew(self, owner: int, user: Id) -> None:
-        """Derive all that is derived of a user, or of one who is gone: FREE."""
-        if self.pool is not None:
-            if self.pool.knows(owner):
-                self.live.withdraw(owner)
-            if user != FREE:
-                self.live.join(owner, self.lots.of(user))
-        self.live.derive(owner)
 
 
 class Memory:
@@ -351,7 +318,7 @@ class Memory:
 
     def ids_are_consistent(self) -> bool:
         """Whether ids and codes say the same, somebody has each item, and the texts of baskets are counted right."""
-        counts = questions.popularity(self.histories, np.array([*self.items.codes.values()], np.uint32))
+        counts = questions.popularity(self.histories)[[*self.items.codes.values()]]
         return (
             self.users.is_consistent()
             and self.items.is_consistent()

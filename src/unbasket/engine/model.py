@@ -9,19 +9,18 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple, cast
 
-from unbasket.core import FoldSpace, SearchSpace
 from unbasket.engine import verification
 from unbasket.engine.catalog import Catalog
 from unbasket.engine.choice import Choices
+from unbasket.engine.desks import Desks
 from unbasket.engine.digest import Digest
-from unbasket.engine.helpers import HELPERS
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.memory import Memory
 from unbasket.engine.renewal import Renewal
 from unbasket.engine.stock import Stock
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.exchange.events import Allow, Forget, Learn, Rename, Suppress
-from unbasket.exchange.ids import Id, sort_key
+from unbasket.exchange.ids import Id, checked, sort_key
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Forgotten, Learned, Renamed, Verification
@@ -40,7 +39,7 @@ class Proof(NamedTuple):
 
 
 class Model:
-    """Memory, digest, catalog, stock, their lock, and the work spaces of those who ask."""
+    """Memory, digest, catalog, stock, their lock, and the desks of those who ask."""
 
     def __init__(self, params: Params) -> None:
         self.memory = Memory(params)
@@ -50,7 +49,7 @@ class Model:
         self.choices = Choices(self.catalog, self.stock, self.memory.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
-        self._spaces = Spaces([], [])
+        self.desks = Desks()
         self._renewal: Renewal | None = None
 
     # Events -----------------------------------------------------------------------------------------------------
@@ -197,8 +196,8 @@ class Model:
             witness = verification.Witness(self.memory, self.digest, event)
         forgotten = self.forget(event)
         after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.borrowed_spaces() as (_, space):
-            return Proof(forgotten, before, after, witness.confirms(space))
+        with self.lock.reading, self._digesting, self.desks.take() as desk:
+            return Proof(forgotten, before, after, witness.confirms(desk.fold))
 
     def rename_with_proof(self, event: Rename) -> tuple[Renamed, Proof]:
         """Rename a user, and prove that the old id is gone. Nobody else may learn or forget meanwhile."""
@@ -207,8 +206,8 @@ class Model:
             witness = verification.Witness(self.memory, self.digest, Forget(event.user, None, None), heir=event.other)
         renamed = self.rename(event)
         after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.borrowed_spaces() as (_, space):
-            return renamed, Proof(Forgotten(0, 0, 1), before, after, witness.confirms(space))
+        with self.lock.reading, self._digesting, self.desks.take() as desk:
+            return renamed, Proof(Forgotten(0, 0, 1), before, after, witness.confirms(desk.fold))
 
     def drop(self, users: set[Id]) -> None:
         """Forget all that is held of these users."""
@@ -248,36 +247,13 @@ class Model:
         finally:
             everybody.stop()
 
-    def borrowed_spaces(self) -> "_Borrowed":
-        """Work spaces that no other thread uses meanwhile; if none uses any, other cores help to search."""
-        return _Borrowed(self._spaces)
+    def owner(self, user: Id) -> int:
+        """The code of a user, or an error that names a user of whom nothing is held; under the lock only."""
+        owner = self.memory.users.codes.get(checked(user, "user"))
+        if owner is None:
+            raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
+        return owner
 
     def close(self, message: str) -> None:
         """Answer nothing any more; whoever asks is told this."""
         self.lock = cast(ReadWriteLock, ClosedLock(message))
-
-
-class Spaces(NamedTuple):
-    """The work spaces of a model: all that were made, and those that nobody uses."""
-
-    made: list[tuple[SearchSpace, FoldSpace]]
-    idle: list[tuple[SearchSpace, FoldSpace]]
-
-
-class _Borrowed:
-    """Work spaces for a while; a class, since a generator would cost microseconds."""
-
-    def __init__(self, spaces: Spaces) -> None:
-        self._made, self._idle = spaces
-
-    def __enter__(self) -> tuple[SearchSpace, FoldSpace]:
-        try:
-            self._spaces = self._idle.pop()
-        except IndexError:
-            self._spaces = SearchSpace(), FoldSpace()
-            self._made.append(self._spaces)
-        self._spaces[0].helpers = HELPERS if len(self._made) - len(self._idle) == 1 else None
-        return self._spaces
-
-    def __exit__(self, *_: object) -> None:
-        self._idle.append(self._spaces)

@@ -1,22 +1,20 @@
 """The engine: learn, forget, recommend, explain, verify."""
 
 import math
-import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import partial
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unbasket.core import ONE, FoldSpace, SearchSpace, Vector, questions
-from unbasket.core.arrays import Codes, Int64s
-from unbasket.engine.choice import Choice
+from unbasket.core import ONE, questions
+from unbasket.engine.advisor import Advisor
+from unbasket.engine.explanations import explain
 from unbasket.engine.journal import Journal, NoJournal
-from unbasket.engine.memory import Record
 from unbasket.engine.model import Model
-from unbasket.engine.shares import basket_parts, group_starts
-from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError, UnknownUserError
+from unbasket.engine.popularity import Popularity
+from unbasket.engine.shares import group_starts
+from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.exchange.checks import (
     checked_cart,
     checked_count,
@@ -32,7 +30,6 @@ from unbasket.exchange.notebook import html_table
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import (
     Basket,
-    BasketShare,
     Explanation,
     Forgotten,
     ItemCount,
@@ -48,13 +45,6 @@ from unbasket.params import Params
 
 if TYPE_CHECKING:
     import polars as pl
-
-_CHUNK = 256  # users that recommend_many answers for under one lock: writers wait for no more than these
-
-_COUNTED = 16_384  # users whose baskets `popular` looks through at first under one lock
-
-# A named tuple's own constructor runs in Python; of this one there are ten to an answer.
-_recommendation: Callable[[tuple[Id, float]], Recommendation] = partial(tuple.__new__, Recommendation)
 
 
 class Recommender:
@@ -82,6 +72,8 @@ class Recommender:
         self._model = self._journal.model
         self._memory = self._model.memory
         self.catalog = self._model.catalog
+        self._advisor = Advisor(self._model)
+        self._popularity = Popularity(self._model)
 
     @property
     def params(self) -> Params:
@@ -175,7 +167,7 @@ class Recommender:
     def suppressed(self, user: Id) -> list[Id]:
         """The items that are never recommended to the user, in the order of their ids."""
         with self._model.lock.reading:
-            self._owner(user)
+            self._model.owner(user)
             return in_order(list(self._memory.suppressed.get(user, ())))
 
     def hide(self, items: Iterable[Id]) -> int:
@@ -236,13 +228,7 @@ class Recommender:
         a cart, the user may be somebody new.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
-        with self._model.lock.reading:
-            owner = self._owner(user) if basket is None else self._memory.left_out_for(checked(user, "user"))
-            choice = self._model.choices.of(filters, basket)
-            if user in self._memory.users:
-                choice = self._of_user(choice, user, only_new)
-            with self._model.borrowed_spaces() as (space, fold_space):
-                return self._best(self._query(user, basket, fold_space), owner, n, choice, space)
+        return self._advisor.recommend(user, n, filters, only_new, basket)
 
     def recommend_many(
         self,
@@ -262,23 +248,7 @@ class Recommender:
         """
         n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
-        with self._model.lock.reading:
-            wanted = self._memory.users.sorted() if asked is None else asked
-            for user in wanted:
-                self._owner(user)
-        chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
-        answers: dict[Id, list[Recommendation]] = {}
-        from concurrent.futures import ThreadPoolExecutor
-
-        def recommend(chunk: list[Id]) -> dict[Id, list[Recommendation]]:
-            return self._recommend_chunk(chunk, n, filters, only_new)
-
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done, answer in enumerate(pool.map(recommend, chunks), 1):
-                answers.update(answer)
-                if progress is not None:
-                    progress(min(done * _CHUNK, len(wanted)), len(wanted))
-        return answers
+        return self._advisor.recommend_many(asked, n, filters, only_new, progress)
 
     def recommend_frame(
         self,
@@ -305,18 +275,6 @@ class Recommender:
         )
         return recommendation_frame(answers, wanted, self.catalog.__getitem__)
 
-    def _recommend_chunk(
-        self, users: list[Id], n: int, filters: Filters, only_new: bool
-    ) -> dict[Id, list[Recommendation]]:
-        with self._model.lock.reading, self._model.borrowed_spaces() as (space, fold_space):
-            codes = self._memory.users.codes
-            choice, answers = self._model.choices.of(filters, None), {}
-            for user in users:
-                if user in codes:
-                    own = self._of_user(choice, user, only_new)
-                    answers[user] = self._best(self._query(user, None, fold_space), codes[user], n, own, space)
-        return answers
-
     def recommend_for(
         self,
         baskets: Sequence[Iterable[Id]],
@@ -337,63 +295,11 @@ class Recommender:
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
         history = checked_history(baskets, least=1 if basket is None else 0)
-        bought = list(dict.fromkeys(item for bought in history for item in bought))
         if only_new:
-            filters = filters._replace(exclude=[*filters.exclude, *bought])
-        with self._model.lock.reading:
-            if all(item in self._memory.items for item in bought):
-                return self._recommend_history(history, basket, n, user, filters)
-        with self._model.lock.writing:  # items that nobody has get a code, for this answer only
-            unknown = [item for item in bought if item not in self._memory.items]
-            with self._memory.lent_items(unknown):
-                return self._recommend_history(history, basket, n, user, filters)
-
-    def _recommend_history(
-        self, history: list[list[Id]], cart: list[Id] | None, n: int, user: Id | None, filters: Filters
-    ) -> list[Recommendation]:
-        owner = -1 if user is None else self._memory.left_out_for(checked(user, "user"))
-        baskets = [self._codes_of(basket) for basket in [*history, *([] if cart is None else [cart])]]
-        with self._model.borrowed_spaces() as (space, fold_space):
-            query = questions.query(baskets, fold_space, self._memory.rule)
-            choice = self._model.choices.of(filters, cart)
-            if user is not None:
-                choice = self._of_user(choice, user, only_new=False)
-            return self._best(query, owner, n, choice, space)
-
-    def _query(self, user: Id, cart: list[Id] | None, space: FoldSpace) -> Vector:
-        """The vector of a user, who may have a cart, and need not be there then.
-
-        An item of the cart that nobody has is left out of it: no other user's vector and no score depends on it.
-        """
-        memory, owner = self._memory, self._memory.users.codes.get(user)
-        if owner is None:
-            return questions.query([self._codes_of(cart or [])], space, memory.rule)
-        if cart is None:
-            return memory.query(owner, space)
-        return questions.query_with(memory.histories, owner, self._codes_of(cart), space, memory.rule)
-
-    def _best(self, query: Vector, owner: int, n: int, choice: Choice, space: SearchSpace) -> list[Recommendation]:
-        memory = self._memory
-        n = min(n, len(memory.items))
-        if n == 0 or (choice.allowed is not None and len(choice.allowed) == 0):
-            return []
-        orders = (memory.users.labels, memory.items.labels)
-        return self._named(
-            space.recommend(memory.index, query, owner, self.params.neighbors, self.params.alpha, choice, orders, n)
-        )
-
-    def _of_user(self, choice: Choice, user: Id, only_new: bool) -> Choice:
-        """A choice without what a user has suppressed and, with `only_new`, without what they have bought."""
-        banned = [choice.banned]
-        if user in self._memory.suppressed:
-            banned.append(np.array(self._codes_of(self._memory.suppressed[user]), np.uint32))
-        if only_new:
-            banned.append(questions.bought(self._memory.histories, self._memory.users.codes[user]))
-        return choice if len(banned) == 1 else choice._replace(banned=np.concatenate(banned))
-
-    def _named(self, answer: list[tuple[int, float]]) -> list[Recommendation]:
-        names = self._memory.items.names
-        return [_recommendation((names[code], score)) for code, score in answer]
+            filters = filters or Filters([], None, None)
+            filters = filters._replace(exclude=[*filters.exclude, *chain.from_iterable(history)])
+        owner = None if user is None else checked(user, "user")
+        return self._advisor.recommend_for(history, n, owner, filters, basket)
 
     # Looking inside ---------------------------------------------------------------------------------------------
 
@@ -412,43 +318,16 @@ class Recommender:
         user. Other threads may learn and forget meanwhile: each user's baskets are counted as of one moment.
         """
         n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(since)
-        if start is not None:
-            return self._popular_since(n, filters, start)
-        with self._model.lock.reading:
-            return self._most_common(n, filters, partial(questions.popularity, self._memory.histories))
-
-    def _popular_since(self, n: int, filters: Filters, start: int) -> list[ItemCount]:
-        """Count some users at a time, so that writers do not wait for the size of the shop."""
-        first, size, changes = 0, _COUNTED, -1
-        counts = np.zeros(0, np.int64)
-        while True:
-            with self._model.lock.reading:
-                memory = self._memory
-                if memory.items.changes != changes:  # codes may stand for other items now: start anew, in larger steps
-                    first, size, changes = 0, 4 * size, memory.items.changes
-                    counts = np.zeros(memory.histories.item_room, np.int64)
-                questions.add_popularity(memory.histories, first, first + size, start, counts)
-                first += size
-                if first >= len(memory.users.names):
-                    return self._most_common(n, filters, counts.__getitem__)
-
-    def _most_common(self, n: int, filters: Filters, count: Callable[[Codes], Int64s]) -> list[ItemCount]:
-        items, (banned, codes) = self._memory.items, self._model.choices.of(filters, None)
-        if codes is None:
-            codes = np.fromiter(items.codes.values(), np.uint32, len(items))
-        counts = count(codes)
-        there = (counts > 0) & ~np.isin(codes, banned)
-        codes, counts = codes[there], counts[there]
-        if 0 < n < len(counts):  # few are worth sorting
-            enough = counts >= np.partition(counts, -n)[-n]
-            codes, counts = codes[enough], counts[enough]
-        best = np.lexsort((items.labels[codes], -counts))[:n]
-        return [ItemCount(items.names[codes[i]], int(counts[i])) for i in best]
+        if start is None:
+            return self._popularity.most_common(n, filters)
+        return self._popularity.most_common_since(start, n, filters)
 
     def vector(self, user: Id) -> dict[Id, float]:
         """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""
-        with self._model.lock.reading, self._model.borrowed_spaces() as (_, space):
-            codes, values = questions.vector(self._memory.histories, space, self._memory.rule, self._owner(user))
+        with self._model.lock.reading, self._model.desks.take() as desk:
+            codes, values = questions.vector(
+                self._memory.histories, desk.fold, self._memory.rule, self._model.owner(user)
+            )
             names = [self._memory.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
         return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
@@ -459,11 +338,11 @@ class Recommender:
         With a pool, they are users of the pool.
         """
         n = checked_count(n)
-        with self._model.lock.reading, self._model.borrowed_spaces() as (space, fold_space):
-            memory, owner = self._memory, self._owner(user)
-            query = memory.query(owner, fold_space)
+        with self._model.lock.reading, self._model.desks.take() as desk:
+            memory, owner = self._memory, self._model.owner(user)
+            query = memory.query(owner, desk.fold)
             n = min(n, len(memory.users))
-            codes, squares = space.neighbors(memory.index, query, owner, n, memory.users.labels)
+            codes, squares = desk.search.neighbors(memory.index, query, owner, n, memory.users.order)
             labels = memory.users.labels[codes]
             return [
                 Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)
@@ -476,46 +355,18 @@ class Recommender:
 
     def explain_many(self, user: Id, items: Iterable[Id]) -> list[Explanation]:
         """`explain` for many items of one user, whose neighbors are looked for once."""
-        names = [checked(item, "item") for item in items]
-        with self._model.lock.reading, self._model.borrowed_spaces() as (space, fold_space):
-            memory, owner = self._memory, self._owner(user)
-            query = memory.query(owner, fold_space)
-            codes = [memory.items.codes.get(item, -1) for item in names]
-            own, totals, having, found = space.holders(
-                memory.index, query, owner, np.array(codes, np.int64), self.params.neighbors, memory.users.labels
-            )
-            records = memory.records(user)
-        weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
-        return [
-            self._explanation(item, code, weight, total, count, found, records)
-            for item, code, (weight, total, count) in zip(names, codes, weights, strict=True)
-        ]
-
-    def _explanation(
-        self, item: Id, code: int, own: int, total: int, having: int, found: int, records: list[Record]
-    ) -> Explanation:
-        """The parts of a score: `own` is the item's weight of the user, `total` that of all `found` neighbors."""
-        neighbors_share = (1.0 - self.params.alpha) / max(found, 1) * total / ONE
-        own_share = self.params.alpha * own / ONE
-        parts = basket_parts(self.params, [code in record.items for record in records], [r.opens for r in records])
-        whole = math.fsum(parts)
-        shares = [
-            BasketShare(record.basket, record.time, own_share * part / whole)
-            for record, part in zip(records, parts, strict=True)
-            if part
-        ]
-        return Explanation(item, own_share + neighbors_share, tuple(shares), neighbors_share, having, found)
+        return explain(self._model, user, [checked(item, "item") for item in items])
 
     def history(self, user: Id) -> list[Basket]:
         """All baskets of the user, oldest first."""
         with self._model.lock.reading:
-            self._owner(user)
+            self._model.owner(user)
             return self._memory.history(user)
 
     def groups(self, user: Id) -> list[int]:
         """The sizes of the user's groups of baskets, oldest first."""
         with self._model.lock.reading:
-            self._owner(user)
+            self._model.owner(user)
             opens = [record.opens for record in self._memory.records(user)]
         starts = group_starts(self.params, opens)
         return [end - start for start, end in pairwise([*starts, len(opens)])]
@@ -543,7 +394,7 @@ class Recommender:
     def has_basket_like(self, user: Id, basket: int) -> bool:
         """Whether the user has a basket of this number, or none with a text as its id; see `has_texts`."""
         with self._model.lock.reading:
-            self._owner(user)
+            self._model.owner(user)
             return self._memory.has_basket_like(user, basket)
 
     def sizes(self) -> Sizes:
@@ -598,15 +449,3 @@ class Recommender:
     def digest(self) -> str:
         """A fingerprint of parameters and remaining data, in hex; any change to either changes it."""
         return self._model.fingerprint()
-
-    # Helpers ----------------------------------------------------------------------------------------------------
-
-    def _owner(self, user: Id) -> int:
-        owner = self._memory.users.codes.get(checked(user, "user"))
-        if owner is None:
-            raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
-        return owner
-
-    def _codes_of(self, items: Iterable[Id]) -> list[int]:
-        codes = self._memory.items.codes
-        return [codes[item] for item in items if item in codes]

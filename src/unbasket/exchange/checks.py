@@ -48,6 +48,8 @@ def checked_time(time: object) -> int | None:
 
 def checked_count(n: object) -> int:
     """How many answers are wanted."""
+    if type(n) is int and n >= 0:
+        return n
     if not hasattr(n, "__index__") or isinstance(n, bool) or operator.index(n) < 0:
         raise InvalidRequestError(f"n must be a whole number of at least 0, not {n!r}")
     return operator.index(n)

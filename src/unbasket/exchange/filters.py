@@ -22,8 +22,10 @@ class Filters(NamedTuple):
     @classmethod
     def checked(
         cls, exclude: Collection[Id] | None, only: Collection[Id] | None, category: str | Collection[str] | None
-    ) -> Self:
-        """The filters, or an error that names what is wrong with them."""
+    ) -> Self | None:
+        """The filters, or an error that names what is wrong with them; None if there are none."""
+        if exclude is None and only is None and category is None:
+            return None
         return cls(
             checked_selection(exclude or [], "exclude"),
             only if only is None or isinstance(only, frozenset) else checked_selection(only, "only"),

@@ -85,8 +85,8 @@ class Ids:
     def __init__(self) -> None:
         self.codes: Pieces[Id, int] = Pieces()
         self.names: list[Id] = []
-        self._column = Column(1)
-        self.labels: npt.NDArray[np.int64] = np.asarray(self._column)
+        self.order = Column(1)  # the labels, as the core reads them
+        self.labels: npt.NDArray[np.int64] = np.asarray(self.order)
         self.changes = 0  # how often an id got a code, or lost it
         self._free: list[int] = []
         self._ints: SortedList[int] = SortedList()
@@ -202,8 +202,8 @@ class Ids:
         count = len(self.names)
         if count > len(self.labels):
             self.labels = np.zeros(0, np.int64)  # the column can grow where it is if nobody looks at it
-            self._column = self._column.extended(count + count // 4 + 8)
-            self.labels = np.asarray(self._column)
+            self.order = self.order.extended(count + count // 4 + 8)
+            self.labels = np.asarray(self.order)
 
     def _label(self, name: Id, code: int) -> None:
         """Give an id, which is in order already, its label."""

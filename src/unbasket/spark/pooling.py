@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 
-from unbasket.core import ONE, Index, SearchSpace, Vector
+from unbasket.core import ONE, Column, Index, SearchSpace, Vector
 from unbasket.exchange.ids import sort_key
 from unbasket.exchange.lots import Lots
 from unbasket.params import Params
@@ -121,12 +121,12 @@ def _answers(
     bought = batch["items"].flatten()
     others = pc.unique(bought.filter(pc.invert(pc.is_in(bought, pool.items))))
     items = pa.concat_arrays([pool.items, others])
-    orders = np.arange(len(pool.users)), np.argsort(pc.sort_indices(items).to_numpy())
+    orders = Column.of(np.arange(len(pool.users))), Column.of(np.argsort(pc.sort_indices(items).to_numpy()))
     index.admit(len(pool.users), len(items))
     own = pc.fill_null(pc.index_in(batch["user"], pool.users), -1).to_pylist()
-    everything, most = (np.zeros(0, np.uint32), None), max(1, min(n, len(items)))
+    most = min(n, len(items))
     best = [
-        space.recommend(index, vector, code, params.neighbors, params.alpha, everything, orders, most)[:n]
+        space.recommend(index, vector, code, params.neighbors, params.alpha, None, orders, most)
         for vector, code in zip(_vectors(batch, items), own, strict=True)
     ]
     codes = pa.array([code for answer in best for code, _ in answer], pa.int64())

@@ -20,7 +20,7 @@ from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from unbasket.core import ONE, Index, SearchSpace
+from unbasket.core import ONE, Index, SearchSpace, column
 from unbasket.exchange.checks import checked_count, checked_users
 from unbasket.exchange.ids import Id, in_order
 from unbasket.params import Params
@@ -142,7 +142,7 @@ def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Ta
     """The k nearest users of one block."""
     everyone = everyone.sort_by("user")  # so that codes are in the order of ids, by which ties are broken
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
-    order, space = np.arange(len(names)), SearchSpace()
+    order, space = column.Column.of(np.arange(len(names))), SearchSpace()
     own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
     found = [
         space.neighbors(index, query, code, k, order) for query, code in zip(vectors_of(queries), own, strict=True)
@@ -175,15 +175,15 @@ def _best(
 ) -> Iterator[pa.RecordBatch]:
     """The n best items of each query, with their names."""
     names = catalog.value
-    order, space = np.arange(len(names)), SearchSpace()
-    most = max(1, min(n, len(names)))
+    order, space = column.Column.of(np.arange(len(names))), SearchSpace()
+    most = min(n, len(names))
     for batch in batches:
         table = pa.Table.from_batches([batch])
         sums = zip(rows_of(table["items"], np.uint32), rows_of(table["totals"], np.int64), strict=True)
         answers = []
         for query, found, (items, totals) in zip(vectors_of(table), table["found"].to_pylist(), sums, strict=True):
             best = space.best_of(query, items, totals, found, alpha, order, most)
-            answers.append([(names[code], score) for code, score in best[:n]])
+            answers.append([(names[code], score) for code, score in best])
         item = pa.string() if isinstance(names[0], str) else pa.int64()
         kind = pa.list_(pa.struct([("item", item), ("score", pa.float64())]))
         yield pa.RecordBatch.from_arrays([batch["user"], pa.array(answers, kind)], ["user", "recommendations"])

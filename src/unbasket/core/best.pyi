@@ -1,0 +1,4 @@
+class Best:
+    count: int
+    room: int
+    def leftovers(self) -> int: ...

@@ -1,0 +1,80 @@
+"""The n best of the items that are offered, equally good ones by a second key."""
+
+cimport cython
+from libc.stdint cimport int64_t, uint32_t
+
+from unbasket.core.buffers cimport allocated, give_back
+
+
+@cython.final
+cdef class Best:
+    """A heap with the last of the best at the top: no item comes after the one at (place - 1) // 2.
+
+    Once n items are there, none with a score below the `floor` is wanted any more.
+    """
+
+    def __dealloc__(self):
+        give_back(self.heap, self.room * sizeof(Scored))
+
+    cdef int expect(self, Py_ssize_t n, const int64_t *order) except -1 nogil:
+        """Let there be room for the n best, n > 0. Of equal scores, the item with the smaller `order` comes first."""
+        assert n > 0 and self.count == 0, "nothing to choose, or not the first to do it"
+        if n != self.room:
+            give_back(self.heap, self.room * sizeof(Scored))
+            self.heap, self.room = NULL, 0
+            self.heap = <Scored *> allocated(n, sizeof(Scored))
+            self.room = n
+        self.order = order
+        return 0
+
+    cdef void take_in(self, Scored one) noexcept nogil:
+        """Put an item among the best; if they are n already, in place of the last of them, if it comes before that."""
+        cdef Py_ssize_t place = self.count
+        if self.count == self.room:
+            if self.comes_first(one, self.heap[0]):
+                self.sink(self.count, one)
+        else:
+            while place > 0 and self.comes_first(self.heap[(place - 1) // 2], one):
+                self.heap[place] = self.heap[(place - 1) // 2]
+                place = (place - 1) // 2
+            self.heap[place] = one
+            self.count += 1
+        if self.count == self.room:
+            self.floor = self.heap[0].score
+
+    cdef void sink(self, Py_ssize_t count, Scored one) noexcept nogil:
+        """Replace the item at the top of a heap of this size."""
+        cdef Py_ssize_t place = 0, other = 1
+        while other < count:
+            other += other + 1 < count and self.comes_first(self.heap[other], self.heap[other + 1])
+            if not self.comes_first(one, self.heap[other]):
+                break
+            self.heap[place] = self.heap[other]
+            place, other = other, 2 * other + 1
+        self.heap[place] = one
+
+    cdef void clear(self) noexcept nogil:
+        """Forget what was offered."""
+        cdef Py_ssize_t i
+        for i in range(self.count):
+            self.heap[i] = Scored(0.0, 0)
+        self.count, self.floor = 0, 0.0
+
+    cdef list take(self, double unit):
+        """The items and their scores as multiples of a unit, best first; they are forgotten here."""
+        cdef Py_ssize_t i
+        cdef Scored last
+        for i in range(self.count - 1, 0, -1):
+            last = self.heap[i]
+            self.heap[i] = self.heap[0]
+            self.sink(i, last)
+        answer = [(self.heap[i].item, self.heap[i].score / unit) for i in range(self.count)]
+        self.clear()
+        return answer
+
+    def leftovers(self):
+        """How many places are not zero, though nothing is on offer."""
+        cdef Py_ssize_t i, count = self.count
+        for i in range(self.room):
+            count += self.heap[i].score != 0.0 or self.heap[i].item != 0
+        return count

@@ -1,0 +1,133 @@
+"""Recommends items: to users, with a cart or without, and for histories that are not stored."""
+
+import os
+from collections.abc import Iterable
+
+import numpy as np
+
+from unbasket.core import Vector, naming, questions
+from unbasket.engine.choice import Choice
+from unbasket.engine.desks import Desk
+from unbasket.engine.model import Model
+from unbasket.exchange.filters import Filters
+from unbasket.exchange.ids import Id, checked
+from unbasket.exchange.progress import Progress
+from unbasket.exchange.results import Recommendation
+
+_CHUNK = 256  # users who are answered under one lock: writers wait for no more than these
+
+
+class Advisor:
+    """Finds the best items in a model. Arguments are checked already, and mean what they mean to a `Recommender`."""
+
+    def __init__(self, model: Model) -> None:
+        self._model = model
+        self._memory = model.memory
+
+    def recommend(
+        self, user: Id, n: int, filters: Filters | None, only_new: bool, cart: list[Id] | None
+    ) -> list[Recommendation]:
+        """The best items for a user, who need not be there if they have a cart."""
+        memory, name = self._memory, checked(user, "user")
+        with self._model.lock.reading, self._model.desks.take() as desk:
+            owner = memory.users.codes.get(name) if cart else self._model.owner(name)
+            choice = self._model.choices.of(filters, cart)
+            if owner is None:
+                query = questions.query([self._codes_of(cart or [])], desk.fold, memory.rule)
+                return self._best(query, memory.left_out_for(name), n, choice, desk)
+            query = self._query(owner, cart, desk)
+            return self._best(query, owner, n, self._of_user(choice, name, owner, only_new), desk)
+
+    def recommend_many(
+        self, users: list[Id] | None, n: int, filters: Filters | None, only_new: bool, progress: Progress | None
+    ) -> dict[Id, list[Recommendation]]:
+        """The best items for many users, or for all."""
+        with self._model.lock.reading:
+            wanted = self._memory.users.sorted() if users is None else users
+            for user in wanted:
+                self._model.owner(user)
+        chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
+        answers: dict[Id, list[Recommendation]] = {}
+        from concurrent.futures import ThreadPoolExecutor
+
+        def recommend(chunk: list[Id]) -> dict[Id, list[Recommendation]]:
+            return self._recommend_chunk(chunk, n, filters, only_new)
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for done, answer in enumerate(pool.map(recommend, chunks), 1):
+                answers.update(answer)
+                if progress is not None:
+                    progress(min(done * _CHUNK, len(wanted)), len(wanted))
+        return answers
+
+    def _recommend_chunk(
+        self, users: list[Id], n: int, filters: Filters | None, only_new: bool
+    ) -> dict[Id, list[Recommendation]]:
+        answers = {}
+        with self._model.lock.reading, self._model.desks.take() as desk:
+            choice, codes = self._model.choices.of(filters, None), self._memory.users.codes
+            for user in users:
+                owner = codes.get(user)
+                if owner is not None:
+                    own = self._of_user(choice, user, owner, only_new)
+                    answers[user] = self._best(self._query(owner, None, desk), owner, n, own, desk)
+        return answers
+
+    def recommend_for(
+        self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
+    ) -> list[Recommendation]:
+        """The best items for a history that is not stored, which may be taken as a user's."""
+        bought = dict.fromkeys(item for basket in history for item in basket)
+        with self._model.lock.reading:
+            if all(item in self._memory.items for item in bought):
+                return self._recommend_history(history, n, user, filters, cart)
+        with self._model.lock.writing:  # items that nobody has get a code, for this answer only
+            unknown = [item for item in bought if item not in self._memory.items]
+            with self._memory.lent_items(unknown):
+                return self._recommend_history(history, n, user, filters, cart)
+
+    def _recommend_history(
+        self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
+    ) -> list[Recommendation]:
+        memory, choice = self._memory, self._model.choices.of(filters, cart)
+        baskets = [self._codes_of(basket) for basket in [*history, *([cart] if cart else [])]]
+        left_out = -1
+        if user is not None:
+            left_out = memory.left_out_for(user)
+            choice = self._of_user(choice, user, left_out, only_new=False)
+        with self._model.desks.take() as desk:
+            return self._best(questions.query(baskets, desk.fold, memory.rule), left_out, n, choice, desk)
+
+    def _query(self, owner: int, cart: list[Id] | None, desk: Desk) -> Vector:
+        """The vector of a user with a cart.
+
+        An item of the cart that nobody has is left out of it: no other user's vector and no score depends on it.
+        """
+        memory = self._memory
+        if cart is None:
+            return memory.query(owner, desk.fold)
+        return questions.query_with(memory.histories, owner, self._codes_of(cart), desk.fold, memory.rule)
+
+    def _of_user(self, choice: Choice | None, user: Id, owner: int, only_new: bool) -> Choice | None:
+        """A choice without what a user has suppressed and, with `only_new`, without what they have bought."""
+        suppressed = self._memory.suppressed.get(user)
+        if suppressed is None and not only_new:
+            return choice
+        banned = [np.array(self._codes_of(suppressed or []), np.uint32)]
+        if only_new:
+            banned.append(questions.bought(self._memory.histories, owner))
+        if choice is None:
+            return Choice(np.concatenate(banned), None)
+        return choice._replace(banned=np.concatenate([choice.banned, *banned]))
+
+    def _best(self, query: Vector, left_out: int, n: int, choice: Choice | None, desk: Desk) -> list[Recommendation]:
+        memory, names = self._memory, self._memory.items.names
+        params, orders = memory.params, (memory.users.order, memory.items.order)
+        best = desk.search.recommend(
+            memory.index, query, left_out, params.neighbors, params.alpha, choice, orders, min(n, len(names))
+        )
+        return naming.named(Recommendation, best, names)
+
+    def _codes_of(self, items: Iterable[Id]) -> list[int]:
+        codes = self._memory.items.codes
+        return [codes[item] for item in items if item in codes]
