@@ -31,7 +31,7 @@ cdef class SearchSpace:
         self.ranking = Ranking()
 
     def recommend(
-        self, Index index, Vector vector, int64_t user, Py_ssize_t k, double alpha, tuple choice, tuple orders, Py_ssize_t n
+        self, Index index, Vector vector, int64_t user, Py_ssize_t k, double alpha, choice, orders, Py_ssize_t n
     ):
         """The n best items for a vector, and their scores, best first.
 
