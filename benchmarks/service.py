@@ -31,7 +31,7 @@ from starlette.routing import Route
 
 import unbasket as ub
 from unbasket.datasets import load
-from unbasket.service.server import configuration
+from unbasket.service.server import configuration, listening
 from unbasket.service.settings import Settings
 
 ROUNDS, SECONDS = 3, 5
@@ -143,11 +143,10 @@ def constant(size: int) -> None:
         return Response(answer, media_type="application/json")
 
     app = Starlette(routes=[Route("/v1/users/{user}/recommendations", recommendations)])
-    config = configuration(app, Settings(db=Path("none")))
-    listener = uvicorn.Config(app, port=0).bind_socket()
-    address = "http://{}:{}".format(*listener.getsockname())
-    print(json.dumps({"event": "ready", "address": address}), flush=True)  # noqa: T201
-    uvicorn.Server(config).run(sockets=[listener])
+    with listening("127.0.0.1", 0) as listener:
+        address = "http://{}:{}".format(*listener.getsockname())
+        print(json.dumps({"event": "ready", "address": address}), flush=True)  # noqa: T201
+        uvicorn.Server(configuration(app, Settings(db=Path("none")))).run(sockets=[listener])
 
 
 def reading(table: Table, ours: str, other: str, script: Path, progress: Progress) -> None:

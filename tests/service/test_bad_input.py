@@ -325,13 +325,13 @@ def test_a_body_that_stops_being_http(service: Service) -> None:
 def test_a_client_that_leaves(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its request ends with it: nothing is learned, nothing fails, and nothing waits for the rest."""
     ended, failures = threading.Semaphore(0), list[object]()
-    handle = Api.handle
+    run = Api._run
 
     async def watched(*given: Any) -> None:
-        await handle(*given)
+        await run(*given)
         ended.release()
 
-    monkeypatch.setattr(Api, "handle", watched)
+    monkeypatch.setattr(Api, "_run", watched)
     monkeypatch.setattr(logs, "failure", lambda *given, **_: failures.append(given))
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", service.port)) as connection:

@@ -75,6 +75,13 @@ def burn(seconds: float) -> Callable[[Request], str]:
     return call
 
 
+def soon(lane: ExpressLane, call: Callable[[Request], Any], request: Request = SOMEBODY) -> asyncio.Future[Any]:
+    """What the lane hands over."""
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    lane.take(call, request, answer.set_result)
+    return answer
+
+
 def opened() -> ExpressLane:
     """A lane in which a call was short."""
     lane = ExpressLane()
@@ -158,7 +165,7 @@ def test_others_have_their_turn_between_calls() -> None:
 
     async def answers() -> list[str]:
         lane = opened()
-        waiting = [lane.answer(call(name), SOMEBODY) for name in ("first", "second")]
+        waiting = [soon(lane, call(name)) for name in ("first", "second")]
         asyncio.get_running_loop().call_soon(happened.append, "another")
         return list(await asyncio.gather(*waiting))
 
@@ -178,8 +185,7 @@ def test_each_call_has_its_own_end() -> None:
     async def answers() -> list[Any]:
         lane = opened()
         calls = [(fail, SOMEBODY), (wait, SOMEBODY), (burn(0), NOBODY), (burn(0), SOMEBODY)]
-        waiting = [lane.answer(call, request) for call, request in calls]
-        return list(await asyncio.gather(*waiting, return_exceptions=True))
+        return list(await asyncio.gather(*(soon(lane, call, request) for call, request in calls)))
 
     error, busy, gone, good = asyncio.run(answers())
     assert isinstance(error, ValueError)
@@ -202,9 +208,8 @@ def test_one_call_waits_a_moment_for_a_writer_and_the_others_do_not() -> None:
 
     async def answers() -> list[Any]:
         lane = opened()
-        waiting = [lane.answer(call(outcome), SOMEBODY) for outcome in (None, None, "done")]
-        found = await asyncio.gather(*waiting)
-        return [*found, await lane.answer(call("again"), SOMEBODY)]
+        found = await asyncio.gather(*(soon(lane, call(outcome)) for outcome in (None, None, "done")))
+        return [*found, await soon(lane, call("again"))]
 
     assert asyncio.run(answers()) == [None, None, "done", "again"]
     assert patience == [1e-3, 0.0, 0.0, 1e-3]

@@ -1,6 +1,6 @@
 """The application: a request is routed, its sender identified, its input checked, and a handler answers.
 
-path -> call -> caller may? -> query -> in a thread: body -> handler -> JSON
+path -> call -> caller may? -> query -> at once, in the express lane, or in a thread: body -> handler -> JSON
 """
 
 import asyncio
@@ -9,6 +9,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,15 +18,17 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request as StarletteRequest
 from starlette.responses import Response
 from starlette.routing import Route
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs, pages
 from unbasket.service.calls import CALLS, JSON, Call
 from unbasket.service.errors import ApiError, ClientGoneError, translated
 from unbasket.service.express import ExpressLane
-from unbasket.service.limits import Limits, drain, read_body
+from unbasket.service.limits import Limits, Queue, drain, read_body
 from unbasket.service.metrics import Metrics
 from unbasket.service.openapi import document
+from unbasket.service.protocol import Connection, Scope
 from unbasket.service.repeats import Repeats
 from unbasket.service.request import Request
 from unbasket.service.routing import Router
@@ -34,13 +37,11 @@ from unbasket.service.settings import Settings
 from unbasket.service.shapes.answers import LearnedAnswer, ReadyAnswer
 from unbasket.service.shop import Shop
 
-Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
-_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 _OURS = tuple({call.path.encode() if call.path.count("/") == 1 else b"/v1/" for call in CALLS})
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _NOBODY = Caller("")
@@ -80,18 +81,18 @@ class Application(Starlette):
         """Go on with other settings, of those that can change."""
         self._api.apply(settings)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if scope["type"] != "http":
-            await super().__call__(scope, receive, send)
-        elif scope["raw_path"].startswith(_OURS):
-            await self._api.handle(scope, receive, send)
+    def begin(self, connection: Connection, scope: Scope) -> None:
+        """Begin to answer a request."""
+        if scope["raw_path"].startswith(_OURS):
+            self._api.begin(connection, scope)
         else:
-            await self._answer_page(scope, receive, send)
+            connection.run(self)
 
-    async def _answer_page(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request for a page."""
         try:
-            self._api.count_stranger(scope)
+            if scope["type"] == "http":
+                self._api.count_stranger(scope)
         except ApiError as refusal:
             await _response(refusal)(scope, receive, send)
         else:
@@ -117,12 +118,38 @@ class _Answer(NamedTuple):
     media_type: str
     headers: dict[str, str]
 
+    @property
+    def head(self) -> bytes:
+        """The lines before the body."""
+        head = _head(self.status, self.media_type)
+        return head + _lines(self.headers) if self.headers else head
+
+
+class _Visit:
+    """A request on its way to its answer."""
+
+    __slots__ = ("call", "connection", "headers", "queue", "request", "scope", "start")
+
+    headers: dict[bytes, bytes]
+    request: Request
+
+    def __init__(self, connection: Connection, scope: Scope) -> None:
+        self.start = time.perf_counter()
+        self.connection, self.scope = connection, scope
+        self.call: Call | None = None  # until it is known
+        self.queue: Queue | None = None  # in which it is counted
+
+    @property
+    def name(self) -> str:
+        """The template of its address, for figures and logs."""
+        return self.call.path if self.call is not None else "unknown"
+
 
 class Api:
     """All calls of the table."""
 
     def __init__(self, shop: Shop, security: Security, metrics: Metrics, settings: Settings) -> None:
-        self._shop, self._security, self._metrics, self._settings = shop, security, metrics, settings
+        self._shop, self._security, self._metrics = shop, security, metrics
         self._router = Router(CALLS)
         self._limits = Limits(settings, security)
         self._repeats = Repeats()
@@ -130,6 +157,7 @@ class Api:
         self._refusals = logs.Refusals()
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
+        self.apply(settings)
 
     def close(self) -> None:
         """Finish what was begun."""
@@ -139,117 +167,167 @@ class Api:
     def apply(self, settings: Settings) -> None:
         """Go on with other settings, of those that can change."""
         self._settings = self._limits.settings = settings
+        self._fallback = settings.unknown
 
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        start = time.perf_counter()
-        method, name = scope["method"], "unknown"
+    def begin(self, connection: Connection, scope: Scope) -> None:
+        """Answer a request at once if that takes no time, soon if it may take the express lane, or in a task."""
+        visit = _Visit(connection, scope)
         try:
-            call, path = self._found(method, scope)
-            name = call.path
-            answer = await self._answer(call, path, scope, receive)
+            call = self._admit(visit)
+            if call.place == "loop":
+                answer = _good(call, call.handler(visit.request), scope)
+            elif call.quick is not None and self._express.is_open:
+                self._enter(visit, call)
+                self._express.take(call.quick, visit.request, partial(self._go_on, visit, call))
+                return
+            else:
+                connection.run(partial(self._run, visit, call))
+                return
+        except Exception as error:  # noqa: BLE001 - a mistake of ours must not take the service down
+            answer = self._refused(visit, error)
+        self._end(visit, answer)
+
+    def _go_on(self, visit: _Visit, call: Call, found: Any) -> None:
+        """Take what the express lane has found."""
+        if found is None:
+            visit.connection.run(partial(self._run, visit, call))
+            return
+        if isinstance(found, ClientGoneError):
+            self._leave(visit)
+            return
+        is_good = not isinstance(found, Exception)
+        self._end(visit, _good(call, found, visit.scope) if is_good else self._refused(visit, found))
+
+    def _end(self, visit: _Visit, answer: _Answer) -> None:
+        self._leave(visit)
+        self._count(visit, answer)
+        visit.connection.answer(answer.head, answer.body)
+
+    async def _run(self, visit: _Visit, call: Call, _: Scope, receive: Receive, __: Send) -> None:
+        """Answer in a task: the body is read, and a thread does the work."""
+        try:
+            answer = await self._worked_on(visit, call, receive)
         except ClientGoneError:
             return
-        except UnbasketError as error:
-            answer = _refused(error)
-        except Exception as error:  # noqa: BLE001 - a mistake of ours must not take the service down
-            answer = self._failed(name, error)
-        seconds = time.perf_counter() - start
-        self._metrics.observe(name, method if method in _METHODS else "other", answer.status, seconds)
-        if (method != "GET" or answer.status >= 400) and not (answer.status == 429 and self._refusals.are_many()):
-            number = secrets.token_hex(8)
-            answer.headers["x-request-id"] = number
-            logs.answered(method, name, answer.status, seconds, number)
-        await _send(answer, receive, send)
+        except Exception as error:  # noqa: BLE001 - see above
+            answer = self._refused(visit, error)
+        finally:
+            self._leave(visit)
+        self._count(visit, answer)
+        if "connection" in answer.headers:
+            visit.connection.write(answer.head, answer.body)
+            await drain(receive)
+            visit.connection.end()
+        else:
+            visit.connection.answer(answer.head, answer.body)
 
-    def _failed(self, name: str, error: Exception) -> _Answer:
-        logs.failure("a call failed", error, call=name)
-        return _refused(ApiError("internal", "the service had an error, which its log describes"))
+    # Before the work --------------------------------------------------------------------------------------------
 
-    async def _answer(self, call: Call, path: dict[str, str], scope: Scope, receive: Receive) -> _Answer:
-        headers = dict(scope["headers"])
-        caller = self._admitted(call, path, scope, headers) if call.roles else self._probing(scope)
-        is_gone = scope["state"]["is_gone"]
-        request = Request(self._shop, self._security, self._metrics, self._repeats, caller, path, is_gone)
-        request.fallback = self._settings.unknown
-        request.query = decoding.read_query(scope["query_string"], call.query)
-        if call.body is not None:
-            most, seconds = self._settings.max_body, self._settings.timeout
-            request.sent = await read_body(receive, headers.get(b"content-length"), most, seconds)
-            request.media_type = headers.get(b"content-type", b"").decode("latin-1")
-        return await self._run(call, request, scope)
+    def _admit(self, visit: _Visit) -> Call:
+        """The call that a request means, if its sender may make it; the visit has what the handler gets."""
+        scope, address = visit.scope, visit.connection.address
+        call, path = self._found(scope)
+        visit.call, visit.headers = call, dict(scope["headers"])
+        caller = self._caller(call, path, address, visit.headers) if call.roles else self._prober(address)
+        query = decoding.read_query(scope["query_string"], call.query)
+        gone = visit.connection.is_gone
+        visit.request = Request(
+            self._shop, self._security, self._metrics, self._repeats, caller, path, query, gone, self._fallback
+        )
+        return call
 
-    def _found(self, method: str, scope: Scope) -> tuple[Call, dict[str, str]]:
+    def _found(self, scope: Scope) -> tuple[Call, dict[str, str]]:
         """The call that a request means. One for an unknown address counts against its sender, who may try many."""
         try:
-            return self._router.find(method, scope["raw_path"])
+            return self._router.find(scope["method"], scope["raw_path"])
         except ApiError:
             self.count_stranger(scope)
             raise
 
     def count_stranger(self, scope: Scope) -> None:
         """Count a request whose sender has shown no key; an error if there were too many."""
-        self._limits.count_stranger(_address(scope))
+        client = scope.get("client")
+        self._limits.count_stranger(str(client[0]) if client else "")
 
-    def _admitted(self, call: Call, path: dict[str, str], scope: Scope, headers: dict[bytes, bytes]) -> Caller:
+    def _caller(self, call: Call, path: dict[str, str], address: str, headers: dict[bytes, bytes]) -> Caller:
         """The caller, if they may do this. A wrong key counts against its address: somebody may try many."""
         try:
             caller = self._security.identify(headers)
         except ApiError:
-            self.count_stranger(scope)
+            self._limits.count_stranger(address)
             raise
-        self._limits.count(caller, _address(scope))
+        self._limits.count(caller, address)
         if not call.own or "user" in path:  # else it is about whoever asks, and nobody else
             caller.check(call.roles, path.get("user") if call.own else None)
         return caller
 
-    def _probing(self, scope: Scope) -> Caller:
+    def _prober(self, address: str) -> Caller:
         """Whoever asks for what needs no key, if they do not ask too often."""
-        self._limits.count_probe(_address(scope))
+        self._limits.count_probe(address)
         return _NOBODY
 
-    async def _run(self, call: Call, request: Request, scope: Scope) -> _Answer:
-        if call.place == "loop":
-            return _good(call, call.handler(request), scope)
-        loop = asyncio.get_running_loop()
-        with self._limits.under_way(call.place, request.caller, _address(scope)) as thread:
-            if call.quick is not None and self._express.is_open:
-                answer = await self._express.answer(call.quick, request)
-                if answer is not None:
-                    return _good(call, answer, scope)
-            try:
-                async with asyncio.timeout(self._settings.timeout), thread:
-                    return await loop.run_in_executor(self._pools[call.place], self._work, call, request, scope, loop)
-            except TimeoutError:
-                request.is_gone = _always
-                raise ApiError("timed_out", f"this takes longer than {self._settings.timeout:g} s") from None
+    def _enter(self, visit: _Visit, call: Call) -> Queue:
+        """Count the call among the caller's, until it leaves."""
+        if visit.queue is None:
+            visit.queue = self._limits.enter(call.place, visit.request.caller, visit.connection.address)
+        return visit.queue
 
-    def _work(self, call: Call, request: Request, scope: Scope, loop: asyncio.AbstractEventLoop) -> _Answer:
+    def _leave(self, visit: _Visit) -> None:
+        if visit.queue is not None and visit.call is not None:
+            self._limits.leave(visit.call.place, visit.queue)
+            visit.queue = None
+
+    # The work ---------------------------------------------------------------------------------------------------
+
+    async def _worked_on(self, visit: _Visit, call: Call, receive: Receive) -> _Answer:
+        request, settings = visit.request, self._settings
+        if call.body is not None:
+            length = visit.headers.get(b"content-length")
+            request.sent = await read_body(receive, length, settings.max_body, settings.timeout)
+            request.media_type = visit.headers.get(b"content-type", b"").decode("latin-1")
+        queue, loop = self._enter(visit, call), asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(settings.timeout), queue.thread:
+                return await loop.run_in_executor(self._pools[call.place], self._work, call, visit, loop)
+        except TimeoutError:
+            request.is_gone = _always
+            raise ApiError("timed_out", f"this takes longer than {settings.timeout:g} s") from None
+
+    def _work(self, call: Call, visit: _Visit, loop: asyncio.AbstractEventLoop) -> _Answer:
         """All that takes longer, the more is sent or asked for: in a thread."""
+        request = visit.request
         request.go_on()
         try:
             request.body = decoding.read_body(request.sent, request.media_type, call)
             answer = self._express.measured(call.quick, request) if call.quick is not None else None
-            return _good(call, call.handler(request) if answer is None else answer, scope)
+            return _good(call, call.handler(request) if answer is None else answer, visit.scope)
         finally:
             if request.results:
                 with suppress(RuntimeError):  # the loop is closed: nobody asks for figures any more
                     loop.call_soon_threadsafe(self._metrics.happened, request.results)
 
+    # After the work ---------------------------------------------------------------------------------------------
 
-def _address(scope: Scope) -> str:
-    client = scope.get("client")
-    return str(client[0]) if client else ""
+    def _refused(self, visit: _Visit, error: Exception) -> _Answer:
+        """The answer to an error. Nobody keeps the error itself: it knows the whole request, which may be large."""
+        if not isinstance(error, UnbasketError):
+            logs.failure("a call failed", error, call=visit.name)
+            error = ApiError("internal", "the service had an error, which its log describes")
+        refusal = translated(error)
+        return _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
+
+    def _count(self, visit: _Visit, answer: _Answer) -> None:
+        """Count an answer, and log it unless it is the usual one."""
+        seconds, method, status = time.perf_counter() - visit.start, visit.scope["method"], answer.status
+        self._metrics.observe(visit.name, method if method in _METHODS else "other", status, seconds)
+        if (method != "GET" or status >= 400) and not (status == 429 and self._refusals.are_many()):
+            number = secrets.token_hex(8)
+            answer.headers["x-request-id"] = number
+            logs.answered(method, visit.name, status, seconds, number)
 
 
 def _always() -> bool:
     return True
-
-
-def _refused(error: UnbasketError) -> _Answer:
-    """The answer to an error. Nobody keeps the error itself: it knows the whole request, which may be large."""
-    refusal = translated(error)
-    return _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
 
 
 def _good(call: Call, answer: Any, scope: Scope) -> _Answer:
@@ -262,16 +340,11 @@ def _good(call: Call, answer: Any, scope: Scope) -> _Answer:
     return _Answer(call.status, body, call.media_type, headers)
 
 
-async def _send(answer: _Answer, receive: Receive, send: Send) -> None:
-    headers = [
-        (b"content-type", answer.media_type.encode()),
-        (b"content-length", str(len(answer.body)).encode()),
-        *_HEADERS,
-        *((name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()),
-    ]
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    closing = "connection" in answer.headers
-    await send({"type": "http.response.body", "body": answer.body, "more_body": closing})
-    if closing:
-        await drain(receive)
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+@cache
+def _head(status: int, media_type: str) -> bytes:
+    """The lines that all answers of a kind begin with."""
+    return STATUS_LINE[status] + _lines({"content-type": media_type, **HEADERS})
+
+
+def _lines(headers: dict[str, str]) -> bytes:
+    return b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items())

@@ -6,7 +6,6 @@ the call before has left there, and so does the code that reads requests and wri
 
 import asyncio
 import time
-from asyncio import Future
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,8 @@ from unbasket.service.request import Request
 
 Quick = Callable[[Request], Any]
 """Answers, or returns None if that would take longer."""
+Give = Callable[[Any], object]
+"""Takes the answer, or the error; None if it would take longer, or a writer does: then a thread must find it."""
 
 SHORT = 0.5e-3
 """Seconds of a processor that calls in the lane may take on average."""
@@ -33,7 +34,7 @@ class ExpressLane:
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Quick, Request, Future[Any]]] = deque()
+        self._waiting: deque[tuple[Quick, Request, Give]] = deque()
         self._patience = _PATIENCE
         self._usual = SHORT  # so it is closed until calls were measured
 
@@ -42,53 +43,51 @@ class ExpressLane:
         """Whether calls may be answered here."""
         return self._usual < SHORT
 
-    def answer(self, quick: Quick, request: Request) -> Future[Any]:
-        """The answer; None if it would take longer, or a writer does. Then a thread must find it."""
-        loop = asyncio.get_running_loop()
+    def take(self, quick: Quick, request: Request, give: Give) -> None:
+        """Answer a call, soon."""
         if not self._waiting:
-            loop.call_soon(self._work)
-        answer = loop.create_future()
-        self._waiting.append((quick, request, answer))
-        return answer
+            asyncio.get_running_loop().call_soon(self._work)
+        self._waiting.append((quick, request, give))
 
     def measured(self, quick: Quick, request: Request) -> Any:
         """The answer, in any thread. What it takes decides whether the lane is open."""
         start = time.thread_time()
         answer = quick(request)
         if answer is not None:
-            self._usual += _WEIGHT * (time.thread_time() - start - self._usual)
+            self._note(1, time.thread_time() - start)
         return answer
 
     def _work(self) -> None:
-        end = time.perf_counter() + _SLICE
+        """Find answers for a while, one right after the other, and then hand them over."""
+        found, answered, end = [], 0, time.perf_counter() + _SLICE
+        start = time.thread_time()
         with waiting_at_most(self._patience):
-            while self._waiting and time.perf_counter() < end and self._serve(*self._waiting.popleft()):
-                pass
+            while self._waiting and time.perf_counter() < end:
+                quick, request, give = self._waiting.popleft()
+                answer = self._answer(quick, request)
+                found.append((give, answer))
+                if self._patience == 0:
+                    break  # a writer is at work, whom nobody else waits for
+                answered += answer is not None
+        if answered:
+            self._note(answered, time.thread_time() - start)
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._work)
+        for give, answer in found:
+            give(answer)
 
-    def _serve(self, quick: Quick, request: Request, answer: Future[Any]) -> bool:
-        """Answer a call; returns whether that could be done, or a writer is at work, whom nobody else waits for."""
+    def _answer(self, quick: Quick, request: Request) -> Any:
         try:
             request.go_on()
-            found = self.measured(quick, request)
+            answer = quick(request)
         except BusyError:
             self._patience = 0.0
-            _give(answer, None)
-            return False
+            return None
         except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it
-            _give(answer, error)
-        else:
-            self._patience = _PATIENCE
-            _give(answer, found)
-        return True
+            answer = error
+        self._patience = _PATIENCE
+        return answer
 
-
-def _give(waiting: Future[Any], answer: Any) -> None:
-    """Hand an answer over, if somebody still waits: the service may be stopping."""
-    if waiting.done():
-        return
-    if isinstance(answer, Exception):
-        waiting.set_exception(answer)
-    else:
-        waiting.set_result(answer)
+    def _note(self, calls: int, seconds: float) -> None:
+        """So many calls have taken so many seconds of a processor together."""
+        self._usual += min(1.0, _WEIGHT * calls) * (seconds / calls - self._usual)

@@ -3,8 +3,8 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from unbasket.service.errors import ApiError, ClientGoneError
@@ -46,10 +46,11 @@ class Rates:
             )
 
 
-class _Queue:
+class Queue:
     """One caller's calls that are under way, of which threads work on some at once."""
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, caller: str, at_once: int) -> None:
+        self.caller = caller
         self.thread = asyncio.Semaphore(at_once)
         self.length = 0
 
@@ -61,27 +62,27 @@ class Turns:
 
     def __init__(self, threads: int) -> None:
         self._at_once = max(1, threads // 2)
-        self._queues: dict[str, _Queue] = {}
+        self._queues: dict[str, Queue] = {}
 
-    @contextmanager
-    def counted(self, caller: str, most: int) -> Iterator[asyncio.Semaphore]:
-        """Count a call; an error if `most` of the caller's are under way. Before a thread works on it, it waits here
-        for the caller's earlier ones.
+    def enter(self, caller: str, most: int) -> Queue:
+        """Count a call until it leaves; an error if `most` of the caller's are under way. Before a thread works on it,
+        it waits in the queue for the caller's earlier ones.
         """
         queue = self._queues.get(caller)
         if queue is None:
-            queue = self._queues[caller] = _Queue(self._at_once)
+            queue = self._queues[caller] = Queue(caller, self._at_once)
         if queue.length >= most:
             raise ApiError(
                 "too_many_requests", f"{most} of your calls are under way; wait for an answer", {"retry-after": "1"}
             )
         queue.length += 1
-        try:
-            yield queue.thread
-        finally:
-            queue.length -= 1
-            if not queue.length:
-                del self._queues[caller]
+        return queue
+
+    def leave(self, queue: Queue) -> None:
+        """A call has ended."""
+        queue.length -= 1
+        if not queue.length:
+            del self._queues[queue.caller]
 
 
 class Limits:
@@ -107,10 +108,14 @@ class Limits:
         if address not in _THIS_MACHINE:
             self.count_stranger(address)
 
-    def under_way(self, place: str, caller: Caller, address: str) -> AbstractContextManager[asyncio.Semaphore]:
-        """A call is under way, among the caller's readers or writers; see `Turns.counted`."""
+    def enter(self, place: str, caller: Caller, address: str) -> Queue:
+        """A call is under way, among the caller's readers or writers; see `Turns.enter`."""
         most = _CALLS if caller.shopper is None else _SHOPPER_CALLS
-        return self._turns[place].counted(_label(caller, address), most)
+        return self._turns[place].enter(_label(caller, address), most)
+
+    def leave(self, place: str, queue: Queue) -> None:
+        """It has ended."""
+        self._turns[place].leave(queue)
 
     def _rate(self, *, is_public: bool) -> float:
         """The requests per second that a shopper or a stranger (`is_public`), or a key, may make."""

@@ -9,14 +9,20 @@ import asyncio
 import resource
 from asyncio import TimerHandle
 from collections import Counter
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import httptools
 import msgspec
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from unbasket.service.errors import ApiError
+
+Scope = MutableMapping[str, Any]
+Begin = Callable[["Connection", Any], object]
+"""Begins to answer a request: by `Connection.answer`, now or later, or by `Connection.run`."""
 
 MAX_ADDRESS = 16 * 1024
 """Bytes of a path and its query together."""
@@ -81,11 +87,15 @@ class Doors:
 
 
 class Configuration(uvicorn.Config):
-    """uvicorn's configuration, with the doors that all of its connections come through."""
+    """uvicorn's configuration, with the doors that all of its connections come through.
 
-    def __init__(self, app: Any, doors: Doors, **options: Any) -> None:
+    An application may `begin` with its requests itself: whatever needs no task of its own costs half as much without.
+    """
+
+    def __init__(self, app: Any, doors: Doors, begin: Begin | None = None, **options: Any) -> None:
         super().__init__(app, http=Connection, **options)
         self.doors = doors
+        self.begin = begin
 
 
 class Connection(HttpToolsProtocol):
@@ -93,6 +103,8 @@ class Connection(HttpToolsProtocol):
 
     config: Configuration
     address = ""
+    _current: RequestResponseCycle  # of the request that is being answered; others wait in the pipeline
+    _is_held = False  # whether that request waits until earlier answers are read
     _entered = False
     _head = 0  # bytes of the request that is being read; -1 when its headers are complete
     _head_timer: TimerHandle | None = None
@@ -202,8 +214,51 @@ class Connection(HttpToolsProtocol):
         if len(self.pipeline) >= MAX_WAITING:
             raise ApiError("too_many_requests", f"more than {MAX_WAITING} requests wait on this connection")
         self.config.doors.work(self)
-        self.scope["state"]["is_gone"] = self.transport.is_closing
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """It is a request's turn."""
+        self._current = cycle
+        if self.config.begin is None:
+            super()._start_asgi_task(cycle, app)
+        elif self.flow.write_paused:
+            self._is_held = True
+        else:  # not here: the parser, which may have read further requests, waits
+            self.loop.call_soon(self.config.begin, self, cycle.scope)
+
+    def run(self, app: ASGIApp) -> None:
+        """Let an application answer the request in a task."""
+        super()._start_asgi_task(self._current, app)  # type: ignore[arg-type]
+
+    def is_gone(self) -> bool:
+        """Whether nobody waits for the answer any more."""
+        return self.transport.is_closing()
+
+    def answer(self, head: bytes, body: bytes) -> None:
+        """Answer the request: status and headers, as they are sent, and the body."""
+        if not self.is_gone():
+            self.write(head, body)
+            self.end()
+
+    def write(self, head: bytes, body: bytes) -> None:
+        """Send an answer, in one piece; what the client sends meanwhile belongs to its request until the `end`."""
+        cycle = self._current
+        cycle.response_started = True
+        for header in self.server_state.default_headers:  # the date
+            head += b"%b: %b\r\n" % header
+        if not cycle.keep_alive:
+            head += b"connection: close\r\n"
+        head += b"content-length: %d\r\n\r\n" % len(body)
+        self.transport.writelines([head] if cycle.scope["method"] == "HEAD" else [head, body])
+
+    def end(self) -> None:
+        """The answer is complete: it is the next request's turn."""
+        cycle = self._current
+        cycle.response_complete = True
+        cycle.message_event.set()
+        if not cycle.keep_alive:
+            self.transport.close()
+        self.on_response_complete()
 
     def on_message_complete(self) -> None:
         """A request is complete, with its body and what may come behind that: more headers."""
@@ -225,6 +280,9 @@ class Connection(HttpToolsProtocol):
         """They are few again."""
         super().resume_writing()
         self._end_unread()
+        if self._is_held:
+            self._is_held = False
+            self._start_asgi_task(self._current, self.app)
 
     def _end_head(self) -> None:
         self._head = -1

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 
 from unbasket.errors import UnknownUserError
 from unbasket.exchange.ids import Id, sort_key
@@ -52,12 +53,12 @@ def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
     query: RecommendationsQuery = request.query
     if query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart:
         return None
-    rec, user = request.rec, request.user
-    try:
-        found = rec.recommend(user, query.n, only_new=query.only_new)
-    except UnknownUserError:
-        return None
-    return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields))
+    rec = request.rec
+    for user in request.possible_users():
+        with suppress(UnknownUserError):
+            found = rec.recommend(user, query.n, only_new=query.only_new)
+            return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields))
+    return None
 
 
 def recommend_to_visitor(request: Request) -> VisitorAnswer:
@@ -81,7 +82,12 @@ def _recommended(
     fields: Sequence[str] = (),
     reasons: list[ExplanationAnswer] | None = None,
 ) -> list[Recommended]:
-    products = [rec.catalog[item] for item, _ in found]
+    products = map(rec.catalog.__getitem__, [item for item, _ in found])
+    if not fields and not reasons:
+        return [
+            Recommended(item, float(score), product.name, product.category)
+            for (item, score), product in zip(found, products, strict=True)
+        ]
     why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
     return [
         Recommended(

@@ -7,7 +7,7 @@ from typing import Any
 from unbasket.engine.fallback import Fallback
 from unbasket.exchange.ids import Id
 from unbasket.exchange.results import Forgotten, Learned
-from unbasket.exchange.spelling import LiveIdReader
+from unbasket.exchange.spelling import LiveIdReader, read_spelled
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
 from unbasket.service.repeats import Repeats
@@ -16,7 +16,7 @@ from unbasket.service.shop import Shop
 from unbasket.store import DurableRecommender
 
 
-@dataclass
+@dataclass(slots=True)
 class Request:
     """Who asks for what: ids in the path as text, the query and the body in the shapes of the call."""
 
@@ -26,15 +26,15 @@ class Request:
     repeats: Repeats
     caller: Caller
     path: dict[str, str]
+    query: Any
     is_gone: Callable[[], bool]
     """Whether nobody waits for the answer any more."""
-    query: Any = None
+    fallback: Fallback
+    """What somebody unknown is recommended."""
     sent: bytes = b""
     media_type: str = ""
     body: Any = None
     """What was sent, of this media type, as it is decoded in the thread of the handler."""
-    fallback: Fallback = field(default_factory=Fallback)
-    """What somebody unknown is recommended."""
     results: list[Learned | Forgotten] = field(default_factory=list)
     """What events did; the figures count them in another thread."""
     _user: Id | None = None
@@ -55,6 +55,14 @@ class Request:
         if self._user is None:  # not a cached_property: of Python 3.11, it makes all requests wait for each other
             self._user = self._who()
         return self._user
+
+    def possible_users(self) -> tuple[Id, ...]:
+        """Whom the user in the path may be: the first of them about whom anything is held, if there is one."""
+        if self.caller.shopper is not None:
+            return (self.caller.shopper,)
+        text = self.path["user"]
+        spelled = read_spelled(text)
+        return (spelled,) if isinstance(spelled, str) else (spelled, text)
 
     def _who(self) -> Id:
         if self.caller.shopper is not None:

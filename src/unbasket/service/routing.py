@@ -33,26 +33,31 @@ class Router:
 
     def find(self, method: str, raw_path: bytes) -> tuple[Call, dict[str, str]]:
         """The call that a method and a path, as it was sent, mean, and the texts in the path's places."""
-        found = _end(self._root, raw_path.split(b"/"), 1, ())
-        if found is None:
-            raise ApiError("not_found", "there is no such address; /openapi.json describes all")
-        node, values = found
+        node, values = self._end(raw_path)
         call = node.calls.get(method)
         if call is None:
             methods = ", ".join(sorted(node.calls))
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
         return call, dict(zip(call.places, map(_decoded, values), strict=True))
 
+    def _end(self, raw_path: bytes) -> tuple[_Node, list[bytes]]:
+        """Where a path leads to, and the ids on the way. A word is never an id where a path goes on with that word."""
+        node, values = self._root, []
+        for part in raw_path.split(b"/")[1:]:
+            following = node.words.get(part)
+            if following is None:
+                if node.any is None or not part:
+                    raise _not_found()
+                values.append(part)
+                following = node.any
+            node = following
+        if not node.calls:
+            raise _not_found()
+        return node, values
 
-def _end(node: _Node, parts: list[bytes], at: int, values: tuple[bytes, ...]) -> tuple[_Node, tuple[bytes, ...]] | None:
-    """Where a path leads to from the part `at` on, with the ids on the way: words come before ids."""
-    if at == len(parts):
-        return (node, values) if node.calls else None
-    part = parts[at]
-    found = _end(node.words[part], parts, at + 1, values) if part in node.words else None
-    if found is None and node.any is not None and part:
-        return _end(node.any, parts, at + 1, (*values, part))
-    return found
+
+def _not_found() -> ApiError:
+    return ApiError("not_found", "there is no such address; /openapi.json describes all")
 
 
 def _decoded(part: bytes) -> str:

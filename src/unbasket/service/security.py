@@ -24,7 +24,7 @@ from unbasket.service.errors import ApiError
 
 _LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed
 _OWN_SITE = (b"same-origin", b"none")  # none: the person at the browser asks, not a page
-_HERE = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+_HERE = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -170,11 +170,12 @@ _EVERYBODY = Caller("", GRANTS[Role.ADMIN])
 
 def _check_origin(headers: Mapping[bytes, bytes]) -> None:
     """Where nobody needs a key, a browser on this machine must not ask on behalf of a page from elsewhere."""
-    host = headers.get(b"host", b"").decode("latin-1")
+    host = headers.get(b"host", b"")
     if not _HERE.fullmatch(host):  # a page elsewhere may have given its name to us
         raise ApiError("wrong_host", "without keys, the service answers to localhost, 127.0.0.1 and [::1] only")
-    origin = headers.get(b"origin", b"http://" + host.encode("latin-1")).decode("latin-1")
-    if headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE or origin.partition("://")[2] != host:
+    origin = headers.get(b"origin")
+    is_own = origin is None or origin.partition(b"://")[2] == host
+    if not is_own or headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
         raise ApiError("cross_site", "without keys, the service answers to its own page only, not to other sites'")
 
 

@@ -107,6 +107,7 @@ def configuration(app: ASGIApp, settings: Settings) -> Configuration:
     return Configuration(
         app,
         Doors(settings.connections),
+        getattr(app, "begin", None),
         log_config=None,
         access_log=False,
         lifespan="on",
