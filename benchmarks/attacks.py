@@ -3,11 +3,14 @@
 The service has the Ta-Feng shop and keys. A caller asks for recommendations and learns baskets at a steady pace, by
 turns alone and while somebody else attacks. The attacker shares the machine with them but not their priority, since
 attackers bring their own machines. The memory of the service is taken before, during and after.
+
+With `--write`, the table in SECURITY.md is written anew. Words choose the attacks that have one of them in their name.
 """
 
 import http.client
 import json
 import os
+import re
 import socket
 import sqlite3
 import statistics
@@ -34,6 +37,7 @@ from unbasket.service.settings import access_of
 ROUNDS, SECONDS = 3, 2.0
 PACE = 0.005  # seconds between two requests of the caller
 MIB = 2**20
+PAGE = Path(__file__).parent.parent / "SECURITY.md"
 ELSEWHERE = "127.0.0.2"  # the attacker's address
 PING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 LINES = b"".join(b"a%d: b\r\n" % number for number in range(10_000))
@@ -324,24 +328,41 @@ def attacked(folder: Path) -> Iterator[tuple[Target, str, list[int]]]:
         yield Target(port, process, db, keys[1], token, users[0], receipts), keys[0], users
 
 
+def in_ms(waited: tuple[float, float]) -> str:
+    """A median and a 99th percentile."""
+    return f"{1000 * waited[0]:.1f} / {1000 * waited[1]:.1f}"
+
+
+def write(outcomes: dict[str, Outcome]) -> None:
+    """Replace the table in SECURITY.md."""
+    rows = ["| attack | reads, ms | learns, ms | times, medians | memory, MiB |", "| --- | --- | --- | --- | --- |"]
+    for name, (usual, attacked, memory) in outcomes.items():
+        reads, learns = (f"{in_ms(before)} → {in_ms(now)}" for before, now in zip(usual, attacked, strict=True))
+        times = " / ".join(f"{now[0] / before[0]:.1f}" for before, now in zip(usual, attacked, strict=True))
+        sizes = " → ".join(f"{size / MIB:.0f}" for size in memory)
+        rows.append(f"| {name} | {reads} | {learns} | {times} | {sizes} |")
+    text = PAGE.read_text()
+    PAGE.write_text(re.sub(r"\| attack \|.*\n(\|.*\n)*", "\n".join(rows) + "\n", text))
+
+
 def main() -> None:
     """Attack, and print what others noticed."""
     table = Table(title="What others wait during an attack: median / 99th percentile, ms")
     for name in ("point", "attack", "reads: usual", "attacked", "learns: usual", "attacked", "times", "memory, MiB"):
         table.add_column(name)
-    wanted = sys.argv[1:]  # words of the attacks to make; all of them without any
+    wanted = [word for word in sys.argv[1:] if word != "--write"]  # all attacks without any
+    chosen = [attack for attack in ATTACKS if not wanted or any(word in attack.name for word in wanted)]
+    outcomes = {}
     with (
         tempfile.TemporaryDirectory() as name,
         Progress(console=Console(stderr=True), transient=True) as progress,
         attacked(Path(name)) as (target, key, users),
     ):
         waits(target, key, users, lambda: time.sleep(0.01))  # what grows once, grows here
-        for attack in progress.track(ATTACKS, description="attacking"):
-            if wanted and not any(word in attack.name for word in wanted):
-                continue
-            found = outcome(attack, target, key, users)
+        for attack in progress.track(chosen, description="attacking"):
+            found = outcomes[attack.name] = outcome(attack, target, key, users)
             figures = [
-                f"{1000 * waited[0]:.1f} / {1000 * waited[1]:.1f}"
+                in_ms(waited)
                 for kind in ("read", "learn")
                 for waited in (getattr(found.usual, kind), getattr(found.attacked, kind))
             ]
@@ -349,6 +370,8 @@ def main() -> None:
             memory = " → ".join(f"{size / MIB:.0f}" for size in found.memory)
             table.add_row(str(attack.point), attack.name, *figures, ratios, memory)
     Console(width=160).print(table)
+    if "--write" in sys.argv:
+        write(outcomes)
 
 
 if __name__ == "__main__":

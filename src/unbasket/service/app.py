@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ from unbasket.service.security import Caller, Security
 from unbasket.service.settings import Settings
 from unbasket.service.shapes.answers import LearnedAnswer, ReadyAnswer
 from unbasket.service.shop import Shop
+from unbasket.service.slow import SlowLane
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -45,6 +46,8 @@ HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _OURS = tuple({call.path.encode() if call.path.count("/") == 1 else b"/v1/" for call in CALLS})
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _NOBODY = Caller("")
+_PENALTY = 0.1  # seconds until somebody who asks too often is told so: who asks again at once does not ask more often
+_LARGE = 64 * 1024  # bytes of a body that takes long to decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -94,6 +97,7 @@ class Application(Starlette):
             if scope["type"] == "http":
                 self._api.count_stranger(scope)
         except ApiError as refusal:
+            await asyncio.sleep(_PENALTY)
             await _response(refusal)(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
@@ -154,6 +158,7 @@ class Api:
         self._limits = Limits(settings, security)
         self._repeats = Repeats()
         self._express = ExpressLane()
+        self._slow = {place: SlowLane() for place in ("loop", "reader", "writer")}
         self._refusals = logs.Refusals()
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
@@ -201,7 +206,10 @@ class Api:
     def _end(self, visit: _Visit, answer: _Answer) -> None:
         self._leave(visit)
         self._count(visit, answer)
-        visit.connection.answer(answer.head, answer.body)
+        if answer.status == 429:
+            visit.connection.answer_later(_PENALTY, answer.head, answer.body)
+        else:
+            visit.connection.answer(answer.head, answer.body)
 
     async def _run(self, visit: _Visit, call: Call, _: Scope, receive: Receive, __: Send) -> None:
         """Answer in a task: the body is read, and a thread does the work."""
@@ -214,6 +222,8 @@ class Api:
         finally:
             self._leave(visit)
         self._count(visit, answer)
+        if answer.status == 429:
+            await asyncio.sleep(_PENALTY)
         if "connection" in answer.headers:
             visit.connection.write(answer.head, answer.body)
             await drain(receive)
@@ -230,9 +240,17 @@ class Api:
         visit.call, visit.headers = call, dict(scope["headers"])
         caller = self._caller(call, path, address, visit.headers) if call.roles else self._prober(address)
         query = decoding.read_query(scope["query_string"], call.query)
-        gone = visit.connection.is_gone
         visit.request = Request(
-            self._shop, self._security, self._metrics, self._repeats, caller, path, query, gone, self._fallback
+            self._shop,
+            self._security,
+            self._metrics,
+            self._repeats,
+            caller,
+            path,
+            query,
+            visit.connection.is_gone,
+            self._fallback,
+            self._slow[call.place],
         )
         return call
 
@@ -298,7 +316,8 @@ class Api:
         request = visit.request
         request.go_on()
         try:
-            request.body = decoding.read_body(request.sent, request.media_type, call)
+            with request.slowly() if len(request.sent) > _LARGE else nullcontext():
+                request.body = decoding.read_body(request.sent, request.media_type, call)
             answer = self._express.measured(call.quick, request) if call.quick is not None else None
             return _good(call, call.handler(request) if answer is None else answer, visit.scope)
         finally:

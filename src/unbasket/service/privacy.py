@@ -20,7 +20,7 @@ from unbasket.store import DurableRecommender, Receipt, audit
 from unbasket.store.receipts import audit_in_order
 from unbasket.store.retention import parse_rules, plan, run
 
-_PIECE = 500  # receipts that are read at once
+_PIECE = 100  # receipts that are read at once
 
 
 def receipts(request: Request) -> ReceiptsAnswer:
@@ -58,7 +58,8 @@ def verify_receipts(request: Request) -> AuditAnswer:
     if given is None:
         checked, foreign = audit_in_order(_all_receipts(request)), []
     else:
-        checked, foreign = audit(given.receipts, whole=False), _foreign(request.rec, given.receipts)
+        with request.slowly():
+            checked, foreign = audit(given.receipts, whole=False), _foreign(request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
     return AuditAnswer(
         ok=not faults,
@@ -75,8 +76,8 @@ def _all_receipts(request: Request) -> Iterator[Receipt]:
     """In pieces, so that no read transaction is open for long: an erasure would wait for its end."""
     count = request.rec.receipt_count
     for first in range(1, count + 1, _PIECE):
-        request.go_on()
-        yield from request.rec.receipts(first, min(first + _PIECE - 1, count))
+        with request.slowly():  # reading and, by whoever takes them, checking
+            yield from request.rec.receipts(first, min(first + _PIECE - 1, count))
 
 
 def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
@@ -94,7 +95,9 @@ def retention(request: Request) -> RetentionAnswer:
     """Count what the rules forget, or forget it."""
     body: RetentionRequest = request.body
     start = time.perf_counter()
-    planned = plan(request.rec, parse_rules(body.rules), datetime.now(UTC))
+    with request.slowly():
+        rules = parse_rules(body.rules)
+    planned = plan(request.rec, rules, datetime.now(UTC))
     if body.run:
         request.repeats.clear()
     outcome = run(request.rec, planned) if body.run else None

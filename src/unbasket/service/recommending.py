@@ -34,7 +34,7 @@ def recommend(request: Request) -> RecommendationsAnswer:
     filters, cart = query.filters(ids), [ids.item(text) for text in query.cart]
     try:
         found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters)
-        reasons = _reasons(rec, user, found) if query.explain else None
+        reasons = _reasons(request, user, found) if query.explain else None
     except UnknownUserError:
         popular = request.fallback.items(rec, query.n, **filters)
         return RecommendationsAnswer(user, True, _recommended(rec, popular, query.fields))
@@ -72,8 +72,10 @@ def recommend_to_visitor(request: Request) -> VisitorAnswer:
     return VisitorAnswer(False, _recommended(rec, found, body.fields))
 
 
-def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
-    return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
+def _reasons(request: Request, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
+    with request.slowly():
+        reasons = request.rec.explain_many(user, [item for item, _ in found])
+        return [_explained(request.rec, reason) for reason in reasons]
 
 
 def _recommended(

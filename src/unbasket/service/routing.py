@@ -1,10 +1,10 @@
 """From the path of a request to its call. Paths are split before they are decoded: an id may hold a slash."""
 
 from collections.abc import Iterable
-from urllib.parse import unquote_to_bytes
 
 from unbasket.service.calls import Call
 from unbasket.service.errors import ApiError
+from unbasket.service.protocol import unescaped
 
 
 class _Node:
@@ -62,6 +62,6 @@ def _not_found() -> ApiError:
 
 def _decoded(part: bytes) -> str:
     try:
-        return (unquote_to_bytes(part) if b"%" in part else part).decode()
+        return unescaped(part).decode()
     except UnicodeDecodeError:
         raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None

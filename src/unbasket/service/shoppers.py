@@ -42,6 +42,8 @@ from unbasket.service.shapes.bodies import (
 from unbasket.service.shapes.queries import HowManyQuery
 from unbasket.store import DurableRecommender, Erased
 
+_FEW = 10  # forgets that writers hardly wait for
+
 # Learning -------------------------------------------------------------------------------------------------------
 
 
@@ -72,10 +74,17 @@ def events(request: Request) -> EventsAnswer:
         request.caller.check({Role.PRIVACY}, None)
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
         raise too_many_events(f"{len(body):,} events, of which {forgets:,} forget,")
-    _check_cost(request.rec, Counter(event.user for event in body if isinstance(event, ForgetEvent)))
-    for event in body:
-        if isinstance(event, ForgetEvent):
-            request.repeats.drop(event.user)
+    if forgets > _FEW:
+        with request.slowly():
+            return _applied(request, body)
+    return _applied(request, body)
+
+
+def _applied(request: Request, body: list[LearnEvent | ForgetEvent]) -> EventsAnswer:
+    forgotten = Counter(event.user for event in body if isinstance(event, ForgetEvent))
+    _check_cost(request.rec, forgotten)
+    for user in forgotten:
+        request.repeats.drop(user)
     results, seconds = _apply(request, [event.event() for event in body])
     return EventsAnswer([_event_result(result) for result in results], seconds)
 

@@ -1,0 +1,116 @@
+"""The slow lane: a piece at a time, with rests."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.service.process import until
+from tests.service.serving import Service, serving, stock
+
+from unbasket.service import slow
+from unbasket.service.slow import SlowLane
+from unbasket.store import DurableRecommender
+
+
+def test_a_piece_that_follows_another_waits_for_twice_as_long_as_that_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, slept = 100.0, list[float]()
+
+    class Clock:
+        @staticmethod
+        def monotonic() -> float:
+            return now
+
+        @staticmethod
+        def sleep(seconds: float) -> None:
+            nonlocal now
+            slept.append(seconds)
+            now += seconds
+
+    monkeypatch.setattr(slow, "time", Clock)
+    lane = SlowLane()
+    for pause in (0.0, 0.0, 1.0, 9.0):
+        now += pause
+        with lane.piece():
+            now += 2.0
+    assert slept == [0.0, 4.0, 3.0, 0.0]
+
+
+def test_a_piece_that_fails_ends_too() -> None:
+    lane = SlowLane()
+    with pytest.raises(ValueError, match="no"), lane.piece():
+        raise ValueError("no")
+    with lane.piece():
+        pass
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Any:
+    with serving(stock(tmp_path / "shop.db")) as service:
+        yield service
+
+
+def ask_at_once(count: int, ask: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=ask) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+FORGETS = [{"event": "forget", "user": f"nobody {number}"} for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("method", "ask"),
+    [
+        ("explain_many", lambda service: service("GET", "/v1/users/ann/recommendations?explain=true")),
+        ("receipts", lambda service: service("POST", "/v1/receipts/verify")),
+        ("apply", lambda service: service("POST", "/v1/events", json=FORGETS)),
+    ],
+)
+def test_long_work_is_done_one_at_a_time(
+    service: Service, monkeypatch: pytest.MonkeyPatch, method: str, ask: Callable[[Service], object]
+) -> None:
+    service("POST", "/v1/events", json=FORGETS[:2])
+    original, at_once, most = getattr(DurableRecommender, method), 0, 0
+
+    def counted(*given: Any, **options: Any) -> Any:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        time.sleep(0.01)  # for others to come
+        try:
+            return original(*given, **options)
+        finally:
+            at_once -= 1
+
+    monkeypatch.setattr(DurableRecommender, method, counted)
+    ask_at_once(4, lambda: ask(service))
+    assert most == 1
+
+
+def test_nobody_works_slowly_for_who_has_gone(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    explain, asked, release = DurableRecommender.explain_many, list[object](), threading.Event()
+
+    def wait(*given: Any) -> Any:
+        asked.append(given)
+        release.wait(20)
+        return explain(*given)
+
+    monkeypatch.setattr(DurableRecommender, "explain_many", wait)
+    path = b"GET /v1/users/ann/recommendations?explain=true HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port)) as first:
+        first.sendall(path)
+        until(lambda: asked)
+        with socket.create_connection(("127.0.0.1", service.port)) as second:
+            second.sendall(path)
+            time.sleep(0.3)  # for the service to begin
+        time.sleep(0.3)  # for the service to notice
+        release.set()
+        assert first.recv(15) == b"HTTP/1.1 200 OK"
+    assert service("GET", "/v1/users/ann/recommendations?explain=true")
+    assert len(asked) == 2
