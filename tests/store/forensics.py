@@ -166,6 +166,8 @@ class _Dissection:
             assert isinstance(root, int)
             self.rows[name] = {row: _blob(record) for row, record in self._cells(root, name)}
         self._free_pages(_int(content, 32))
+        if _int(content, 52):  # some pages say of those that follow, in 5 bytes for each, what they are
+            self.kinds |= dict.fromkeys(range(2, len(content) // self.size + 1, self.size // 5 + 1), "map of pages")
         for page in range(1, len(content) // self.size + 1):
             if page not in self.kinds:
                 self.kinds[page] = "lost page"

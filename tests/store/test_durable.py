@@ -15,8 +15,9 @@ from tests.laws import law_of_equality
 
 import unbasket as ub
 from unbasket.engine.memory import Memory
-from unbasket.store.database import _SINCE, Database
+from unbasket.store.database import Database
 from unbasket.store.log import Log
+from unbasket.store.schema import _SINCE
 
 SHOP = pl.DataFrame(
     {
@@ -417,13 +418,15 @@ def test_who_is_unknown_does_not_spoil_the_events_of_others(path: Path) -> None:
 
 
 def test_a_file_of_the_first_version(path: Path) -> None:
-    """It has no table of hidden items. A reader takes it as it is, and a writer brings it up to date."""
+    """It has no table of hidden items, and one side only. A reader takes it as it is; a writer brings it up to date."""
     with ub.open(path).fit(SHOP) as rec:
         digest = rec.digest()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         for table in _SINCE:
             connection.execute(f"DROP TABLE {table}")
         connection.execute("PRAGMA user_version = 1")
+        connection.execute("PRAGMA auto_vacuum = NONE")
+        connection.execute("VACUUM")
     with ub.open(path, read_only=True) as rec:
         assert (rec.digest(), rec.hidden()) == (digest, [])
     with ub.open(path) as rec:
@@ -431,6 +434,8 @@ def test_a_file_of_the_first_version(path: Path) -> None:
         rec.hide(["milk"])
     with ub.open(path, read_only=True) as rec:
         assert (rec.digest(), rec.hidden()) == (digest, ["milk"])
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
 
 
 # Files --------------------------------------------------------------------------------------------------------------
@@ -450,22 +455,53 @@ def test_a_backup_is_a_database(path: Path, tmp_path: Path) -> None:
             assert "ann" in rec
 
 
-def test_a_file_that_is_mostly_blank_is_rebuilt(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("piece", [1000, 100_000])
+def test_a_file_that_is_mostly_blank_is_compacted(path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    """With whatever is written, by a piece at a time; whoever opens it in between finds everything."""
     monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 5000)
+    monkeypatch.setattr("unbasket.store.database._PACE", 0)
+    monkeypatch.setattr("unbasket.store.compaction.PIECE", piece)
     with ub.open(path) as rec:
         for number in range(200):
             rec.learn(f"user {number}", [f"item {i}" for i in range(20)], basket=number)
         rec.apply([ub.Forget(f"user {number}", None, None) for number in range(90)])
         assert all_rows(path) == 200
-        rec.apply([ub.Forget(f"user {number}", None, None) for number in range(90, 150)])
-        assert all_rows(path) == 50
+        found = 0
+        for number in range(90, 150):
+            rec.forget(f"user {number}")
+            if rec._journal._database._to_compact:
+                found += 1
+                with ub.open(path, read_only=True) as other:
+                    assert other.digest() == rec.digest()
+        assert found > 2
+        assert all_rows(path) < 110
         digest = rec.digest()
-        rec.learn("user 150", ["item 1"], basket="new")
-        rec.forget("user 150", basket="new")
-        assert rec.digest() == digest
     with ub.open(path) as rec:
         assert rec.digest() == digest
         assert rec.verify().ok
+
+
+def test_a_compaction_goes_on_after_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 5000)
+    monkeypatch.setattr("unbasket.store.compaction.PIECE", 1000)
+    rec = ub.open(path)
+    items = [f"item {i} of a shop" for i in range(500)]
+    rec.fit(pl.DataFrame({"user": range(500), "basket": [1] * 500, "item": items}))
+    rec.describe({"item": items, "name": ["x" * 20] * 500}, category=None)
+    user = 0
+    while not rec._journal._database._to_compact:
+        user += 1
+        rec.forget(user)
+    while rec._journal._database._to_compact:
+        digest = rec.digest()
+        rec.close()
+        rec = ub.open(path)
+        assert rec.digest() == digest
+        for _ in range(5):
+            rec.learn("ann", ["milk"], basket=1)
+            rec.forget("ann")
+    assert all_rows(path) < 350
+    rec.close()
 
 
 def test_a_large_basket_that_shrinks_does_not_let_the_file_grow(path: Path) -> None:
@@ -485,10 +521,10 @@ def test_a_large_basket_that_shrinks_does_not_let_the_file_grow(path: Path) -> N
 
 
 def all_rows(path: Path) -> int:
-    """How many rows there are, blank ones included."""
+    """How many rows of baskets there are, on both sides, blank ones included."""
     with closing(sqlite3.connect(path)) as connection:
-        count: int = connection.execute("SELECT count(*) FROM baskets").fetchone()[0]
-    return count
+        [[rows]] = connection.execute("SELECT count(*) FROM (SELECT id FROM baskets UNION SELECT id FROM baskets_2)")
+        return int(rows)
 
 
 # Beside others --------------------------------------------------------------------------------------------------

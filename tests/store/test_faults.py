@@ -31,7 +31,7 @@ from unbasket.errors import (
     UncertainError,
 )
 from unbasket.exchange.events import Forget, Learn
-from unbasket.store import audit, database
+from unbasket.store import audit, database, schema
 from unbasket.store.database import Database
 from unbasket.store.journal import Request
 from unbasket.store.lock import WriterLock
@@ -727,7 +727,7 @@ def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
 def test_a_newer_version(path: Path) -> None:
     filled(path)
     with sqlite3.connect(path) as connection:
-        connection.execute(f"PRAGMA user_version = {database._VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {schema._VERSION + 1}")
     connection.close()
     for read_only in (True, False):
         with pytest.raises(StoreVersionError, match="Upgrade unbasket"):

@@ -1,8 +1,9 @@
-"""The SQLite file: tables of sealed rows that are appended or blanked, never moved.
+"""The SQLite file: tables of sealed rows that are appended or blanked.
 
 Erasure rests on what SQLite does with such tables, and was measured: a body that is overwritten by as many zeros
 changes in place, so that no page keeps a copy, and a truncating checkpoint leaves nothing in the write-ahead log.
-Deleting rows, an index, or rows that change their size would leave fragments in unallocated parts of pages.
+Deleting rows beside others, an index, or rows that change their size would leave fragments in unallocated parts of
+pages.
 """
 
 import os
@@ -10,27 +11,23 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import NamedTuple
 
 from unbasket.core import BasketPacker, Unpacker
-from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError, UncertainError
+from unbasket.errors import StoreCorruptError, StoreError, UncertainError
 from unbasket.exchange.progress import Progress
 from unbasket.files import create, real_path, replacing
+from unbasket.store import compaction, schema
 from unbasket.store.faults import explained, explanation
 from unbasket.store.ledger import COUNTED, Entry, Ledger
 from unbasket.store.loading import BasketReader
 from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.log import Log, log_of
 from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
+from unbasket.store.sides import SIDED, Sides
 
-_APPLICATION = int.from_bytes(b"unbk", "big")
-_SINCE = {"hidden": 2, "suppressed": 3}  # the versions that brought further tables
-_VERSION = 3
-_COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
-_CREATE = "CREATE {} {} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
-_INSERT = {table: f"INSERT INTO {table} VALUES (?, ?)" for table in TABLES}
 PATIENCE = 10
 """Seconds that a forget waits for readers of old pages."""
 
@@ -38,18 +35,9 @@ PAUSE = 0.01
 """Seconds between its attempts."""
 
 _WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
-_BUSY_TIMEOUT = 200  # milliseconds
+_PACE = 0.02  # seconds between two pieces of a compaction beside learning, which it takes a small part of
 _CHUNK = 16_384  # rows that are read, or written, at a time
 _NAMES_CHECKED_EVERY = 0.01  # seconds; it would take a tenth of a learn
-# With small pages, a commit writes and allocates less of the log. With "synchronous = FULL", SQLite would sync at each
-# commit; `sync` does that instead.
-_PRAGMAS = (
-    "page_size = 2048",
-    "temp_store = MEMORY",
-    "secure_delete = ON",
-    "synchronous = NORMAL",
-    f"busy_timeout = {_BUSY_TIMEOUT}",
-)
 
 
 class Loaded(NamedTuple):
@@ -75,68 +63,22 @@ class Database:
         self._blanked = self._unsynced = not read_only  # a crash may have left something to erase, or to sync
         self.erasures = 0  # that succeeded
         self.has_reader, self.hindrance = False, ""
-        self._names_due = 0.0
+        self._names_due = self._compaction_due = 0.0
+        self._sides: dict[str, Sides] = {}
+        self._to_compact: list[str] = []
+        self._newly_blank = 0  # bytes, since the last piece of a compaction
         with explained(path):
             self._connection = _connect(path, read_only)
             self._identity = identity_of(path)
             descriptors.connected(self._identity)
             try:
-                self._prepare()
+                schema.prepare(self._connection, path, read_only=read_only)
                 if not trusted:
                     self._check_pages()
                 self._find_last()
             except BaseException:
                 self.abandon()
                 raise
-
-    def _prepare(self) -> None:
-        execute = self._connection.execute
-        for pragma in _PRAGMAS:
-            execute(f"PRAGMA {pragma}")
-        version = self._checked_version()
-        if not self._read_only:
-            if execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-                raise StoreError(f"{self.path}: its file system can't hold a write-ahead log; use a local disk")
-            self._check_writable(version)
-            self._migrate(version)
-        for table in [table for table, since in _SINCE.items() if self._read_only and since > version]:
-            execute(_CREATE.format("TEMP TABLE", table))  # an older file has none yet, and so none of its rows
-        if any(execute(f"PRAGMA table_info({table})").fetchall() != _COLUMNS for table in (*TABLES, "ledger")):
-            raise StoreCorruptError(f"{self.path} is damaged: its tables have other columns. Restore a backup")
-
-    def _check_writable(self, version: int) -> None:
-        """Check that writing would succeed: SQLite also opens files that it may not write to."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
-            self._connection.execute(f"PRAGMA user_version = {version}")
-        finally:
-            self._connection.execute("ROLLBACK")
-
-    def _checked_version(self) -> int:
-        execute = self._connection.execute
-        [application], [version] = (execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
-        empty = execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-        if empty and not self._read_only:
-            return 0
-        if application != _APPLICATION:
-            raise StoreVersionError(f"{self.path} is not a database of unbasket. Choose another file")
-        if version > _VERSION:
-            raise StoreVersionError(
-                f"{self.path} has version {version}, and this program knows {_VERSION} at most. Upgrade unbasket"
-            )
-        if version < 1:
-            raise StoreCorruptError(f"{self.path} is damaged: it has version {version}. Restore a backup")
-        return int(version)
-
-    def _migrate(self, version: int) -> None:
-        """Bring the schema from a version to the present one, each step in a transaction of its own."""
-        for step in range(version, _VERSION):
-            self._begin()
-            for statement in _MIGRATIONS[step]:
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {step + 1}")
-            self.commit()
-            self.sync()
 
     def _check_pages(self) -> None:
         """Have SQLite check its pages; `load` checks their content."""
@@ -168,8 +110,7 @@ class Database:
     def payloads(self, table: str, first: int = 1, last: int = 2**62) -> Iterator[tuple[int, bytes]]:
         """The rows of a table that were not erased, with their numbers: all, or those from `first` to `last`."""
         with explained(self.path):
-            chosen = f"SELECT id, body FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id"
-            for row, body in self._connection.execute(chosen, (first, last)):
+            for row, body in self._connection.execute(*self._sides[table].select(first, last)):
                 payload = unsealed(table, row, body)
                 if payload:
                     yield row, payload
@@ -194,12 +135,13 @@ class Database:
                 self._connection.execute("ROLLBACK")
         self._entry = entry
         self._check(entry, loaded.baskets.unpacker)
+        self._to_compact = [table for table in SIDED if self._sides[table].carried]  # somebody has begun with these
         return loaded
 
     def _table(self, table: str) -> dict[int, bytes]:
         """What the rows of a table hold, by their numbers."""
         payloads = {}
-        for row, body in self._connection.execute(f"SELECT * FROM {table}"):
+        for row, body in self._connection.execute(*self._sides[table].select(1, self._ledger.last[table])):
             payload = unsealed(table, row, body)
             if payload:
                 payloads[row] = payload
@@ -211,7 +153,7 @@ class Database:
     def _baskets(self, upto: int, progress: Progress | None) -> BasketReader:
         """The rows of baskets, unpacked while the next ones are read."""
         reader, last = BasketReader(upto), self._ledger.last["baskets"]
-        cursor = self._connection.execute("SELECT * FROM baskets ORDER BY id")
+        cursor = self._connection.execute(*self._sides["baskets"].select(1, last))
         with ThreadPoolExecutor(1) as ahead:
             coming = ahead.submit(cursor.fetchmany, _CHUNK)
             while rows := coming.result():
@@ -245,9 +187,7 @@ class Database:
 
     def _find_last(self) -> None:
         for table in TABLES:
-            self._ledger.last[table] = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[
-                0
-            ]
+            self._sides[table], self._ledger.last[table] = Sides.found(self._connection, table)
 
     def _read_entry(self) -> Entry:
         row = self._connection.execute("SELECT body FROM ledger").fetchone()
@@ -257,7 +197,8 @@ class Database:
         return entry
 
     def _body(self, table: str, row: int) -> bytes:
-        found = self._connection.execute(f"SELECT body FROM {table} WHERE id = ?", (row,)).fetchone()
+        side = self._sides[table].of(row)
+        found = self._connection.execute(f"SELECT body FROM {side} WHERE id = ?", (row,)).fetchone()
         if found is None:
             raise StoreCorruptError(f"{self.path} is damaged: row {row} of {table} is missing. Restore a backup")
         body: bytes = found[0]
@@ -331,8 +272,8 @@ class Database:
             if self._before is not None:
                 self._undo(*self._before)
                 self._before = None
-            uncounted = "SELECT * FROM baskets WHERE id > ?"  # one may be committed that was interrupted
-            for row, body in self._connection.execute(uncounted, (self._ledger.last["baskets"],)).fetchall():
+            first = self.next_row("baskets")  # one may be committed that was interrupted
+            for row, body in self._connection.execute(*self._sides["baskets"].select(first, 2**62)).fetchall():
                 self._ledger.add("baskets", 1, seal_of(body), len(body))
                 self._touched["baskets"].append(row)
         self._entry_due = False
@@ -372,9 +313,12 @@ class Database:
     def _insert(self, table: str, payload: bytes) -> int:
         row = self._ledger.last[table] + 1
         body, seal = sealed(table, row, payload)
-        self._connection.execute(_INSERT[table], (row, body))
+        self._connection.execute(self._insertion(table), (row, body))
         self._ledger.add(table, 1, seal, len(body))
         return row
+
+    def _insertion(self, table: str) -> str:
+        return f"INSERT INTO {self._sides[table].front} VALUES (?, ?)"
 
     def append_baskets(self, packer: BasketPacker, total: int, progress: Progress | None) -> range:
         """Add rows of so many baskets and return their numbers."""
@@ -382,7 +326,7 @@ class Database:
         first = self.next_row("baskets")
         seals = size = 0
         while rows := packer.take(self.next_row("baskets"), _CHUNK):
-            self._connection.executemany(_INSERT["baskets"], rows)
+            self._connection.executemany(self._insertion("baskets"), rows)
             self._ledger.add("baskets", len(rows), packer.seals - seals, packer.size - size)
             seals, size = packer.seals, packer.size
             if progress is not None:
@@ -397,8 +341,10 @@ class Database:
         self._begin()
         for row in rows:
             body = self._body(table, row)
-            self._connection.execute(f"UPDATE {table} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
+            side = self._sides[table].of(row)
+            self._connection.execute(f"UPDATE {side} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
             self._ledger.take_out(seal_of(body), len(body))
+            self._newly_blank += len(body)
             self._blanked = self._entry_due = True
 
     def erase(self, patience: float) -> bool:
@@ -429,7 +375,6 @@ class Database:
             return False
         self._blanked = False
         self.erasures += 1
-        self._compact()
         return True
 
     def _empty_log(self) -> bool:
@@ -438,40 +383,47 @@ class Database:
         try:
             return bool(self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
         finally:
-            self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT}")
+            self._connection.execute(f"PRAGMA busy_timeout = {schema.BUSY_TIMEOUT}")
 
-    def _compact(self) -> None:
-        """Give the room of blank rows back, if most of it is blank. If that fails, try again when there is more."""
-        if self._ledger.blank <= max(self._ledger.size, _WORTH_COMPACTING):
-            return
-        self._ledger.blank = 0
-        with suppress(StoreError), explained(self.path):
-            self._copy_what_remains()
-            self._connection.execute("VACUUM")
-            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    def compact(self) -> None:
+        """Do a piece of a compaction if most bytes are blank, or if one is under way.
 
-    def _copy_what_remains(self) -> None:
-        """Copy the rows that are not blank, and the last, into new tables; of the old ones, all pages are zeroed.
-
-        Deleting rows would move others within their pages and leave copies of them there, if no VACUUM followed.
+        A piece has a fixed size, or that of what was blanked since the last one, so that no file grows without end.
         """
+        if self._blanked:  # a reader is in the way, and would let the log grow
+            return
+        if not self._to_compact:
+            if self._ledger.blank <= max(self._ledger.size, _WORTH_COMPACTING):
+                return
+            self._to_compact = list(SIDED)
+        if not self._newly_blank and time.monotonic() < self._compaction_due:
+            return
+        size, self._newly_blank = max(compaction.PIECE, 2 * self._newly_blank), 0
+        try:
+            self._carry(self._to_compact[0], size)
+            self._compaction_due = time.monotonic() + _PACE
+        except sqlite3.Error:  # a full disk, for one: nothing has happened
+            self._to_compact.clear()
+            self._ledger.blank = 0  # there is a next attempt when there is more
+
+    def _carry(self, table: str, size: int) -> None:
+        """Carry over some rows of a table to its other side."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
-            for table in COUNTED:
-                execute(f"ALTER TABLE {table} RENAME TO former")
-                execute(_CREATE.format("TABLE", table))
-                execute(
-                    f"INSERT INTO {table} SELECT * FROM former WHERE body != zeroblob(length(body)) "
-                    "OR id = (SELECT max(id) FROM former) ORDER BY id"
-                )
-                execute("DROP TABLE former")
+            piece = compaction.carry(self._connection, self._sides[table], size)
             execute("COMMIT")
         except BaseException:
             self._blanked = True  # as in roll_back
             if self._connection.in_transaction:
                 execute("ROLLBACK")
+            self._sides[table], _ = Sides.found(self._connection, table)
             raise
+        self._unsynced = True
+        self._sides[table] = piece.sides
+        self._ledger.blank -= piece.freed
+        if piece.is_last:
+            self._to_compact.remove(table)
 
     def back_up(self, target: Path) -> None:
         """Write a copy of this moment's state, which holds nothing but the rows that remain."""
@@ -509,16 +461,6 @@ class Database:
     def _disconnect(self) -> None:
         self._connection.close()
         descriptors.disconnected(self._identity)
-
-
-_MIGRATIONS = (
-    (
-        *(_CREATE.format("TABLE", table) for table in (*TABLES, "ledger") if table not in _SINCE),
-        f"INSERT INTO ledger VALUES (1, x'{Entry(0, 0, 0, 0).to_bytes().hex()}')",
-        f"PRAGMA application_id = {_APPLICATION}",
-    ),
-    *((_CREATE.format("TABLE", table),) for table in _SINCE),
-)
 
 
 def _nothing() -> dict[str, list[int]]:

@@ -216,6 +216,7 @@ class DiskJournal:
         elif self._database.try_to_erase():
             for request in forgetting:
                 self._note_erasure(request)
+            self._database.compact()
         elif self._database.has_reader:
             for request in forgetting:
                 request.erasures = self._database.erasures
@@ -294,9 +295,9 @@ class DiskJournal:
     # Erasure ----------------------------------------------------------------------------------------------------
 
     def _tidy(self) -> None:
-        """Erase what an edit has outdated, or a reader has kept, unless a forget sees to that anyway."""
-        if not self._awaiting:
-            self._database.try_to_erase()
+        """Erase what an edit has outdated, or a reader has kept, unless a forget sees to that anyway; and compact."""
+        if not self._awaiting and self._database.try_to_erase():
+            self._database.compact()
 
     def _await_erasure(self, request: Request, before: int) -> None:
         """Try again until readers have gone. Everybody else may write between the attempts."""

@@ -1,0 +1,49 @@
+"""Where the rows of a table are: in two tables of SQLite, its sides, so that a compaction can carry them over."""
+
+import sqlite3
+from typing import NamedTuple, Self
+
+SIDED = ("baskets", "products", "hidden", "suppressed")
+"""The tables whose rows may be blanked, and so have two sides."""
+
+
+def other_side(table: str) -> str:
+    """The second side; the first has the name of the table itself."""
+    return f"{table}_2"
+
+
+class Sides(NamedTuple):
+    """The side that rows are appended to, and the one that those up to row `carried` are in.
+
+    Without a compaction under way, `carried` is 0: all rows are in the front. What is left there of rows that were
+    carried is blank.
+    """
+
+    front: str
+    back: str
+    carried: int
+
+    @classmethod
+    def found(cls, connection: sqlite3.Connection, table: str) -> tuple[Self, int]:
+        """The sides of a table as they are on disk, and its newest row."""
+        if table not in SIDED:
+            return cls(table, table, 0), _last(connection, table)
+        (first, side), (last, front) = sorted((_last(connection, side), side) for side in (table, other_side(table)))
+        return cls(front, side, first) if last else cls(table, other_side(table), 0), last
+
+    def of(self, row: int) -> str:
+        """The side that a row is in."""
+        return self.back if row <= self.carried else self.front
+
+    def select(self, first: int, last: int) -> tuple[str, tuple[int, ...]]:
+        """A query for the rows of these numbers, in their order."""
+        query = "SELECT id, body FROM {} WHERE id BETWEEN ? AND ?"
+        if first > self.carried:
+            return query.format(self.front) + " ORDER BY id", (first, last)
+        both = f"{query.format(self.back)} UNION ALL {query.format(self.front)}"  # each in the order of its rows
+        return both, (first, min(last, self.carried), self.carried + 1, last)
+
+
+def _last(connection: sqlite3.Connection, side: str) -> int:
+    found: int = connection.execute(f"SELECT coalesce(max(id), 0) FROM {side}").fetchone()[0]
+    return found
