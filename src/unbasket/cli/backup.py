@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli.database import Db, open_to_read
+from unbasket.cli.database import Db
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.terminal import AsJson, say, say_json
+from unbasket.store.opening import back_up
 from unbasket.store.signing import signing_keys_of
 
 
@@ -18,11 +19,12 @@ def backup(
 ) -> None:
     """Write a checked copy of the database as it is now. A service may go on meanwhile.
 
+    What is forgotten before the copy is complete is not in it.
+
     A backup keeps what is forgotten later, unless it is forgotten there too: `unbasket forget --also-in`.
     """
-    rec = open_to_read(db)
-    with progress_bar("copying"):
-        rec.backup(target)
+    with progress_bar("copying") as report:
+        back_up(db, target, report)
     size = target.stat().st_size
     if as_json:
         say_json({"database": str(db), "backup": str(target), "bytes": size})

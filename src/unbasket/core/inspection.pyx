@@ -10,7 +10,7 @@ from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.crowd cimport Crowd
 from unbasket.core.fold cimport fold_group, replay
 from unbasket.core.history cimport Histories, History
-from unbasket.core.index cimport MAGNITUDES, Index, magnitude
+from unbasket.core.index cimport MAGNITUDES, Index, magnitude, magnitude_end
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks, SavedLevel
 from unbasket.core.part cimport Part, Posting
@@ -96,6 +96,7 @@ def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_
     """
     cdef Index index = live.index
     cdef History history
+    cdef Census census
     cdef Py_ssize_t slot = index.slot_of(user)
     found = [0] * len(PLACES)
     if is_torn(live.histories, user):
@@ -110,7 +111,8 @@ def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_
     fresh = weights_of(rounded(space, live.rule))
     weights = fresh if live.in_pool(user) else {}
     norm = sum([weight * weight for weight in weights.values()])
-    found[SLOT] = ((slot >= 0) != (norm > 0)) + chain_faults(index)
+    census = census_of(index, level, level_of(norm))
+    found[SLOT] = ((slot >= 0) != (norm > 0)) + chain_faults(index, census.empty)
     if slot >= 0:
         found[VECTOR] = vector_faults(index, slot, weights)
         found[NORM] = part_at(index, slot).norm[index.row_of(slot)] != norm
@@ -118,7 +120,8 @@ def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_
         found[ENTRIES] += entry_faults(index, place, elsewhere, weights if place == slot else held_in(index, place))
         found[CROWD] += membership_faults(index, place)
         found[SLOT] += is_littered(index, place)
-    found[MAGNITUDE_COUNTS] = count_faults(index, level) + count_faults(index, level_of(norm))
+    found[MAGNITUDE_COUNTS] = census.old != index.population[level]
+    found[MAGNITUDE_COUNTS] += census.new != index.population[level_of(norm)]
     found[CROWD] += crowd_faults(index, list(elsewhere))
     found[MARKS] = mark_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
@@ -203,14 +206,30 @@ cdef Py_ssize_t misplaced(Part part, Py_ssize_t row) except -1:
     return count
 
 
-cdef Py_ssize_t count_faults(Index index, Py_ssize_t level) except -1:
-    """Whether there are as many users of a magnitude as are counted."""
+cdef struct Census:
+    Py_ssize_t empty, old, new
+
+
+cdef Census census_of(Index index, Py_ssize_t old, Py_ssize_t new):
+    """How many slots are empty, and how many users there are of two magnitudes: one pass over all norms."""
+    cdef Census census = Census(0, 0, 0)
+    cdef int64_t old_start = magnitude_start(old), old_end = magnitude_end(old)
+    cdef int64_t new_start = magnitude_start(new), new_end = magnitude_end(new)
     cdef Part part
-    cdef Py_ssize_t row, count = 0
+    cdef int64_t *norms
+    cdef Py_ssize_t row
     for part in index.parts:
+        norms = part.norm
         for row in range(part.end):
-            count += part.norm[row] > 0 and magnitude(part.norm[row]) == level
-    return count != index.population[level]
+            census.empty += norms[row] == 0
+            census.old += old_start <= norms[row] < old_end
+            census.new += new_start <= norms[row] < new_end
+    return census
+
+
+cdef int64_t magnitude_start(Py_ssize_t level) noexcept nogil:
+    """The smallest squared norm of a magnitude."""
+    return magnitude_end(level - 1) if level else 1
 
 
 cdef Py_ssize_t membership_faults(Index index, Py_ssize_t slot) except -1:
@@ -229,22 +248,22 @@ cdef Py_ssize_t crowd_faults(Index index, items) except -1:
     """How many of the crowd's facts about these items, and of its totals, are not what its members' vectors give."""
     cdef Crowd crowd = index.crowd
     cdef Entry *member
-    cdef Py_ssize_t i, j, slot, records = 0, count = 0
+    cdef Py_ssize_t i, j, slot, length, records = 0, count = 0
     cdef int64_t *sums = <int64_t *> allocated(crowd.item_room, sizeof(int64_t))
     for i in range(crowd.member_count):
         slot = crowd.members[i]
         if slot >= index.slot_end:
             count += 1
             continue
-        member = index.vector(slot)
-        records += index.length(slot)
-        for j in range(index.length(slot)):
+        member, length = index.vector(slot), index.length(slot)
+        records += length
+        for j in range(length):
             sums[member[j].item] += member[j].weight
     for i in items:
         count += crowd.sums[i] != sums[i] or not is_listed(crowd, i, sums[i])
     give_back(sums, crowd.item_room * sizeof(int64_t))
     for i in range(1, crowd.count):
-        count += crowd.heap[(i - 1) // 2].total < crowd.heap[i].total
+        count += crowd.heap[(i - 1) >> 1].total < crowd.heap[i].total
     return count + (records != crowd.records)
 
 
@@ -351,13 +370,9 @@ cdef Py_ssize_t order_faults(Pool pool) except -1:
     return count
 
 
-cdef Py_ssize_t chain_faults(Index index) except -1:
-    """Whether the chain of slots that are nobody's has all that are empty, and no others."""
-    cdef Py_ssize_t slot, row, unused = index.unused, empty = 0
-    cdef Part part
-    for part in index.parts:
-        for row in range(part.end):
-            empty += part.norm[row] == 0
+cdef Py_ssize_t chain_faults(Index index, Py_ssize_t empty) except -1:
+    """Whether the chain of slots that are nobody's has as many as are empty, and only such."""
+    cdef Py_ssize_t slot, unused = index.unused
     while 0 < unused <= index.slot_end and empty >= 0:  # a chain that goes in a circle ends too
         empty -= 1
         slot = unused - 1
@@ -369,7 +384,7 @@ cdef Py_ssize_t chain_faults(Index index) except -1:
 
 cdef Py_ssize_t slot_faults(Index index) except -1:
     """How many users and slots do not belong to each other, and how many slots are nobody's and hold something."""
-    cdef Py_ssize_t user, slot, count = chain_faults(index)
+    cdef Py_ssize_t user, slot, count = chain_faults(index, census_of(index, 0, 0).empty)
     cdef Part part
     for user in range(index.user_room):
         slot = index.slot_of(user)

@@ -4,9 +4,9 @@
 
 `opening` rebuilds the engine from a file, `journal` has events applied and shares commits among callers, `baskets`
 turns what changed into rows, `catalog` and `entries` keep what is known of items, and which are hidden or suppressed,
-`loading` turns rows into orders, `database` appends and blanks rows and lets old bytes vanish, `schema` says what tables
-it has, `sides` where in them rows are, `compaction` gives the room of blank ones back, `ledger` shows whether a row is
-lost, `receipts` says what was forgotten.
+`loading` turns rows into orders. `database` appends and blanks rows and lets old bytes vanish; `schema` has its tables,
+`sides` knows where in them a row is, `compaction` gives the room of blank rows back, `backup` copies the others, and
+`ledger` shows whether one is lost. `receipts` says what was forgotten.
 """
 
 from unbasket.store.durable import DurableRecommender

@@ -11,14 +11,14 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from unbasket.core import BasketPacker, Unpacker
 from unbasket.errors import StoreCorruptError, StoreError, UncertainError
 from unbasket.exchange.progress import Progress
-from unbasket.files import create, real_path, replacing
+from unbasket.files import create, real_path
 from unbasket.store import compaction, schema
 from unbasket.store.faults import explained, explanation
 from unbasket.store.ledger import COUNTED, Entry, Ledger
@@ -120,19 +120,41 @@ class Database:
         for row in rows:
             yield from self.payloads(table, row, row)
 
-    def load(self, progress: Progress | None) -> Loaded:
-        """The rows of all tables but the receipts: of one moment, and none of them lost."""
+    @contextmanager
+    def moment(self) -> Iterator[None]:
+        """Meanwhile, all that is read is of one moment. An erasure waits for its end. What was counted is forgotten."""
         with explained(self.path):
-            self._connection.execute("BEGIN")  # an erasure waits for this snapshot to end
+            self._connection.execute("BEGIN")
             try:
                 self._ledger = Ledger()
                 self._find_last()
-                entry = self._read_entry()
-                others = {table: self._table(table) for table in COUNTED if table != "baskets"}
-                loaded = Loaded(self._baskets(entry.upto, progress), others)
-                self._check_receipts()
+                yield
             finally:
                 self._connection.execute("ROLLBACK")
+
+    def bodies(self, table: str, first: int, count: int) -> list[tuple[int, bytes]]:
+        """So many rows of a table, blank ones included, from a number on."""
+        query, values = self._sides[table].select(first, self._ledger.last[table])
+        return self._connection.execute(f"{query} LIMIT ?", (*values, count)).fetchall()
+
+    def count_held(self, table: str, first: int, last: int) -> int:
+        """How many rows of these numbers are not blank."""
+        query, values = self._sides[table].select(first, last)
+        counting = f"SELECT count(*) FROM ({query}) WHERE body != zeroblob(length(body))"
+        count: int = self._connection.execute(counting, values).fetchone()[0]
+        return count
+
+    def held(self, table: str, first: int, last: int) -> set[int]:
+        """The rows of these numbers that are not blank."""
+        return {row for row, body in self._connection.execute(*self._sides[table].select(first, last)) if any(body)}
+
+    def load(self, progress: Progress | None) -> Loaded:
+        """The rows of all tables but the receipts: of one moment, and none of them lost."""
+        with self.moment():
+            entry = self.read_entry()
+            others = {table: self._table(table) for table in COUNTED if table != "baskets"}
+            loaded = Loaded(self._baskets(entry.upto, progress), others)
+            self._check_receipts()
         self._entry = entry
         self._check(entry, loaded.baskets.unpacker)
         self._to_compact = [table for table in SIDED if self._sides[table].carried]  # somebody has begun with these
@@ -189,7 +211,8 @@ class Database:
         for table in TABLES:
             self._sides[table], self._ledger.last[table] = Sides.found(self._connection, table)
 
-    def _read_entry(self) -> Entry:
+    def read_entry(self) -> Entry:
+        """What the ledger on disk says."""
         row = self._connection.execute("SELECT body FROM ledger").fetchone()
         entry = None if row is None else Entry.from_bytes(row[0])
         if entry is None:
@@ -282,7 +305,7 @@ class Database:
 
     def _undo(self, before: Ledger, entry: Entry | None) -> None:
         """Know again what was there before a transaction, unless that was committed, and then interrupted."""
-        last, now = self._ledger.last.copy(), self._read_entry()
+        last, now = self._ledger.last.copy(), self.read_entry()
         self._find_last()
         if (self._ledger.last, now) == (before.last, entry):
             self._ledger = before
@@ -373,7 +396,7 @@ class Database:
         except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
             self.hindrance = f"{error}. Check the disk and its free space"
             return False
-        self._blanked = False
+        self._blanked = self._unsynced = False  # SQLite has synced the log, and then the file
         self.erasures += 1
         return True
 
@@ -425,19 +448,9 @@ class Database:
         if piece.is_last:
             self._to_compact.remove(table)
 
-    def back_up(self, target: Path) -> None:
-        """Write a copy of this moment's state, which holds nothing but the rows that remain."""
-        if target.exists():
-            raise StoreError(f"{target} exists. Choose another name, or remove it first")
-        try:
-            with replacing(target) as partial, explained(target):
-                self._connection.execute("VACUUM INTO ?", (str(partial),))
-        except OSError as error:
-            raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
-
     def _write_ledger(self) -> None:
         """Bring the ledger up to date with the newest baskets; otherwise that waits until a row is blanked."""
-        if self._read_entry().upto != self._ledger.last["baskets"]:
+        if self.read_entry().upto != self._ledger.last["baskets"]:
             self._begin()
             self._entry_due = True
             self.commit()

@@ -9,6 +9,8 @@ from typing import Self
 from unbasket.engine.recommender import Recommender
 from unbasket.exchange.events import Rename
 from unbasket.exchange.ids import Id
+from unbasket.exchange.progress import Progress
+from unbasket.store.backup import write_copy
 from unbasket.store.database import Database
 from unbasket.store.journal import DiskJournal, ErasedId
 from unbasket.store.receipts import Receipt
@@ -48,10 +50,13 @@ class DurableRecommender(Recommender):
         with closing(Database(self._path, read_only=True, trusted=True)) as database:
             return database.next_row("receipts") - 1
 
-    def backup(self, target: str | PathLike[str]) -> None:
-        """Write a copy of the database as it is now. Learning goes on meanwhile; forgetting waits for the end."""
-        with closing(Database(self._path, read_only=True)) as database:
-            database.back_up(Path(target))
+    def backup(self, target: str | PathLike[str], *, progress: Progress | None = None) -> None:
+        """Write a copy of the database as it is when this ends: what is forgotten meanwhile is not in it.
+
+        Others learn and forget all along. `progress` is called with (rows copied, rows in all).
+        """
+        with closing(Database(self._path, read_only=True, trusted=True)) as database:  # each row is checked
+            write_copy(database, Path(target), progress)
 
     def close(self) -> None:
         """Bring everything into one file, and allow others to write to it. Closing again does nothing."""

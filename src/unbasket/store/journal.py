@@ -209,8 +209,9 @@ class DiskJournal:
                 except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
                     request.error = error
 
-        self._atomically(set[Id]().union(*(request.users for request in requests)), write)
         forgetting = [request for request in requests if request.forgets]
+        users = set[Id]().union(*(request.users for request in requests))
+        self._atomically(users, write, erasing=len(forgetting) > 0)
         if not forgetting:
             self._tidy()
         elif self._database.try_to_erase():
@@ -402,8 +403,11 @@ class DiskJournal:
 
     # Transactions -----------------------------------------------------------------------------------------------
 
-    def _atomically(self, users: set[Id], write: Callable[[], Result]) -> Result:
-        """Do what `write` does to these users on disk and in memory; if it fails, undo it in both."""
+    def _atomically(self, users: set[Id], write: Callable[[], Result], *, erasing: bool = False) -> Result:
+        """Do what `write` does to these users on disk and in memory; if it fails, undo it in both.
+
+        If `erasing`, it is erased at once, if nothing is in the way: that brings it to disk, too.
+        """
         notary = self.notary
         try:
             result = write()
@@ -415,6 +419,8 @@ class DiskJournal:
             if isinstance(error, sqlite3.Error):
                 raise explanation(self._database.path, error) from error
             raise
+        if erasing:
+            self._database.try_to_erase()
         self._sync()
         return result
 

@@ -1,6 +1,7 @@
 """Opening a database: the model is rebuilt from the baskets in it, as a pure function of them."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,7 @@ from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, S
 from unbasket.exchange.progress import Progress
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params
+from unbasket.store.backup import write_copy
 from unbasket.store.baskets import BasketRows
 from unbasket.store.catalog import CatalogRows
 from unbasket.store.database import PATIENCE, Database
@@ -116,14 +118,26 @@ def _check_rows(database: Database, rows: int) -> None:
 
 
 def _reader(path: Path, params: Params | None, accept_loss: bool, progress: Progress | None) -> DurableRecommender:
+    with _opened_to_read(path, accept_loss, trusted=False) as database:
+        return DurableRecommender(database.path, _rebuilt(database, params, progress))
+
+
+def back_up(path: Path, target: Path, progress: Progress | None = None) -> None:
+    """Write a copy of a database, while others may write to it; see `store.backup`."""
+    with _opened_to_read(real_path(path), accept_loss=False, trusted=True) as database:  # each row is checked
+        write_copy(database, target, progress)
+
+
+@contextmanager
+def _opened_to_read(path: Path, accept_loss: bool, *, trusted: bool) -> Iterator[Database]:
+    """A database of which nothing is lost, or else the loss is accepted."""
     _check_files(path)
     rows = 0 if accept_loss else noted(path)  # first, as somebody may be writing
     if not accept_loss:
         check_log(path)
-    with closing(Database(path, read_only=True)) as database:
-        journal = _rebuilt(database, params, progress)
+    with closing(Database(path, read_only=True, trusted=trusted)) as database:
         _check_rows(database, rows)
-        return DurableRecommender(database.path, journal)
+        yield database
 
 
 def _writer(

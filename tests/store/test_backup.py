@@ -1,0 +1,131 @@
+"""A backup is of one moment, though others learn and forget while it is written; it keeps none of them waiting."""
+
+import random
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import blake2b
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tests.laws import law_of_equality
+from tests.store.forensics import Detective
+
+import unbasket as ub
+from unbasket.store import backup
+from unbasket.store.backup import Copy
+from unbasket.store.opening import back_up
+
+USERS = 60
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A shop, with rows enough for many small pieces."""
+    monkeypatch.setattr("unbasket.store.backup._ROWS", 7)
+    monkeypatch.setattr("unbasket.store.backup._SPAN", 11)
+    monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0)  # a forget that a reader blocks is an error at once
+    path = tmp_path / "shop.db"
+    with ub.open(path) as rec:
+        rec.fit(
+            pl.DataFrame(
+                [(name(user), 1, f"item {user % 9}") for user in range(USERS)], ["user", "basket", "item"], orient="row"
+            )
+        )
+        rec.describe({"item": [f"item {i}" for i in range(9)], "name": [f"name {i}" for i in range(9)]}, category=None)
+    return path
+
+
+def name(number: int) -> str:
+    """An id that has no eight letters in common with another."""
+    return blake2b(number.to_bytes(2, "big"), digest_size=12).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def detective() -> Iterator[Detective]:
+    with Detective() as detective:
+        yield detective
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_others_learn_and_forget_meanwhile(path: Path, tmp_path: Path, detective: Detective, seed: int) -> None:
+    chance, target, forgotten = random.Random(seed), tmp_path / "backups" / "monday.db", set[str]()
+    target.parent.mkdir()
+    with ub.open(path) as rec:
+
+        def happen(done: int, rows: int) -> None:
+            assert done <= rows
+            rec.learn(name(chance.randrange(USERS)), ["milk"], basket=chance.randrange(10**6))
+            user = name(chance.randrange(USERS))
+            if chance.random() < 0.5 and user in rec:
+                rec.forget(user)
+                forgotten.add(user)
+
+        rec.backup(target, progress=happen)
+        assert len(forgotten) > 2
+        assert [file.name for file in target.parent.iterdir()] == ["monday.db"]
+        with ub.open(target) as copy:
+            law_of_equality(rec, copy)
+            assert copy.receipts() == rec.receipts()
+        assert detective.search(target.parent, forgotten - set(rec.users())) == {}
+
+
+def test_a_shop_that_forgets_all_the_time(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last look is at one moment, so a backup comes to an end."""
+    looks, look = list[bool](), Copy._blank_what_is_gone
+    with ub.open(path) as rec:
+
+        def after_a_forget(copy: Copy, at_once: bool) -> None:
+            look(copy, at_once)
+            looks.append(at_once)
+            if not at_once:
+                rec.forget(name(len(looks)))
+
+        monkeypatch.setattr(Copy, "_blank_what_is_gone", after_a_forget)
+        rec.backup(tmp_path / "copy.db", progress=lambda done, _: done > USERS and rec.forget(name(0)))
+        assert looks == [False] * (backup._ROUNDS - 2) + [True]
+        with ub.open(tmp_path / "copy.db") as copy:
+            law_of_equality(rec, copy)
+
+
+def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compaction moves rows under the backup's eyes."""
+    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 20)
+    monkeypatch.setattr("unbasket.store.database._PACE", 0)
+    monkeypatch.setattr("unbasket.store.compaction.PIECE", 300)
+    with ub.open(path) as rec:
+        for user in range(40):
+            rec.forget(name(user))
+        assert rec._journal._database._to_compact
+        rec.backup(
+            tmp_path / "copy.db", progress=lambda *_: rec.learn("ann", ["milk"], basket=len(rec.history(name(50))))
+        )
+        with ub.open(tmp_path / "copy.db") as copy:
+            law_of_equality(rec, copy)
+
+
+def test_damage_is_not_copied(path: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM baskets WHERE id = 30")
+    with pytest.raises(ub.StoreError, match="other rows than its ledger says"):
+        back_up(path, tmp_path / "copy.db")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(
+            "UPDATE baskets SET body = CAST(substr(body, 1, 8) || x'FF' || substr(body, 10) AS BLOB) WHERE id = 31"
+        )
+    with pytest.raises(ub.StoreError, match="row 31 of baskets is damaged"):
+        back_up(path, tmp_path / "copy.db")
+    assert [file.name for file in tmp_path.glob("copy*")] == []
+
+
+def test_what_a_crash_has_lost_is_told(path: Path, tmp_path: Path) -> None:
+    with ub.open(path) as rec:
+        rec.learn("ann", ["milk"], basket=1)
+        for file in tmp_path.glob("shop.db*"):
+            if not file.name.endswith(("-wal", "-shm")):
+                (tmp_path / "crashed").mkdir(exist_ok=True)
+                shutil.copy(file, tmp_path / "crashed")
+    with pytest.raises(ub.StoreError, match="are lost"):
+        back_up(tmp_path / "crashed" / "shop.db", tmp_path / "copy.db")
