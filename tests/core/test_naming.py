@@ -2,8 +2,12 @@
 
 import gc
 import sys
+from enum import StrEnum
 
-from unbasket.core.naming import named
+import numpy as np
+import pytest
+
+from unbasket.core.naming import are_plain, named
 from unbasket.exchange.results import ItemCount, Recommendation
 
 
@@ -25,3 +29,22 @@ def test_what_is_named_is_held_as_long_as_it_is_needed() -> None:
     assert gc.is_tracked(found[0])
     del found
     assert (sys.getrefcount(name), sys.getrefcount(figure)) == before
+
+
+class Kind(StrEnum):
+    """A text that is no plain one."""
+
+    MILK = "milk"
+
+
+def test_plain_names() -> None:
+    assert are_plain([])
+    assert are_plain([-(2**63), 0, 17, 2**63 - 1, "milk", "17"])
+
+
+@pytest.mark.parametrize(
+    "name", [2**63, -(2**63) - 1, "", "Käse", True, 1.0, None, b"milk", Kind.MILK, np.int64(1)], ids=repr
+)
+def test_names_that_are_not_plain(name: object) -> None:
+    assert not are_plain([name])
+    assert not are_plain(["milk", name, 17])

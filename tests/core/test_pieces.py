@@ -1,5 +1,6 @@
 """A dict in pieces against a dict."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,3 +25,13 @@ def test_it_is_as_a_dict(events: list[tuple[str, int | str, int]]) -> None:
     assert dict(pieces.items()) == plain == {key: pieces[key] for key in pieces}
     assert sorted(pieces.values()) == sorted(plain.values())
     assert repr(pieces) == repr(dict(pieces.items()))
+
+
+def test_codes_of_keys_that_are_there() -> None:
+    pieces: Pieces[int | str, int] = Pieces()
+    pieces["milk"], pieces[17] = 3, 0
+    codes = pieces.codes_of(["tea", 17, "milk", 17])
+    assert codes.tolist() == [0, 3, 0]
+    assert codes.dtype == np.uint32
+    assert pieces.codes_of(key for key in ("milk", "gin")).tolist() == [3]
+    assert pieces.codes_of([]).tolist() == []

@@ -2,6 +2,9 @@
 
 cimport cython
 from cpython.object cimport PyObject_Hash
+from libc.stdint cimport uint32_t
+
+import numpy as np
 
 cdef enum:
     PIECES = 256
@@ -46,6 +49,19 @@ cdef class Pieces:
     def get(self, key, default=None):
         """The value of a key, or what is given for a key that is not there."""
         return self.piece_of(key).get(key, default)
+
+    def codes_of(self, keys):
+        """The values, which are codes, of those of the keys that are there, in an array."""
+        cdef list wanted = keys if isinstance(keys, list) else list(keys)
+        cdef Py_ssize_t count = 0
+        codes = np.empty(len(wanted), np.uint32)
+        cdef uint32_t[::1] code = codes
+        for key in wanted:
+            value = self.piece_of(key).get(key)
+            if value is not None:
+                code[count] = value
+                count += 1
+        return codes[:count]
 
     def pop(self, key):
         """Remove a key and return its value."""

@@ -10,7 +10,6 @@ from unbasket.core.vector cimport Entry
 cdef struct Mixture:
     double alpha
     double share
-    int64_t crowd_most
 
 
 cdef struct Contender:
@@ -39,13 +38,15 @@ cdef class Ranking:
     cdef int begin(self, const Query *query) except -1 nogil
     cdef int add_neighbors(self, Index index, Scan near, bint crowd) except -1 nogil
     cdef int add_vector(self, const Entry *entries, Py_ssize_t length) except -1 nogil
-    cdef int consider_all(self, const Query *query, const Mixture *mixture) except -1 nogil
-    cdef int consider_some(self, const Query *query, const Mixture *mixture, const uint32_t[::1] items) except -1 nogil
+    cdef int consider_all(self, const Query *query, const Mixture *mixture, int64_t crowd) except -1 nogil
+    cdef int consider_some(
+        self, const Query *query, const Mixture *mixture, const int64_t *crowd, const uint32_t[::1] items
+    ) except -1 nogil
     cdef int settle(self, Index index, const Mixture *mixture, bint crowd_alone) except -1 nogil
     cdef int enter_crowd(self, Index index, double share, double floor, Py_ssize_t place) except -1 nogil
     cdef int subtract_absent(self, Index index) except -1 nogil
     cdef int64_t sum_of(self, uint32_t item) noexcept nogil
-    cdef void consider(self, const Mixture *mixture, uint32_t item, uint32_t own) noexcept nogil
+    cdef void consider(self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t crowd) noexcept nogil
     cdef void enter(self, Contender contender, int64_t total) noexcept nogil
     cdef int finish(self, const uint32_t[::1] banned) except -1 nogil
     cdef int rank_totals(

@@ -88,10 +88,8 @@ cdef class Ranking:
     ) except -1 nogil:
         """Find the best items, with the neighbors that were found, who are forgotten."""
         cdef bint crowd = self.uses_crowd(index, near)
-        cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1), 0)
+        cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
         cdef Py_ssize_t i
-        if crowd:
-            mixture.crowd_most = index.crowd.heap[0].total
         self.widen(index.item_room, index.crowd.member_room)
         self.begin(query)
         self.add_neighbors(index, near, crowd)
@@ -101,9 +99,9 @@ cdef class Ranking:
                 assert banned[i] < self.item_room, "no such item"
                 self.sums[banned[i]] = BANNED
         if allowed is None:
-            self.consider_all(query, &mixture)
+            self.consider_all(query, &mixture, index.crowd.heap[0].total if crowd else 0)
         else:
-            self.consider_some(query, &mixture, allowed)
+            self.consider_some(query, &mixture, index.crowd.sums if crowd else NULL, allowed)
         if crowd:
             self.settle(index, &mixture, allowed is None)
         return self.finish(banned)
@@ -162,28 +160,36 @@ cdef class Ranking:
         self.seen_count = seen
         return 0
 
-    cdef inline void consider(self, const Mixture *mixture, uint32_t item, uint32_t own) noexcept nogil:
-        """Offer an item with the least that it may have; it is a contender if the most is good enough so far."""
+    cdef inline void consider(self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t crowd) noexcept nogil:
+        """Offer an item with the least that it may have; it is a contender if its most is good enough so far.
+
+        The crowd has `crowd` of it, or less.
+        """
         cdef int64_t total = self.sum_of(item)
         cdef double alone = mixture.alpha * own
         if self.sums[item] == BANNED:
             return
-        if alone + mixture.share * (total + mixture.crowd_most) >= self.best.floor:
+        if alone + mixture.share * (total + crowd) >= self.best.floor:
             self.contenders[self.contender_count] = Contender(item, own)
             self.contender_count += 1
             self.best.offer(item, alone + mixture.share * total)
 
-    cdef int consider_all(self, const Query *query, const Mixture *mixture) except -1 nogil:
-        """Consider the items that were seen: the query's own, then those of the neighbors."""
+    cdef int consider_all(self, const Query *query, const Mixture *mixture, int64_t crowd) except -1 nogil:
+        """Consider the items that were seen: the query's own, then those of the neighbors.
+
+        The crowd has `crowd` of an item at most: to look for how much that is would take longer.
+        """
         cdef Py_ssize_t i
         for i in range(query.length):
-            self.consider(mixture, query.entries[i].item, query.entries[i].weight)
+            self.consider(mixture, query.entries[i].item, query.entries[i].weight, crowd)
         for i in range(query.length, self.seen_count):
-            self.consider(mixture, self.seen[i], 0)
+            self.consider(mixture, self.seen[i], 0, crowd)
         return 0
 
-    cdef int consider_some(self, const Query *query, const Mixture *mixture, const uint32_t[::1] items) except -1 nogil:
-        """Consider these items only, seen or not."""
+    cdef int consider_some(
+        self, const Query *query, const Mixture *mixture, const int64_t *crowd, const uint32_t[::1] items
+    ) except -1 nogil:
+        """Consider these items only, seen or not; the crowd has these sums (NULL: there is none)."""
         cdef Py_ssize_t i
         for i in range(query.length):
             self.own[query.entries[i].item] = query.entries[i].weight
@@ -191,7 +197,7 @@ cdef class Ranking:
             assert items[i] < self.item_room, "no such item"
             if not self.is_contender[items[i]]:  # it may be listed twice
                 self.is_contender[items[i]] = True
-                self.consider(mixture, items[i], self.own[items[i]])
+                self.consider(mixture, items[i], self.own[items[i]], crowd[items[i]] if crowd != NULL else 0)
         for i in range(items.shape[0]):
             self.is_contender[items[i]] = False
         for i in range(query.length):
@@ -282,7 +288,7 @@ cdef class Ranking:
         self, const Query *query, double alpha, Py_ssize_t found, const uint32_t[::1] items, const int64_t[::1] totals
     ) except -1 nogil:
         """Find the best items, given the sums over the neighbors; an item may come more than once, with parts of its sum."""
-        cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(found, 1), 0)
+        cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(found, 1))
         cdef Py_ssize_t i
         self.begin(query)
         for i in range(items.shape[0]):
@@ -292,7 +298,7 @@ cdef class Ranking:
                 self.seen[self.seen_count] = items[i]
                 self.seen_count += 1
             self.sums[items[i]] += totals[i]
-        self.consider_all(query, &mixture)
+        self.consider_all(query, &mixture, 0)
         return self.finish(None)
 
     def sum_over(self, Index index, const uint32_t[::1] users):

@@ -25,7 +25,7 @@ class Choices:
     """Finds the codes of filters, and of what is hidden.
 
     Those of hidden items, of a category and of a frozen set of items, which are asked for again and again, are kept
-    until any item gets or loses its code, or the catalog or the stock changes.
+    until any item gets or loses its code, or the catalog or the stock changes; in order, as memory is read best.
     """
 
     def __init__(self, catalog: Catalog, stock: Stock, items: Ids) -> None:
@@ -75,7 +75,7 @@ class Choices:
     def _of_category(self, category: str) -> Codes:
         codes = self._kept.get(category)
         if codes is None:
-            codes = self._kept[category] = self._codes(self._catalog.members(category))
+            codes = self._kept[category] = np.sort(self._codes(self._catalog.members(category)))
         return codes
 
     def _of_items(self, items: list[Id] | frozenset[Id]) -> Codes:
@@ -83,10 +83,9 @@ class Choices:
             return self._codes(items)
         codes = self._kept.get(items)
         if codes is None:
-            codes = self._kept[items] = self._codes(checked_all(items, "item"))
+            codes = self._kept[items] = np.sort(self._codes(checked_all(items, "item")))
         return codes
 
     def _codes(self, items: Iterable[Id]) -> Codes:
         """The codes of those items that somebody has."""
-        found = [code for code in map(self._items.codes.get, items) if code is not None]
-        return np.array(found, np.uint32)
+        return self._items.codes.codes_of(items)

@@ -187,11 +187,12 @@ class Recommender:
         What is hidden goes on being learned, and explained. It stays hidden whether anybody has bought it or not, and
         is no part of the digest: it says nothing of a shopper.
         """
-        hidden, shown = checked_selection(hide, "hide"), checked_selection(show, "show")
-        both = set(hidden) & set(shown)
+        hidden = dict.fromkeys(checked_selection(hide, "hide"))
+        shown = dict.fromkeys(checked_selection(show, "show"))
+        both = hidden.keys() & shown.keys()
         if both:
             raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
-        return self._journal.restock(hidden, shown)
+        return self._journal.restock(list(hidden), list(shown))
 
     def hidden(self) -> list[Id]:
         """The items that are hidden, in the order of their ids."""

@@ -63,10 +63,10 @@ def checked_users(users: Iterable[Id]) -> list[Id]:
 
 
 def checked_selection(items: Iterable[Id], what: str) -> list[Id]:
-    """The distinct items of a selection; some may be unknown."""
+    """The items of a selection; some may be unknown, or come twice."""
     if not _is_list(items):
         raise InvalidRequestError(f"{what} must be a list of item ids, not {items!r}")
-    return list(dict.fromkeys(checked_all(items, "item")))
+    return checked_all(items, "item")
 
 
 def checked_cart(cart: Collection[Id] | None) -> list[Id] | None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from sortedcontainers import SortedList
 
-from unbasket.core import Column, Pieces
+from unbasket.core import Column, Pieces, naming
 from unbasket.errors import InvalidIdError
 
 Id = str | int
@@ -51,9 +51,7 @@ def checked(value: object, what: str) -> Id:
 def checked_all(values: Iterable[object], what: str) -> list[Id]:
     """The values as ids, or an error that names the first value that is not one."""
     ids: list[Any] = list(values)
-    if set(map(type, ids)) == {int} and min(ids) >= -(2**63) and max(ids) < 2**63:  # one by one is slow
-        return ids
-    return [checked(value, what) for value in ids]
+    return ids if naming.are_plain(ids) else [checked(value, what) for value in ids]
 
 
 def _checked_text(value: str, what: str) -> str:
