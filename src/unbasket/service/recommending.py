@@ -2,8 +2,8 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 
+from unbasket.engine.catalog import Catalog
 from unbasket.errors import UnknownUserError
 from unbasket.exchange.ids import Id, sort_key
 from unbasket.exchange.results import Basket, Explanation
@@ -55,9 +55,11 @@ def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
         return None
     rec = request.rec
     for user in request.possible_users():
-        with suppress(UnknownUserError):
+        try:
             found = rec.recommend(user, query.n, only_new=query.only_new)
-            return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields))
+        except UnknownUserError:
+            continue
+        return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields))
     return None
 
 
@@ -84,12 +86,9 @@ def _recommended(
     fields: Sequence[str] = (),
     reasons: list[ExplanationAnswer] | None = None,
 ) -> list[Recommended]:
-    products = map(rec.catalog.__getitem__, [item for item, _ in found])
     if not fields and not reasons:
-        return [
-            Recommended(item, float(score), product.name, product.category)
-            for (item, score), product in zip(found, products, strict=True)
-        ]
+        return [_plain(rec.catalog, item, float(score)) for item, score in found]
+    products = [rec.catalog[item] for item, _ in found]
     why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
     return [
         Recommended(
@@ -102,6 +101,14 @@ def _recommended(
         )
         for (item, score), product, reason in zip(found, products, why, strict=True)
     ]
+
+
+def _plain(catalog: Catalog, item: Id, score: float) -> Recommended:
+    """What most ask for: an item, and what it is called."""
+    if item not in catalog:
+        return Recommended(item, score)
+    product = catalog[item]
+    return Recommended(item, score, product.name, product.category)
 
 
 def preview(request: Request) -> PreviewAnswer:
