@@ -8,6 +8,7 @@ memory must then stay as it is while as much is forgotten as is learned.
 """
 
 import json
+import os
 import shutil
 import statistics
 import subprocess
@@ -112,6 +113,12 @@ def started(command: list[str], log: Path) -> Iterator[tuple[str, int]]:
         process.wait()
 
 
+def processor_time(process: int) -> float:
+    """Seconds that a process has computed for."""
+    user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
 class Scripts(NamedTuple):
     """What wrk sends: reads, reads at a pace, a mixture that mostly learns, and one that forgets as much."""
 
@@ -149,13 +156,22 @@ def constant(size: int) -> None:
         uvicorn.Server(configuration(app, Settings(db=Path("none")))).run(sockets=[listener])
 
 
-def reading(table: Table, ours: str, other: str, script: Path, progress: Progress) -> None:
+def costly(address: str, process: int, script: Path, connections: int) -> tuple[Load, float]:
+    """A load, and the seconds that the service computes for a request: other work on the machine disturbs them less."""
+    start = processor_time(process)
+    load = measured(wrk(address, script, connections, SECONDS))
+    return load, (processor_time(process) - start) / (load.rate * SECONDS)
+
+
+def reading(table: Table, servers: list[tuple[str, int]], script: Path, progress: Progress) -> None:
     """Both in turns."""
     task = progress.add_task("reading", total=len(CONNECTIONS) * ROUNDS)
     for connections in CONNECTIONS:
-        rounds = []
+        rounds, costs = [], []
         for _ in range(ROUNDS):
-            rounds.append([measured(wrk(address, script, connections, SECONDS)) for address in (ours, other)])
+            pair = [costly(*server, script, connections) for server in servers]
+            rounds.append([load for load, _ in pair])
+            costs.append([cost for _, cost in pair])
             progress.advance(task)
         share = statistics.median(mine.rate / constant.rate for mine, constant in rounds)
         mine, bare = ([pair[side] for pair in rounds] for side in (0, 1))
@@ -166,6 +182,9 @@ def reading(table: Table, ours: str, other: str, script: Path, progress: Progres
             f"{share:.0%}",
             _verdict(share >= 0.5, "50 %"),
         )
+        cost = [statistics.median(column) for column in zip(*costs, strict=True)]
+        spent = [f"{1e6 * seconds:.0f}" for seconds in cost]
+        table.add_row("  processor time of a request, µs", *spent, f"{cost[1] / cost[0]:.0%}", "")
         for name in ("p50", "p90", "p99"):
             times = [statistics.median(getattr(load, name) for load in loads) for loads in (mine, bare)]
             table.add_row(f"  {name}, ms", *(f"{1000 * value:.2f}" for value in times), "", "")
@@ -298,8 +317,8 @@ def main() -> None:
             before = _settled(ours, process, made)
             answer = urllib.request.urlopen(f"{ours}/v1/users/{user}/recommendations").read()
             command = [sys.executable, __file__, "--constant", str(len(answer))]
-            with started(command, folder / "constant.log") as (other, _):
-                reading(table, ours, other, made.read, progress)
+            with started(command, folder / "constant.log") as other:
+                reading(table, [(ours, process), other], made.read, progress)
             pacing(table, ours, made.paced)
             growth = mixing(table, ours, process, made, progress)
         with started(serve, folder / "again.log") as (ours, process):

@@ -59,27 +59,11 @@ def serve(
     A flag overrides an environment variable (UNBASKET_PORT), and that the file of --config. On SIGHUP, the file
     and the keys are read again.
     """
+    flags = dict(locals())
     with needing("service"):  # slow to import, and no other command needs it
         from unbasket.service.server import listening, run
         from unbasket.service.settings import Settings
 
-    flags = {
-        "db": db and str(db),
-        "host": host,
-        "port": port,
-        "access": access and str(access),
-        "connections": connections,
-        "threads": threads,
-        "max_body": max_body,
-        "rate": rate,
-        "public_rate": public_rate,
-        "timeout": timeout,
-        "grace": grace,
-        "fallback": fallback,
-        "fallback_days": fallback_days,
-        "fallback_category": fallback_category,
-        "time_unit": time_unit,
-    }
     gather = partial(Settings.gathered, flags, file=config)
     settings = gather()
     welcome = partial(_welcome, settings.db)

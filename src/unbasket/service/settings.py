@@ -118,6 +118,6 @@ def _converted(settings: type[Settings], name: str, value: Any, source: str) -> 
 
 
 def _path(kind: type, value: Any) -> Any:
-    if kind is Path and isinstance(value, str) and value:
+    if kind is Path and isinstance(value, str | Path) and value:
         return Path(value)
     raise ValueError("expected a path")
