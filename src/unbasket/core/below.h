@@ -1,4 +1,4 @@
-/* Which of the next few keys are below a limit. */
+/* Which of some keys are below a limit. Few are, so that rows are looked at together, and as bits. */
 
 #ifndef UNBASKET_BELOW
 #define UNBASKET_BELOW
@@ -7,23 +7,40 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
+#ifdef _MSC_VER
+#include <intrin.h>
+#endif
 
-/* As bits, for eight rows: whether norm - 2 dot < limit. Differences of such numbers do not overflow. */
-static inline unsigned eight_below(int64_t limit, const int64_t *norm, const int64_t *dot)
+enum { TOGETHER = 8 }; /* rows */
+
+/* For each of the next rows a bit: whether norm - 2 dot < limit. No difference of such numbers overflows. */
+static inline unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
 {
     unsigned bits = 0;
 #ifdef __SSE2__
     __m128i limits = _mm_set1_epi64x(limit);
-    for (int i = 0; i < 8; i += 2) {
+    for (int i = 0; i < TOGETHER; i += 2) {
         __m128i dots = _mm_loadu_si128((const __m128i *)(dot + i));
         __m128i keys = _mm_sub_epi64(_mm_loadu_si128((const __m128i *)(norm + i)), _mm_add_epi64(dots, dots));
         bits |= (unsigned)_mm_movemask_pd(_mm_castsi128_pd(_mm_sub_epi64(keys, limits))) << i;
     }
 #else
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < TOGETHER; i++)
         bits |= (unsigned)((uint64_t)(norm[i] - 2 * dot[i] - limit) >> 63) << i;
 #endif
     return bits;
+}
+
+/* The number of the lowest bit that is 1; there must be one. */
+static inline int lowest_one(unsigned bits)
+{
+#ifdef _MSC_VER
+    unsigned long place;
+    _BitScanForward(&place, bits);
+    return (int)place;
+#else
+    return __builtin_ctz(bits);
+#endif
 }
 
 #endif

@@ -10,12 +10,12 @@ so neither parts nor threads change an answer.
 """
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
 from functools import partial
 
-from unbasket.core.buffers cimport allocated, give_back, lowest_zero
+from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.index cimport Index
 from unbasket.core.part cimport TOGETHER, Part, Posting
 from unbasket.core.select cimport Candidate, smallest_first
@@ -29,7 +29,8 @@ cdef extern from "prefetch.h" nogil:
     void prefetch(const void *memory, size_t bytes)
 
 cdef extern from "below.h" nogil:
-    unsigned eight_below(int64_t limit, const int64_t *norm, const int64_t *dot)
+    unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
+    int lowest_one(unsigned bits)
 
 
 @cython.final
@@ -68,9 +69,9 @@ cdef class Scan:
         self.accumulate(part, query)
         for block in range((part.end + TOGETHER - 1) // TOGETHER):
             first = block * TOGETHER
-            below = eight_below(limit, norm + first, dot + first)
+            below = rows_below(limit, norm + first, dot + first)
             while below:
-                row = first + lowest_zero(~<uint64_t> below)
+                row = first + lowest_one(below)
                 below &= below - 1
                 if norm[row] != 0 and part.owner[row] != query.user:
                     self.candidates[found] = Candidate(
@@ -87,14 +88,16 @@ cdef class Scan:
         cdef const Posting *postings
         cdef int64_t weight
         cdef int64_t *dot = self.dot
+        cdef uint32_t item
         for i in range(query.length):
             prefetch(&part.postings.rows[query.entries[i].item], 1)
         for i in range(query.length):
-            weight = query.entries[i].weight
-            postings = <const Posting *> part.postings.first(query.entries[i].item)
             if i + 1 < query.length:
-                prefetch(part.postings.first(query.entries[i + 1].item), part.postings.length(query.entries[i + 1].item) * sizeof(Posting))
-            for j in range(part.postings.length(query.entries[i].item)):
+                item = query.entries[i + 1].item
+                prefetch(part.postings.first(item), part.postings.length(item) * sizeof(Posting))
+            item, weight = query.entries[i].item, query.entries[i].weight
+            postings = <const Posting *> part.postings.first(item)
+            for j in range(part.postings.length(item)):
                 assert postings[j].row < self.row_room, "no such row"
                 dot[postings[j].row] += weight * postings[j].weight
         return 0

@@ -8,7 +8,10 @@ from unbasket.core.vector cimport Entry
 
 cdef enum:
     ONE_BITS = 24
-    TOGETHER = 8  # rows that a search looks at together
+
+cdef extern from "below.h":
+    enum:
+        TOGETHER  # rows that a search looks at together
 
 
 cdef struct Posting:

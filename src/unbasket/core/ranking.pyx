@@ -43,8 +43,8 @@ cdef class Ranking:
     """Work space of one ranking at a time; all zero between two.
 
     Per item: the sum over neighbors, plus BIAS; the query's own weight, where only some items are allowed; and whether
-    it is a contender. The items seen so far, and the contenders with the query's own weight. Per member of the crowd:
-    whether it is a neighbor, and who is not.
+    it is a contender. Lists of the items seen, and of the contenders with the query's own weights. Per member of the
+    crowd, whether they are a neighbor, and a list of those who are not.
     """
 
     def __cinit__(self):
@@ -205,7 +205,7 @@ cdef class Ranking:
         return 0
 
     cdef int settle(self, Index index, const Mixture *mixture, bint crowd_alone) except -1 nogil:
-        """Find the best among the contenders, now with the crowd; items of the `crowd_alone` may be contenders too."""
+        """Find the best among the contenders, with the crowd now; if `crowd_alone`, also among items that only it has."""
         cdef double floor = self.best.floor
         cdef Py_ssize_t i, count = self.contender_count
         cdef Contender contender
@@ -234,7 +234,7 @@ cdef class Ranking:
         self.sums[contender.item] = total + BIAS
 
     cdef int enter_crowd(self, Index index, double share, double floor, Py_ssize_t place) except -1 nogil:
-        """Let items that nobody but the crowd has be contenders: those at a place of its heap and below that reach the floor."""
+        """Let items that only the crowd has be contenders: those from a place of its heap on that reach the floor."""
         cdef const Listed *listed = &index.crowd.heap[place]
         if place < index.crowd.count and share * listed.total > 0.0 and share * listed.total >= floor:
             if self.sums[listed.item] == 0:
@@ -287,7 +287,7 @@ cdef class Ranking:
     cdef int rank_totals(
         self, const Query *query, double alpha, Py_ssize_t found, const uint32_t[::1] items, const int64_t[::1] totals
     ) except -1 nogil:
-        """Find the best items, given the sums over the neighbors; an item may come more than once, with parts of its sum."""
+        """Find the best items, given sums over the neighbors; an item may come several times, with parts of its sum."""
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(found, 1))
         cdef Py_ssize_t i
         self.begin(query)

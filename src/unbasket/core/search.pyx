@@ -21,7 +21,7 @@ cdef double ONE = 1 << ONE_BITS
 
 @cython.final
 cdef class SearchSpace:
-    """Work space of one query at a time; all zero between queries: the search for the nearest users, and a ranking of items.
+    """Work space of one query at a time, all zero between queries: a search for neighbors, and a ranking of items.
 
     `helpers` are threads that may be asked to help with the search (None: nobody).
     """
@@ -71,7 +71,7 @@ cdef class SearchSpace:
     def holders(
         self, Index index, Vector vector, int64_t user, const int64_t[::1] items, Py_ssize_t k, Column order
     ):
-        """For explanations: own weights of items, the neighbors' sums, how many of them have each, how many they are."""
+        """For explanations: own weights of items, the neighbors' sums, how many of these have each, how many they are."""
         cdef Query query = Query(vector.entries, vector.length, user, k, order.data)
         own = np.zeros(items.shape[0], np.int64)
         totals, having = own.copy(), own.copy()
