@@ -1,7 +1,7 @@
 """The crowd: k users with the smallest norms, whose vectors are summed in advance.
 
 In Euclidean space small vectors are near to everyone, so most neighborhoods are the crowd but for a few users. A
-query adds those few, subtracts the members that are not its neighbors, and is done with a fifth of the work. Sums
+query adds those few, and subtracts the members who are not its neighbors: a tenth of the work (see `ranking`). Sums
 are exact integers at every moment, so the result is the very one of adding up all neighbors. Who is in the crowd is
 only a matter of speed; the index sees to it that those with small norms join and others leave, one by one.
 """
