@@ -50,8 +50,7 @@ class Loaded(NamedTuple):
 class Database:
     """An open file. One thread at a time may call its methods."""
 
-    def __init__(self, path: Path, *, read_only: bool, trusted: bool = False) -> None:
-        """A `trusted` file is open already: its pages are not checked, which would take as long as reading them."""
+    def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path = real_path(path)
         self._log = Log(path)
         self._read_only = read_only
@@ -73,18 +72,10 @@ class Database:
             descriptors.connected(self._identity)
             try:
                 schema.prepare(self._connection, path, read_only=read_only)
-                if not trusted:
-                    self._check_pages()
                 self._find_last()
             except BaseException:
                 self.abandon()
                 raise
-
-    def _check_pages(self) -> None:
-        """Have SQLite check its pages; `load` checks their content."""
-        [[verdict]] = self._connection.execute("PRAGMA quick_check(1)").fetchall()
-        if verdict != "ok":
-            raise StoreCorruptError(f"{self.path} is damaged ({verdict}). Restore a backup")
 
     # Reading ----------------------------------------------------------------------------------------------------
 
@@ -150,7 +141,7 @@ class Database:
 
     def load(self, progress: Progress | None) -> Loaded:
         """The rows of all tables but the receipts: of one moment, and none of them lost."""
-        with self.moment():
+        with self._checking_pages(), self.moment():
             entry = self.read_entry()
             others = {table: self._table(table) for table in COUNTED if table != "baskets"}
             loaded = Loaded(self._baskets(entry.upto, progress), others)
@@ -159,6 +150,15 @@ class Database:
         self._check(entry, loaded.baskets.unpacker)
         self._to_compact = [table for table in SIDED if self._sides[table].carried]  # somebody has begun with these
         return loaded
+
+    @contextmanager
+    def _checking_pages(self) -> Iterator[None]:
+        """Have SQLite check its pages meanwhile, over a connection of its own; an error if they are damaged."""
+        with ThreadPoolExecutor(1) as beside:
+            checking = beside.submit(_verdict, self.path)
+            yield
+            if checking.result() != "ok":
+                raise StoreCorruptError(f"{self.path} is damaged ({checking.result()}). Restore a backup")
 
     def _table(self, table: str) -> dict[int, bytes]:
         """What the rows of a table hold, by their numbers."""
@@ -474,6 +474,13 @@ class Database:
     def _disconnect(self) -> None:
         self._connection.close()
         descriptors.disconnected(self._identity)
+
+
+def _verdict(path: Path) -> str:
+    """What SQLite says of the pages of a file: "ok", or what is wrong."""
+    with closing(_connect(path, read_only=True)) as connection:
+        found: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
+    return found[0][0]
 
 
 def _nothing() -> dict[str, list[int]]:

@@ -39,7 +39,7 @@ class DurableRecommender(Recommender):
 
     def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
         """The receipts of these numbers, oldest first."""
-        with closing(Database(self._path, read_only=True, trusted=True)) as database:
+        with closing(Database(self._path, read_only=True)) as database:
             return [Receipt.from_json(payload) for _, payload in database.payloads("receipts", first, last)]
 
     @property
@@ -47,7 +47,7 @@ class DurableRecommender(Recommender):
         """The number of the newest receipt."""
         if self._journal.is_writable:
             return self._journal.notary.count
-        with closing(Database(self._path, read_only=True, trusted=True)) as database:
+        with closing(Database(self._path, read_only=True)) as database:
             return database.next_row("receipts") - 1
 
     def backup(self, target: str | PathLike[str], *, progress: Progress | None = None) -> None:
@@ -55,7 +55,7 @@ class DurableRecommender(Recommender):
 
         Others learn and forget all along. `progress` is called with (rows copied, rows in all).
         """
-        with closing(Database(self._path, read_only=True, trusted=True)) as database:  # each row is checked
+        with closing(Database(self._path, read_only=True)) as database:
             write_copy(database, Path(target), progress)
 
     def close(self) -> None:

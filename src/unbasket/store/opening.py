@@ -102,7 +102,7 @@ def _check_note(path: Path) -> None:
     """Check, before anything is written, that all is there that the last writer noted as acknowledged."""
     rows = noted(path)
     if rows:
-        with closing(Database(path, read_only=True, trusted=True)) as database:
+        with closing(Database(path, read_only=True)) as database:
             _check_rows(database, rows)
 
 
@@ -118,24 +118,24 @@ def _check_rows(database: Database, rows: int) -> None:
 
 
 def _reader(path: Path, params: Params | None, accept_loss: bool, progress: Progress | None) -> DurableRecommender:
-    with _opened_to_read(path, accept_loss, trusted=False) as database:
+    with _opened_to_read(path, accept_loss) as database:
         return DurableRecommender(database.path, _rebuilt(database, params, progress))
 
 
 def back_up(path: Path, target: Path, progress: Progress | None = None) -> None:
     """Write a copy of a database, while others may write to it; see `store.backup`."""
-    with _opened_to_read(real_path(path), accept_loss=False, trusted=True) as database:  # each row is checked
+    with _opened_to_read(real_path(path), accept_loss=False) as database:
         write_copy(database, target, progress)
 
 
 @contextmanager
-def _opened_to_read(path: Path, accept_loss: bool, *, trusted: bool) -> Iterator[Database]:
+def _opened_to_read(path: Path, accept_loss: bool) -> Iterator[Database]:
     """A database of which nothing is lost, or else the loss is accepted."""
     _check_files(path)
     rows = 0 if accept_loss else noted(path)  # first, as somebody may be writing
     if not accept_loss:
         check_log(path)
-    with closing(Database(path, read_only=True, trusted=trusted)) as database:
+    with closing(Database(path, read_only=True)) as database:
         _check_rows(database, rows)
         yield database
 
