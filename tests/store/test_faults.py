@@ -33,13 +33,13 @@ from unbasket.errors import (
 from unbasket.exchange.events import Forget, Learn
 from unbasket.store import audit, database, schema
 from unbasket.store.database import Database
-from unbasket.store.journal import Request
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import Log, log_of
+from unbasket.store.requests import Request
 from unbasket.store.signing import SigningKeys
 
 NOBODY = 65534
-PAGE = 4096
+PAGE = 4096  # of memory, and of most disks
 
 
 @pytest.fixture
@@ -479,21 +479,21 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str, Path]:
 
 def regions(data: bytes) -> dict[str, list[int]]:
     """Offsets by what is there: the header, roots of tables, pages of either kind, their heads and their bodies."""
-    pages = range(0, len(data), PAGE)
+    pages = range(0, len(data), schema.PAGE)
     kinds = {page: data[page + 100 if page == 0 else page] for page in pages}
-    found = {"header": list(range(100)), "schema": list(range(100, PAGE))}
+    found = {"header": list(range(100)), "schema": list(range(100, schema.PAGE))}
     with sqlite3.connect(":memory:") as connection:
         connection.deserialize(data[:18] + b"\1\1" + data[20:])  # not in WAL mode, which memory can't have
         roots = dict(connection.execute("SELECT name, rootpage FROM sqlite_schema").fetchall())
     connection.close()
     for name, root in roots.items():
-        found[f"root of {name}"] = list(range((root - 1) * PAGE, root * PAGE))
+        found[f"root of {name}"] = list(range((root - 1) * schema.PAGE, root * schema.PAGE))
     for kind, name in ((5, "interior"), (13, "leaf")):
         own = [page for page in pages[1:] if kinds[page] == kind]
         assert own, name
         found[f"{name} heads"] = [page + i for page in own for i in range(64)]
-        found[f"{name} bodies"] = [page + i for page in own for i in range(64, PAGE)]
-    ledger = roots["ledger"] * PAGE  # its only cell is at the end of the page
+        found[f"{name} bodies"] = [page + i for page in own for i in range(64, schema.PAGE)]
+    ledger = roots["ledger"] * schema.PAGE  # its only cell is at the end of the page
     found["the ledger's row"] = list(range(ledger - 40, ledger))
     found["anywhere"] = list(range(len(data)))
     return found
@@ -578,9 +578,9 @@ def test_pages_of_another_moment(path: Path) -> None:
             submit(engine, traffic.request())
         digest = engine.digest()
     new, detected = path.read_bytes(), 0
-    for page in range(PAGE, min(len(old), len(new)), PAGE):
-        if old[page : page + PAGE] != new[page : page + PAGE]:
-            path.write_bytes(new[:page] + old[page : page + PAGE] + new[page + PAGE :])
+    for page in range(schema.PAGE, min(len(old), len(new)), schema.PAGE):
+        if old[page : page + schema.PAGE] != new[page : page + schema.PAGE]:
+            path.write_bytes(new[:page] + old[page : page + schema.PAGE] + new[page + schema.PAGE :])
             try:
                 _use(path, digest, writing=True)
             except StoreError:

@@ -2,16 +2,16 @@
 
     event -> memory -> rows -> SQLite -> acknowledged -> (forgets) erased
 
-`opening` rebuilds the engine from a file, `journal` has events applied and shares commits among callers, `baskets`
-turns what changed into rows, `catalog` and `entries` keep what is known of items, and which are hidden or suppressed,
-`loading` turns rows into orders. `database` appends and blanks rows and lets old bytes vanish; `schema` has its tables,
-`sides` knows where in them a row is, `compaction` gives the room of blank rows back, `backup` copies the others, and
-`ledger` shows whether one is lost. `receipts` says what was forgotten.
+`opening` rebuilds the engine from a file. `journal` has events applied, and shares commits among callers whose
+`requests` wait. `baskets` turns what changed into rows, and `loading` rows into orders; `catalog` and `entries` keep
+what is known of items, and which are hidden or suppressed. `database` appends and blanks rows and lets old bytes
+vanish; `schema` has its tables, `sides` knows where in them a row is, `compaction` gives the room of blank rows back,
+`backup` copies the others, and `ledger` shows whether one is lost. `receipts` says what was forgotten.
 """
 
 from unbasket.store.durable import DurableRecommender
-from unbasket.store.journal import Erased, ErasedId
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
 from unbasket.store.receipts import Audit, Receipt, audit
+from unbasket.store.requests import Erased, ErasedId
 
 __all__ = ["Audit", "DurableRecommender", "Erased", "ErasedId", "Receipt", "audit", "open"]

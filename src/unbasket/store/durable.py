@@ -12,8 +12,9 @@ from unbasket.exchange.ids import Id
 from unbasket.exchange.progress import Progress
 from unbasket.store.backup import write_copy
 from unbasket.store.database import Database
-from unbasket.store.journal import DiskJournal, ErasedId
+from unbasket.store.journal import DiskJournal
 from unbasket.store.receipts import Receipt
+from unbasket.store.requests import ErasedId
 
 
 class DurableRecommender(Recommender):

@@ -33,7 +33,7 @@ from unbasket.exchange.ids import Id
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned, Renamed, Restocked
+from unbasket.exchange.results import Forgotten, Learned, Restocked
 from unbasket.params import MAX_SEED, Params
 from unbasket.store.baskets import BasketRows
 from unbasket.store.batches import Batches
@@ -43,56 +43,12 @@ from unbasket.store.entries import EntryRows
 from unbasket.store.faults import explanation
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import log_of
-from unbasket.store.receipts import Notary, Receipt
+from unbasket.store.receipts import Notary
+from unbasket.store.requests import Erased, ErasedId, Outcome, Request
 
 Result = TypeVar("Result")
 
 _ERASURES = 10_000  # the newest ones, whose times are remembered
-
-
-class Erased(Forgotten):
-    """A `Forgotten` whose bytes are gone from every file, the receipt that says so, and how long it took."""
-
-    receipt: Receipt
-    seconds: float
-
-
-class ErasedId(Renamed):
-    """A `Renamed` whose old id is gone from every file, the receipt that says so, and how long it took."""
-
-    receipt: Receipt
-    seconds: float
-
-
-Outcome = Learned | Forgotten | Renamed | bool
-
-
-class Request:
-    """Events of one caller, who waits for them to be on disk."""
-
-    def __init__(self, events: Sequence[Change]) -> None:
-        self.events = events
-        self.start = perf_counter()
-        self.results: list[Outcome] = []
-        self.error: UnbasketError | None = None
-        self.erasures: int | None = None  # there had been, if this request still waits for the next one
-
-    @property
-    def forgets(self) -> bool:
-        """Whether something is to be erased."""
-        return any(type(event) in (Forget, Allow, Rename) for event in self.events)
-
-    @property
-    def users(self) -> set[Id]:
-        """Those whom the events are about."""
-        return {event.user for event in self.events} | {
-            event.other for event in self.events if isinstance(event, Rename)
-        }
-
-    @property
-    def erased(self) -> list[Erased | ErasedId]:
-        """The results of its forgets and renames."""
-        return [result for result in self.results if isinstance(result, Erased | ErasedId)]
 
 
 class DiskJournal:
