@@ -37,6 +37,10 @@ PLACES = (
 
 
 cdef enum:
+    RECORDS = 1 << 16  # that a piece looks at, in a millisecond or so
+
+
+cdef enum:
     HISTORY
     SLOT
     VECTOR
@@ -330,29 +334,90 @@ cdef Py_ssize_t item_faults(Histories histories, Py_ssize_t user, dict elsewhere
     return sum([histories.popularity[<Py_ssize_t> item] != count for item, count in counts.items()])
 
 
-def shared_faults(Live live):
-    """How many facts that many users have a part in contradict vectors and histories, by `PLACES`."""
+def slot_faults(Live live, Py_ssize_t first):
+    """How many facts about slots, from one on, contradict vectors and owners, by `PLACES`; and where to go on.
+
+    Like all pieces, it ends when it has looked at some `RECORDS`; the last says that it goes on at -1.
+    """
+    cdef Index index = live.index
+    cdef Py_ssize_t slot, row, user, looked = 0
+    cdef Part part
+    found = [0] * len(PLACES)
+    for slot in range(first, index.slot_end):
+        if looked >= RECORDS:
+            return found, slot
+        part, row = part_at(index, slot), index.row_of(slot)
+        user = part.owner[row]
+        found[ENTRIES] += misplaced(part, row)
+        if part.norm[row] != 0:
+            found[SLOT] += user >= index.user_room or index.slot_of(user) != slot
+        else:
+            found[SLOT] += is_littered(index, slot)
+        looked += 1 + part.vectors.length(row)
+    return found, -1
+
+
+def entry_strays(Live live, Py_ssize_t first):
+    """How many entries under items, from one on, are of a row that is nobody's, by `PLACES`; and where to go on."""
+    cdef Index index = live.index
+    cdef Py_ssize_t item, i, row, looked = 0
+    cdef Posting *postings
+    cdef Part part
+    found = [0] * len(PLACES)
+    for item in range(first, index.item_room):
+        if looked >= RECORDS:
+            return found, item
+        for part in index.parts:
+            postings = <Posting *> part.postings.first(item)
+            for i in range(part.postings.length(item)):
+                row = postings[i].row
+                found[ENTRIES] += row >= part.end or part.norm[row] == 0
+            looked += 1 + part.postings.length(item)
+    return found, -1
+
+
+def part_faults(Live live, Py_ssize_t number):
+    """Whether a part has as many entries in vectors as under items, by `PLACES`; and where to go on."""
+    cdef Index index = live.index
+    cdef Py_ssize_t i, entries = 0
+    found = [0] * len(PLACES)
+    if number >= len(index.parts):
+        return found, -1
+    cdef Part part = index.parts[number]
+    for i in range(part.end):
+        entries += part.vectors.length(i)
+    for i in range(index.item_room):
+        entries -= part.postings.length(i)
+    found[ENTRIES] = abs(entries)
+    return found, number + 1
+
+
+def total_faults(Live live):
+    """How many counts and sums over all users contradict what is counted, by `PLACES`: a pass over all norms."""
     cdef Index index = live.index
     cdef Part part
-    cdef Py_ssize_t row, i, entries
+    cdef Py_ssize_t row, i, user
     cdef int64_t *population = <int64_t *> allocated(MAGNITUDES, sizeof(int64_t))
     found = [0] * len(PLACES)
     for part in index.parts:
-        entries = 0
         for row in range(part.end):
-            entries += part.vectors.length(row)
-            found[ENTRIES] += misplaced(part, row)
             population[level_of(part.norm[row])] += part.norm[row] > 0
-        for i in range(index.item_room):
-            entries -= part.postings.length(i)
-        found[ENTRIES] += abs(entries)
     for i in range(MAGNITUDES):
         found[MAGNITUDE_COUNTS] += population[i] != index.population[i]
     give_back(population, MAGNITUDES * sizeof(int64_t))
-    found[SLOT] = slot_faults(index)
+    found[SLOT] = chain_faults(index, census_of(index, 0, 0).empty)
+    for user in range(index.user_room):
+        i = index.slot_of(user)
+        found[SLOT] += i >= 0 and not owns(index, user, i)
     found[CROWD] = crowd_faults(index, range(index.crowd.item_room)) + member_faults(index)
-    found[ITEM_COUNTS] = recount_faults(live.histories)
     found[POOL] = 0 if live.pool is None else order_faults(live.pool)
+    return found
+
+
+def item_count_faults(Live live):
+    """How many items are not counted as often as they are in baskets, by `PLACES`: a pass over all histories."""
+    found = [0] * len(PLACES)
+    found[ITEM_COUNTS] = recount_faults(live.histories)
     return found
 
 
@@ -380,23 +445,6 @@ cdef Py_ssize_t chain_faults(Index index, Py_ssize_t empty) except -1:
             return 1
         unused = part_at(index, slot).owner[index.row_of(slot)]
     return empty != 0 or unused != 0
-
-
-cdef Py_ssize_t slot_faults(Index index) except -1:
-    """How many users and slots do not belong to each other, and how many slots are nobody's and hold something."""
-    cdef Py_ssize_t user, slot, count = chain_faults(index, census_of(index, 0, 0).empty)
-    cdef Part part
-    for user in range(index.user_room):
-        slot = index.slot_of(user)
-        count += slot >= 0 and not owns(index, user, slot)
-    for slot in range(index.slot_end):
-        part = part_at(index, slot)
-        user = part.owner[index.row_of(slot)]
-        if part.norm[index.row_of(slot)] != 0:
-            count += user >= index.user_room or index.slot_of(user) != slot
-        else:
-            count += is_littered(index, slot)
-    return count
 
 
 cdef Py_ssize_t member_faults(Index index) except -1:
@@ -452,7 +500,6 @@ def strays(Live live, set users, set items):
             for part in index.parts:
                 found[ENTRIES] += part.postings.length(item)
     for part in index.parts:
-        found[ENTRIES] += stray_entries(index, part, users)
         found[LITTER] += part.vectors.litter() + part.postings.litter()
     found[MARKS] += stray_marks(live.marks)
     if live.pool is not None:
@@ -472,18 +519,6 @@ cdef Py_ssize_t stray_lots(Pool pool, set users) except -1:
             count += is_misplaced(pool, user, False)
     for place in range(pool.count, pool.user_room):
         count += pool.line[place] != 0
-    return count
-
-
-cdef Py_ssize_t stray_entries(Index index, Part part, set users) except -1:
-    """How many entries under items are of a row that is nobody's."""
-    cdef Py_ssize_t item, i, row, count = 0
-    cdef Posting *postings
-    for item in range(index.item_room):
-        postings = <Posting *> part.postings.first(item)
-        for i in range(part.postings.length(item)):
-            row = postings[i].row
-            count += row >= part.end or part.norm[row] == 0 or part.owner[row] not in users
     return count
 
 

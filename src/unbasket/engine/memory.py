@@ -3,7 +3,7 @@
 Every method applies one change completely or answers one question; locking and checking are the caller's.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from unbasket.core import (
     loading,
     questions,
 )
+from unbasket.core.live import Live
 from unbasket.engine.derived import Derived
 from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
 from unbasket.exchange.orders import Orders
@@ -304,17 +305,26 @@ class Memory:
         known = self.users.codes.get(user) == owner and self.users.names[owner] == user
         return known and (ids is None or ids == self._basket_ids(owner))
 
-    def strays(self) -> list[str]:
-        """The places that hold something of a user or an item that is not there, or that was not wiped."""
-        places = _wrong_places(
-            inspection.strays(self._live, set(self.users.codes.values()), set(self.items.codes.values()))
-        )
+    def strays(self) -> Iterator[list[str]]:
+        """The places that hold something of a user or an item that is not there, or that was not wiped: by pieces."""
+        yield from self._by_pieces(inspection.entry_strays)
+        users, items = set(self.users.codes.values()), set(self.items.codes.values())
+        yield _wrong_places(inspection.strays(self._live, users, items))
         belong = all(items and user in self.users for user, items in self.suppressed.items())
-        return places + ([] if belong else ["the suppressed items"])
+        yield [] if belong else ["the suppressed items"]
 
-    def shared_faults(self) -> list[str]:
-        """The places shared by many users where something is wrong."""
-        return _wrong_places(inspection.shared_faults(self._live))
+    def shared_faults(self) -> Iterator[list[str]]:
+        """The places shared by many users where something is wrong: by pieces, between which others may write."""
+        yield from self._by_pieces(inspection.slot_faults)
+        yield from self._by_pieces(inspection.part_faults)
+        yield _wrong_places(inspection.total_faults(self._live))
+        yield _wrong_places(inspection.item_count_faults(self._live))
+
+    def _by_pieces(self, look: Callable[[Live, int], tuple[list[int], int]]) -> Iterator[list[str]]:
+        place = 0
+        while place >= 0:
+            found, place = look(self._live, place)
+            yield _wrong_places(found)
 
     def ids_are_consistent(self) -> bool:
         """Whether ids and codes say the same, somebody has each item, and the texts of baskets are counted right."""

@@ -231,21 +231,19 @@ class Model:
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
         self.fingerprint()  # in pieces, where many users are to be hashed first
-        if user is None:
-            return self._verify_all()
         with self.lock.reading, self._digesting:
-            return verification.compare(self.memory, self.digest, user)
-
-    def _verify_all(self) -> Verification:
-        with self.lock.reading, self._digesting:
-            everybody = verification.Everybody(self.memory, self.digest)
+            if user is None:
+                looking: verification.Everybody | verification.Somebody
+                looking = verification.Everybody(self.memory, self.digest)
+            else:
+                looking = verification.Somebody(self.memory, self.digest, user)
         try:
             while True:
                 with self.lock.reading, self._digesting:
-                    if not everybody.advance():
-                        return everybody.report()
+                    if not looking.advance():
+                        return looking.report()
         finally:
-            everybody.stop()
+            looking.stop()
 
     def owner(self, user: Id) -> int:
         """The code of a user, or an error that names a user of whom nothing is held; under the lock only."""

@@ -1,10 +1,11 @@
 """The proof of promise 1: the live model against one that only ever saw what remains."""
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
 
-from unbasket.core import FoldSpace, questions
+from unbasket.core import PLACES, FoldSpace, questions
 from unbasket.engine.digest import Digest
 from unbasket.engine.memory import Memory, Trace
 from unbasket.exchange.events import Forget
@@ -13,6 +14,9 @@ from unbasket.exchange.results import Verification
 
 _MOST = 20  # mismatches that a report lists
 _PIECE = 32  # users that are compared at a time, in some milliseconds
+
+_STRAY = "something that belongs to nobody in "
+_ORDER = [*PLACES, *(_STRAY + place for place in (*PLACES, "the suppressed items")), "the digest"]
 
 _OUTSIDE: dict[str, object] = {"the vector": {}, "the entries under items": {}, "the norm": 0, "the pool": False}
 """What the index holds of a user who is not in the pool."""
@@ -68,27 +72,59 @@ class Witness:
         return self._digest.is_exact(trace.owner) and not self._memory.faults(trace, space)
 
 
-def compare(live: Memory, digest: Digest, user: Id) -> Verification:
-    """Train a fresh memory on a user's remaining baskets, and compare all that is derived from them.
+class Shared:
+    """The records that users share, against everybody's vectors and histories; none may belong to nobody.
 
-    The records that users share are compared with everybody's vectors and histories, and none may belong to somebody
-    who is not there.
+    They are looked at by pieces. What a piece says holds at any moment between two events, so others may learn and
+    forget between two pieces.
     """
-    digest.value()  # users that changed since the last look are hashed
-    trace, wrong = live.trace(user), []
-    if trace is not None:
-        wrong = _wrong_of(live, digest, [user])[user] + live.faults(trace, FoldSpace())
-    elif live.users.knows(user):
-        wrong.append("the id")
-    mismatches = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
-    return _report(int(trace is not None), mismatches + _shared(live, digest))
+
+    def __init__(self, live: Memory, digest: Digest) -> None:
+        self._looks = _looks_at_shared(live, digest)
+        self._wrong: set[str] = set()
+
+    def advance(self) -> bool:
+        """Look at a piece; returns whether there are more."""
+        found = next(self._looks, None)
+        self._wrong.update(found or ())
+        return found is not None
+
+    def report(self) -> list[str]:
+        """What is wrong, place by place."""
+        return sorted(self._wrong, key=_ORDER.index)
+
+
+class Somebody:
+    """Trains a fresh memory on a user's remaining baskets, and compares all that is derived from them; and `Shared`."""
+
+    def __init__(self, live: Memory, digest: Digest, user: Id) -> None:
+        digest.value()  # users that changed since the last look are hashed
+        trace, wrong = live.trace(user), []
+        if trace is not None:
+            wrong = _wrong_of(live, digest, [user])[user] + live.faults(trace, FoldSpace())
+        elif live.users.knows(user):
+            wrong.append("the id")
+        self._users = int(trace is not None)
+        self._wrong = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
+        self._shared = Shared(live, digest)
+
+    def advance(self) -> bool:
+        """Look at a piece of what users share; returns whether there are more."""
+        return self._shared.advance()
+
+    def report(self) -> Verification:
+        """What was found. Ask when there are no more pieces."""
+        return _report(self._users, self._wrong + self._shared.report())
+
+    def stop(self) -> None:
+        """Nothing is to be done."""
 
 
 class Everybody:
     """The same for all users, a few at a time: others may learn and forget between two steps.
 
     Whoever changes after they were looked at is looked at again, so that in the end everybody was compared since their
-    last change. What users share is compared at one moment, the last.
+    last change.
     """
 
     def __init__(self, live: Memory, digest: Digest) -> None:
@@ -96,10 +132,19 @@ class Everybody:
         self._seen = 0
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
+        self._shared = Shared(live, digest)
+        self._shares = True  # there is more to see of what users share
 
     def advance(self) -> bool:
-        """Look at some users; returns whether there are more."""
+        """Look at some users, or at a piece of what they share; returns whether there are more."""
         names = self._live.users.names
+        if self._seen < len(names) or not self._shares:
+            self._look_at_users(names)
+        else:
+            self._shares = self._shared.advance()
+        return self._shares or self._seen < len(names) or bool(self._changed)
+
+    def _look_at_users(self, names: list[Id]) -> None:
         if self._seen < len(names):
             owners = [*range(self._seen, min(self._seen + _PIECE, len(names)))]
             self._seen += len(owners)
@@ -113,15 +158,14 @@ class Everybody:
             self._wrong.pop(owner, None)
             if wrong := found.get(names[owner]):
                 self._wrong[owner] = [f"{what} of user {names[owner]!r}" for what in wrong]
-        return self._seen < len(names) or bool(self._changed)
 
     def report(self) -> Verification:
-        """What was found, and what is wrong with the records of all users together. Ask when there are no more."""
+        """What was found. Ask when there are no more."""
         live, names = self._live, self._live.users.names
         owners = sorted(self._wrong, key=lambda owner: sort_key(names[owner]))
         wrong = [what for owner in owners for what in self._wrong[owner]]
         ids = [] if live.ids_are_consistent() else ["the ids"]
-        return _report(len(live.users), wrong + _shared(live, self._digest) + ids)
+        return _report(len(live.users), wrong + self._shared.report() + ids)
 
     def stop(self) -> None:
         """Follow no changes any more."""
@@ -151,10 +195,12 @@ def _retrained(live: Memory, users: list[Id]) -> Memory:
     return fresh
 
 
-def _shared(live: Memory, digest: Digest) -> list[str]:
-    """What is wrong with the records of all users together, whoever they are."""
-    strays = [f"something that belongs to nobody in {place}" for place in live.strays()]
-    return live.shared_faults() + strays + ([] if digest.is_whole() else ["the digest"])
+def _looks_at_shared(live: Memory, digest: Digest) -> Iterator[list[str]]:
+    """What is wrong with the records of all users together, whoever they are: a piece each time."""
+    yield from live.shared_faults()
+    for places in live.strays():
+        yield [_STRAY + place for place in places]
+    yield [] if digest.is_whole() else ["the digest"]
 
 
 def _differences(derived: dict[str, object], expected: dict[str, object]) -> list[str]:
