@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ProcessPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -268,6 +269,15 @@ def saved(path: Path, db: Path, tell: Callable[[str], None]) -> list[Figure]:
     return [Figure("durable: import", time.perf_counter() - start, "s", 100, 50)]
 
 
+def beside(work: Callable[[], object], call: Callable[[], object]) -> Times:
+    """The times of calls while another thread does its work."""
+    times, worker = Times(), threading.Thread(target=work)
+    worker.start()
+    while worker.is_alive():
+        times.add(call)
+    return times
+
+
 def opened(db: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
     """The same database, opened again, and its first events."""
     tell("open the database")
@@ -277,15 +287,25 @@ def opened(db: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
         tell("learn and forget durably")
         first, learning = Times(), Times()
         first.add(lambda: rec.forget(1))
-        for number in range(DURABLE_EVENTS):
-            user, basket = random.randint(2, users), 2**40 + number
-            learning.add(lambda user=user, basket=basket: rec.learn(user, [1, 2, 3], basket=basket, time=basket))
+        baskets = count(2**40)
+
+        def learn() -> None:
+            basket = next(baskets)
+            rec.learn(random.randint(2, users), [1, 2, 3], basket=basket, time=basket)
+
+        for _ in range(DURABLE_EVENTS):
+            learning.add(learn)
+        tell("back up and verify beside learning")
+        copying = beside(lambda: rec.backup(db.with_name("copy.db")), learn)
+        verifying = beside(lambda: rec.verify(2), learn)
         return [
             Figure("durable: open", seconds, "s", 30, 15),
             Figure("durable: memory, opened", resident() / 1e9, "GB", 2.3, 1.8),
             Figure("durable: first forget", first.longest()[0], "ms", 20, 5),
             Figure("durable learn: median", learning.median(), "ms", 1, 0.5),
             Figure("durable learn: longest, on the processor", learning.longest()[1], "ms", 20, 10),
+            Figure("durable learn beside a backup: longest", copying.longest()[0], "ms", 100, 20),
+            Figure("durable learn beside verify of a user: longest", verifying.longest()[0], "ms", 100, 20),
         ]
 
 

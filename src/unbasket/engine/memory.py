@@ -16,12 +16,12 @@ from unbasket.core import (
     Baskets,
     FoldSpace,
     Histories,
+    Live,
     Vector,
     inspection,
     loading,
     questions,
 )
-from unbasket.core.live import Live
 from unbasket.engine.derived import Derived
 from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
 from unbasket.exchange.orders import Orders
