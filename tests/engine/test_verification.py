@@ -5,6 +5,7 @@ ann, a spoiler puts something back or changes a fact right after the model was b
 the receipt is written.
 """
 
+import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -392,6 +393,24 @@ def test_others_learn_and_forget_while_all_users_are_compared(shop: ub.DurableRe
         lambda: shop.forget("ann"),
     ]
     assert verified(shop, events) == ub.Verification(ok=True, users=3, mismatches=())
+
+
+def test_others_learn_and_forget_while_what_users_share_is_looked_at() -> None:
+    """In a shop that is too large for one look, by pieces: after each of them, baskets and users come and go."""
+    chance = random.Random(0)
+    rows = [(user, basket, chance.randrange(500)) for user in range(3000) for basket in range(3) for _ in range(20)]
+    rec = ub.Recommender(PARAMS).fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
+    rec.digest()
+    shared, pieces = verification.Shared(rec._model.memory, rec._model.digest), 0
+    while shared.advance():
+        pieces += 1
+        for _ in range(30):
+            rec.learn(chance.randrange(4000), [chance.randrange(600) for _ in range(9)], basket=chance.randrange(9))
+            rec.forget(chance.randrange(4000))
+        rec.digest()
+    assert shared.report() == []
+    assert pieces > 3000 // PART  # one for each part, and more
+    assert rec.verify(1).ok
 
 
 @pytest.mark.usefixtures("one_at_a_time")
