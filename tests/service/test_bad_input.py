@@ -173,6 +173,16 @@ def test_announced_sizes(service: Service, length: int, status: int) -> None:
     assert head(answer) == status
 
 
+def test_a_body_that_is_refused_is_the_last_of_its_connection(service: Service) -> None:
+    """As the answer says: whoever sends without an end would be listened to without an end."""
+    body = large(MOST)
+    refused = f"PUT {PUT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    answer = service.sent(refused + body + raw("GET /healthz"))
+    assert head(answer) == 413
+    assert b"connection: close" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
 @pytest.mark.parametrize("length", ["-1", "x", "1, 2", "0x10"])
 def test_sizes_that_are_none(service: Service, length: str) -> None:
     answer = service.sent(raw(f"PUT {PUT}", "Content-Type: application/json", f"Content-Length: {length}"))

@@ -227,7 +227,7 @@ class Api:
         if "connection" in answer.headers:
             visit.connection.write(answer.head, answer.body)
             await drain(receive)
-            visit.connection.end()
+            visit.connection.end(is_last=True)
         else:
             visit.connection.answer(answer.head, answer.body)
 

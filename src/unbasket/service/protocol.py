@@ -291,12 +291,12 @@ class Connection(HttpToolsProtocol):
         head += b"content-length: %d\r\n\r\n" % len(body)
         self.transport.writelines([head] if cycle.scope["method"] == "HEAD" else [head, body])
 
-    def end(self) -> None:
-        """The answer is complete: it is the next request's turn."""
+    def end(self, *, is_last: bool = False) -> None:
+        """The answer is complete: it is the next request's turn, unless this one is the last."""
         cycle = self._current
         cycle.response_complete = True
         cycle.message_event.set()
-        if not cycle.keep_alive:
+        if is_last or not cycle.keep_alive:
             self.transport.close()
         self.on_response_complete()
 
