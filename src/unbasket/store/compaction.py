@@ -20,6 +20,7 @@ PIECE = 2**16
 
 _MARGIN = 5 * PAGE  # bytes of blank rows between those that are deleted and any that are not blank
 _LEAST = 200  # bytes, at least, that a longer row has in its own page; the rest is in pages of its own
+_SHORTEST = 5  # bytes of the shortest blank row
 _SHORT = 64  # bytes: with rows that are shorter, a piece has fewer bytes
 
 _BLANK = "body = zeroblob(length(body))"
@@ -48,6 +49,7 @@ def carry(connection: sqlite3.Connection, sides: Sides, size: int) -> Piece:
         execute(f"DELETE FROM {front}")
     else:
         execute(f"INSERT INTO {back} SELECT * FROM {front} WHERE id > ? AND id <= ? AND NOT {_BLANK}", (carried, upto))
+        execute(f"INSERT OR IGNORE INTO {back} VALUES (?, zeroblob({_SHORTEST}))", (upto,))  # the next one goes on here
         execute(f"UPDATE {front} SET body = zeroblob(length(body)) WHERE id > ? AND id <= ?", (carried, upto))
         execute(f"DELETE FROM {front} WHERE id < ?", (_margin(connection, front, upto),))
     _give_back(connection, 1 + 2 * size // PAGE)

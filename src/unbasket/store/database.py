@@ -65,7 +65,7 @@ class Database:
         self._names_due = self._compaction_due = 0.0
         self._sides: dict[str, Sides] = {}
         self._to_compact: list[str] = []
-        self._newly_blank = 0  # bytes, since the last piece of a compaction
+        self._newly_blank = 0  # bytes, since the last look at whether to compact
         with explained(path):
             self._connection = _connect(path, read_only)
             self._identity = identity_of(path)
@@ -411,19 +411,19 @@ class Database:
     def compact(self) -> None:
         """Do a piece of a compaction if most bytes are blank, or if one is under way.
 
-        A piece has a fixed size, or that of what was blanked since the last one, so that no file grows without end.
+        A piece has a fixed size, or twice that of what was blanked just now, so that no file grows without end.
         """
+        newly_blank, self._newly_blank = self._newly_blank, 0
         if self._blanked:  # a reader is in the way, and would let the log grow
             return
         if not self._to_compact:
             if self._ledger.blank <= max(self._ledger.size, _WORTH_COMPACTING):
                 return
-            self._to_compact = list(SIDED)
-        if not self._newly_blank and time.monotonic() < self._compaction_due:
+            self._to_compact = [table for table in SIDED if self._ledger.last[table]]
+        if not newly_blank and time.monotonic() < self._compaction_due:
             return
-        size, self._newly_blank = max(compaction.PIECE, 2 * self._newly_blank), 0
         try:
-            self._carry(self._to_compact[0], size)
+            self._carry(self._to_compact[0], max(compaction.PIECE, 2 * newly_blank))
             self._compaction_due = time.monotonic() + _PACE
         except sqlite3.Error:  # a full disk, for one: nothing has happened
             self._to_compact.clear()
