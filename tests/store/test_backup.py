@@ -120,6 +120,18 @@ def test_damage_is_not_copied(path: Path, tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.glob("copy*")] == []
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_lost_receipt_is_no_part_of_a_backup(path: Path, tmp_path: Path, number: int) -> None:
+    """Neither one in the middle nor the newest: the copy would not know that there was one."""
+    with ub.open(path) as rec:
+        rec.forget(name(1))
+        rec.forget(name(2))
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM receipts WHERE id = ?", (number,))
+    with pytest.raises(ub.StoreError, match="other rows than its ledger says"):
+        back_up(path, tmp_path / "copy.db")
+
+
 def test_what_a_crash_has_lost_is_told(path: Path, tmp_path: Path) -> None:
     with ub.open(path) as rec:
         rec.learn("ann", ["milk"], basket=1)

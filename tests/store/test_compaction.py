@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,3 +84,26 @@ def test_the_newest_row_is_kept_even_if_blank(connection: sqlite3.Connection) ->
     sides, freed, is_last = carry(connection, sides, 1)
     assert (sides, freed, is_last) == (("baskets_2", "baskets", 0), 0, True)
     assert Sides.found(connection, "baskets") == (sides, 8)
+
+
+class Haunted:
+    """A connection behind whose back rows are carried over after each of its statements."""
+
+    def __init__(self, connection: sqlite3.Connection, other: sqlite3.Connection, sides: Sides) -> None:
+        self._connection, self._other, self._sides = connection, other, sides
+
+    def execute(self, statement: str) -> list[Any]:
+        found = self._connection.execute(statement).fetchall()
+        self._sides, *_ = carry(self._other, self._sides, 100)
+        return found
+
+
+def test_the_sides_are_those_of_one_moment(connection: sqlite3.Connection, path: Path) -> None:
+    """Or a reader would take the newest rows for lost, if the last piece is carried over between two looks."""
+    connection.execute("INSERT INTO baskets VALUES (7, x'07')")
+    connection.execute("INSERT INTO baskets_2 VALUES (7, zeroblob(1)), (8, x'08')")
+    sides = Sides("baskets_2", "baskets", 7)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        haunted: Any = Haunted(connection, other, sides)
+        assert Sides.found(haunted, "baskets") == (sides, 8)
+    assert Sides.found(connection, "baskets") == (("baskets", "baskets_2", 0), 8)

@@ -49,7 +49,7 @@ class Copy:
     def __init__(self, source: Database, connection: sqlite3.Connection) -> None:
         self._source, self._connection = source, connection
         self._last = dict.fromkeys(TABLES, 0)
-        self._count = self._seals = 0
+        self._count = self._seals = self._receipts = 0
 
     def make(self, progress: Progress | None) -> None:
         """Copy until it is what there was at one moment."""
@@ -92,6 +92,8 @@ class Copy:
         if table in COUNTED:
             self._count += len(held)
             self._seals += sum(seal_of(body) for _, body in held)
+        else:
+            self._receipts += len(held)
         if found:
             self._last[table] = found[-1][0]
         return len(found) == _ROWS
@@ -125,12 +127,13 @@ class Copy:
         """Whether the copy has the rows that a ledger counts, and the baskets that came after it was written."""
         since = self._last["baskets"] - entry.upto
         seals = sum(seal_of(body) for body in self._baskets_after(entry.upto))
-        return (self._count, self._seals) == (entry.rows + since, entry.seals + seals)
+        expected = entry.rows + since, entry.seals + seals, entry.receipts
+        return (self._count, self._seals, self._receipts) == expected
 
     def _baskets_after(self, row: int) -> Iterator[bytes]:
         for [body] in self._connection.execute("SELECT body FROM baskets WHERE id > ?", (row,)):
             yield body
 
     def _write_ledger(self) -> None:
-        entry = Entry(self._last["baskets"], self._count, self._seals, self._last["receipts"])
+        entry = Entry(self._last["baskets"], self._count, self._seals, self._receipts)
         self._connection.execute("UPDATE ledger SET body = ?", (entry.to_bytes(),))

@@ -154,7 +154,7 @@ class Database:
     @contextmanager
     def _checking_pages(self) -> Iterator[None]:
         """Have SQLite check its pages meanwhile, over a connection of its own; an error if they are damaged."""
-        with ThreadPoolExecutor(1) as beside:
+        with explained(self.path), ThreadPoolExecutor(1) as beside:
             checking = beside.submit(_verdict, self.path)
             yield
             if checking.result() != "ok":

@@ -26,10 +26,13 @@ class Sides(NamedTuple):
     @classmethod
     def found(cls, connection: sqlite3.Connection, table: str) -> tuple[Self, int]:
         """The sides of a table as they are on disk, and its newest row."""
+        newest = "SELECT coalesce(max(id), 0), '{0}' FROM {0}"
         if table not in SIDED:
-            return cls(table, table, 0), _last(connection, table)
-        (first, side), (last, front) = sorted((_last(connection, side), side) for side in (table, other_side(table)))
-        return cls(front, side, first) if last else cls(table, other_side(table), 0), last
+            [(last, _)] = connection.execute(newest.format(table))
+            return cls(table, table, 0), last
+        both = f"{newest.format(table)} UNION ALL {newest.format(other_side(table))}"  # of one moment: rows may move
+        (first, back), (last, front) = sorted(connection.execute(both))
+        return cls(front, back, first) if last else cls(table, other_side(table), 0), last
 
     def of(self, row: int) -> str:
         """The side that a row is in."""
@@ -42,8 +45,3 @@ class Sides(NamedTuple):
             return query.format(self.front) + " ORDER BY id", (first, last)
         both = f"{query.format(self.back)} UNION ALL {query.format(self.front)}"  # each in the order of its rows
         return both, (first, min(last, self.carried), self.carried + 1, last)
-
-
-def _last(connection: sqlite3.Connection, side: str) -> int:
-    found: int = connection.execute(f"SELECT coalesce(max(id), 0) FROM {side}").fetchone()[0]
-    return found
