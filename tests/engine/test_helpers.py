@@ -1,12 +1,16 @@
 """Threads that help."""
 
 import multiprocessing
+import random
+import signal
 import threading
+import time
 
 import pytest
 
-from unbasket.engine.helpers import HELPERS, Helpers
+from unbasket.engine.helpers import HELPERS, Helpers, Task, Work
 from unbasket.engine.model import Model
+from unbasket.engine.recommender import Recommender
 from unbasket.params import Params
 
 
@@ -71,3 +75,41 @@ def test_nobody_is_helped_while_others_ask() -> None:
             assert first.search.helpers is HELPERS
             with model.desks.take() as second:
                 assert second.search.helpers is None
+
+
+class Interrupting(Helpers):
+    """Somebody presses Ctrl-C while a helper is at work, and the one who asked waits for it."""
+
+    ended = False
+
+    def ask(self, work: Work) -> Task:
+        begun = threading.Event()
+
+        def interrupted() -> None:
+            begun.set()
+            time.sleep(0.05)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+            time.sleep(0.05)
+            work()
+            self.ended = True
+
+        task = super().ask(interrupted)
+        begun.wait()
+        return task
+
+
+def test_an_interrupt_waits_for_helpers_and_leaves_nothing_to_the_next_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("unbasket.engine.derived.PART_SIZE", 16)
+    chance, rec = random.Random(1), Recommender(Params(neighbors=5, alpha=0.3))
+    for user in range(30):
+        rec.learn(user, chance.sample(range(30), 4), basket=1)
+    expected = [rec.recommend(user) for user in range(30)]
+    helpers = Interrupting(1)
+    with monkeypatch.context() as patch:
+        patch.setattr("unbasket.engine.desks.HELPERS", helpers)
+        with pytest.raises(KeyboardInterrupt):
+            rec.recommend(7)
+    assert helpers.ended
+    assert [rec.recommend(user) for user in range(30)] == expected

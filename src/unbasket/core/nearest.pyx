@@ -185,15 +185,15 @@ cdef class Nearest:
         while len(self.helping) < helpers.count:
             self.helping.append(Scan())
         scans = self.helping[: self.index.part_count - 1]
-        tasks = [helpers.ask(partial(self.help, scan)) for scan in scans]
+        tasks = []
         try:
+            for scan in scans:
+                tasks.append(helpers.ask(partial(self.help, scan)))
             with nogil:
                 self.search(self.scan)
         finally:
-            begun = [task for task in tasks if not task.give_up()]
-            for task in begun:
-                task.wait()
-        for task in begun:
+            call_off(tasks)
+        for task in tasks:
             if task.error is not None:
                 raise task.error
         for scan in scans:
@@ -208,3 +208,23 @@ cdef class Nearest:
     def leftovers(self):
         """How many places of the work spaces are not zero, though no search is under way."""
         return sum([scan.leftovers() for scan in (self.scan, *self.helping)])
+
+
+cdef int call_off(list tasks) except -1:
+    """Let nobody work on any of these tasks any longer.
+
+    Who works reads the index, which may change as soon as this search has ended. So an interrupt waits for its turn.
+    """
+    interrupt = None
+    for task in tasks:
+        is_over = False
+        while not is_over:
+            try:
+                if not task.give_up():
+                    task.wait()
+                is_over = True
+            except BaseException as error:
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
+    return 0

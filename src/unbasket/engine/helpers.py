@@ -13,13 +13,16 @@ class Task:
 
     def __init__(self, work: Work) -> None:
         self._work = work
-        self._begun, self._ended = Lock(), Lock()
+        self._choosing, self._ended = Lock(), Lock()
+        self._is_wanted, self._is_begun = True, False
         self._ended.acquire()
         self.error: BaseException | None = None
 
     def begin(self) -> None:
         """Do it, unless it was given up."""
-        if self._begun.acquire(blocking=False):
+        with self._choosing:
+            self._is_begun = self._is_wanted
+        if self._is_begun:
             try:
                 self._work()
             except BaseException as error:  # noqa: BLE001 - whoever waits for the end gets it
@@ -28,12 +31,15 @@ class Task:
                 self._ended.release()
 
     def give_up(self) -> bool:
-        """Let nobody begin it; False if somebody has."""
-        return self._begun.acquire(blocking=False)
+        """Let nobody begin it; False if somebody has. Whoever is interrupted here may ask again."""
+        with self._choosing:
+            self._is_wanted = False
+            return not self._is_begun
 
     def wait(self) -> None:
-        """Wait for the end of what somebody has begun."""
-        self._ended.acquire()
+        """Wait for the end of what somebody has begun. Whoever is interrupted here may wait again."""
+        with self._ended:
+            pass
 
 
 class Helpers:
