@@ -110,7 +110,7 @@ bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/
 	$(BIN)/python benchmarks/pool.py
 
 bench-defaults: setup  # half an hour on two idle cores; writes the tables of docs/evaluation.md
-	$(BIN)/python benchmarks/defaults.py
+	$(BIN)/python -m benchmarks.defaults
 
 notebook: setup  # the tests compare its outputs with what comes out
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \

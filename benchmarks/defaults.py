@@ -23,6 +23,7 @@ from statistics import fmean, geometric_mean
 from typing import Any, NamedTuple
 
 import polars as pl
+from benchmarks.pool import NAMES
 from rich.console import Console
 from rich.progress import track
 
@@ -41,13 +42,6 @@ from unbasket.evaluation import (
 from unbasket.evaluation.outcome import Evaluation
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate, fit_candidates, rank
 
-NAMES = {
-    "tafeng": "Ta-Feng",
-    "instacart": "Instacart",
-    "valuedshopper": "ValuedShopper",
-    "completejourney": "The Complete Journey",
-    "coop100": "Coop",
-}
 OF_THE_PAPER = ("tafeng", "instacart", "valuedshopper")
 FIGURES = {"recall@10": "recall@10", "ndcg_paper@10": "NDCG@10", "recall@20": "recall@20", "ndcg_paper@20": "NDCG@20"}
 SIMPLE = "GP-TopFreq"

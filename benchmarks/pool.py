@@ -1,7 +1,7 @@
 """How good recommendations are when neighbors are looked for in a pool: `make bench-pool`, some ten minutes.
 
 Each of five datasets is evaluated with neighbors among all users, and among pools of a half to a twentieth of them,
-each with several seeds: once with the paper's parameters (or the defaults, where the paper has none), and once with
+each with several seeds: once with the paper's parameters (those for Ta-Feng, where it has none), and once with
 alpha = 0.1, where nearly the whole score comes from neighbors. Writes the tables of docs/pool.md and its figure.
 """
 

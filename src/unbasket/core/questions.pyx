@@ -166,7 +166,6 @@ def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_
     cdef History history
     cdef Py_ssize_t user, basket, place, i
     cdef int64_t time
-    assert counts.shape[0] >= histories.item_room, "a count for each item"
     with nogil:
         for user in range(first, min(end, histories.baskets.count)):
             histories.of(user, &history)
@@ -178,6 +177,7 @@ def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_
                     break
                 if time >= since:
                     for i in range(place, place + history.baskets[basket].size):
+                        assert history.items[i] < counts.shape[0], "no such item"
                         counts[history.items[i]] += 1
 
 

@@ -41,11 +41,10 @@ def open(  # noqa: A001 - the name that the package offers
     """The engine whose baskets are in a file, which is created if it does not exist.
 
     A new file takes over `params` (by default `Params()`), and draws a seed for a pool that has none; later, they may
-    be left out. One process may write; with
-    `read_only`, any number may read the state of the moment of opening. `keys` is the file with the keys for
-    receipts, by default one beside the database. A database that has lost what was learned last, since its log was
-    removed or damaged after a crash, is refused; `accept_loss` goes on with what is left. `progress` is called with
-    (rows read, rows in all).
+    be left out. One process may write; with `read_only`, any number may read the state of the moment of opening.
+    `keys` is the file with the keys for receipts, by default one beside the database. A database that has lost what was
+    learned last, since its log was removed or damaged after a crash, is refused; `accept_loss` goes on with what is
+    left. `progress` is called with (rows read, rows in all).
     """
     path = real_path(Path(path))
     if read_only:
