@@ -1,12 +1,17 @@
 """Answers as they are sent, and addresses as they are read."""
 
 import random
+import socket
+import struct
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import pytest
 from tests.service.serving import Service, serving, stock
 
+from unbasket.service.app import _PENALTY
 from unbasket.service.errors import ApiError
 from unbasket.service.protocol import unescaped
 
@@ -60,3 +65,14 @@ def test_answers_come_in_the_order_of_requests(service: Service) -> None:
     wanted = (b'"user":"ann"', b'"ok":true', b'"items":', b'"not_found"', b'"user":"bob"') * 3
     bodies = [part.partition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 ")[1:]]
     assert [text in body for text, body in zip(wanted, bodies, strict=True)] == [True] * 15
+
+
+def test_who_leaves_with_requests_in_line_fills_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The third is refused after a while, when nobody waits for that any more; the fourth and fifth wait for it."""
+    with serving(stock(tmp_path / "shop.db"), public_rate=1, rate=1) as service:
+        with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)
+            assert connection.recv(1)
+        time.sleep(3 * _PENALTY)
+    assert [record for record in caplog.records if record.name.startswith(("uvicorn", "asyncio"))] == []

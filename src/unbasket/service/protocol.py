@@ -133,6 +133,9 @@ class Connection(HttpToolsProtocol):
         self._end_unread()
         self._leave()
         self.pipeline.clear()
+        if self.cycle is not None:  # uvicorn tells the newest request, which may have waited for this one
+            self._current.disconnected = True
+            self._current.message_event.set()
         super().connection_lost(exc)
 
     def dismiss(self) -> None:
