@@ -7,6 +7,7 @@ the receipt is written.
 
 import random
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -401,7 +402,8 @@ def test_others_learn_and_forget_while_what_users_share_is_looked_at() -> None:
     rows = [(user, basket, chance.randrange(500)) for user in range(3000) for basket in range(3) for _ in range(20)]
     rec = ub.Recommender(PARAMS).fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
     rec.digest()
-    shared, pieces = verification.Shared(rec._model.memory, rec._model.digest), 0
+    memory, pieces = rec._model.memory, 0
+    shared = verification.Shared(chain(verification._looks_at_shared(memory, rec._model.digest), memory.id_faults()))
     while shared.advance():
         pieces += 1
         for _ in range(30):

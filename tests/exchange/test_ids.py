@@ -155,14 +155,14 @@ def test_numbers_that_meet_a_text_cost_no_new_labels(monkeypatch: pytest.MonkeyP
     codes = Ids()
     codes.add("a text")
     assert relabelled(monkeypatch, codes, range(10_000)) == []
-    assert codes.is_consistent()
+    assert all(codes.looks())
 
 
 def test_texts_that_count_up_cost_no_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = Ids()
     codes.add_all([f"user-{i}" for i in range(1, 10_000)])
     assert relabelled(monkeypatch, codes, [f"user-{i}" for i in range(10_000, 30_000)]) == []
-    assert codes.is_consistent()
+    assert all(codes.looks())
 
 
 @pytest.mark.parametrize(
@@ -174,9 +174,43 @@ def test_ids_are_labelled_anew_a_logarithmic_number_of_times(
     """Also where new ones always come between the same two neighbors."""
     codes = Ids()
     sizes = relabelled(monkeypatch, codes, [name(i) for i in range(9_000)])
-    assert codes.is_consistent()
+    assert all(codes.looks())
     assert sum(sizes) < 9_000 * log2(9_000)
     assert sizes.count(max(sizes)) < 4
+
+
+SPOILERS: dict[str, Callable[[Ids], object]] = {
+    "a code without a name": lambda ids: ids.codes.__setitem__("gone", 1),
+    "a code that was never given": lambda ids: ids.codes.__setitem__("gone", 10**6),
+    "a name without a code": lambda ids: ids.names.append("gone"),
+    "a name without its code": lambda ids: ids.codes.pop(7),
+    "an id that is in order and has no code": lambda ids: ids._texts.add("gone"),
+    "an id that is not in order": lambda ids: ids._ints.remove(7),
+    "the label of a number": lambda ids: ids.labels.__setitem__(ids.codes[7], 8),
+    "the label of a text": lambda ids: ids.labels.__setitem__(ids.codes["b"], ids.labels[ids.codes["a"]]),
+    "a label of another kind": lambda ids: ids.labels.__setitem__(ids.codes["a"], 2**62),
+    "two names of a code": lambda ids: ids.codes.__setitem__(7, ids.codes[8]),
+}
+
+
+@pytest.mark.parametrize("spoil", SPOILERS.values(), ids=SPOILERS)
+def test_what_is_wrong_is_seen(spoil: Callable[[Ids], object]) -> None:
+    ids = Ids()
+    ids.add_all([*range(2000), 2**63 - 1, 2**63 - 2, "b", "a", "c"])
+    ids.remove(1)
+    assert all(ids.looks())
+    spoil(ids)
+    assert not all(ids.looks())
+
+
+def test_ids_may_come_and_go_while_they_are_looked_at() -> None:
+    ids = Ids()
+    ids.add_all([*range(2000), *map(str, range(2000))])
+    for number, is_right in enumerate(ids.looks()):
+        assert is_right
+        ids.remove(number)
+        ids.add(f"new {number}")
+        ids.add(5000 + number)
 
 
 def test_labels_do_not_move_when_they_are_looked_at() -> None:
@@ -185,7 +219,7 @@ def test_labels_do_not_move_when_they_are_looked_at() -> None:
     seen = codes.labels[:100]
     codes.add_all(range(100, 10_000))
     assert seen.tolist() == list(range(100))
-    assert codes.is_consistent()
+    assert all(codes.looks())
 
 
 def test_codes_are_used_again() -> None:

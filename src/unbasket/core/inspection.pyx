@@ -476,25 +476,41 @@ cdef Py_ssize_t recount_faults(Histories histories) except -1:
     return faults
 
 
-def strays(Live live, set users, set items):
-    """How many records are of a user or an item that is not there, by `PLACES`, and how many places were not wiped.
+def user_strays(Live live, list names, Py_ssize_t first):
+    """How many records, from a user's on, are of a user who is not there, by `PLACES`; and where to go on.
 
-    `users` and `items` are the codes in use.
+    `names` are the ids of those who have a code; one that is not in use has an empty name.
     """
     cdef Histories histories = live.histories
     cdef Index index = live.index
-    cdef Py_ssize_t user, item
+    cdef Pool pool = live.pool
+    cdef Py_ssize_t user, room = max(histories.baskets.count, index.user_room, live.marks.user_room)
+    found = [0] * len(PLACES)
+    if pool is not None:
+        room = max(room, pool.user_room)
+    for user in range(first, min(first + RECORDS, room)):
+        if user < len(names) and names[user] != "":
+            continue
+        if user < histories.baskets.count:
+            found[HISTORY] += histories.baskets.length(user) + histories.items.length(user)
+        found[SLOT] += user < index.user_room and index.slot_of(user) >= 0
+        found[MARKS] += user < live.marks.user_room and live.marks.newest[user] != 0
+        found[POOL] += pool is not None and user < pool.user_room and is_misplaced(pool, user, False)
+    return found, first + RECORDS if first + RECORDS < room else -1
+
+
+def strays(Live live, Py_ssize_t users, list items):
+    """How many records are of an item that is not there, or of no user's, by `PLACES`; and how many were not wiped.
+
+    That is, with so many users, and items of these names.
+    """
+    cdef Histories histories = live.histories
+    cdef Index index = live.index
+    cdef Py_ssize_t item
     cdef Part part
     found = [0] * len(PLACES)
-    for user in range(histories.baskets.count):
-        if user not in users:
-            found[HISTORY] += histories.baskets.length(user) + histories.items.length(user)
-    for user in range(index.user_room):
-        found[SLOT] += index.slot_of(user) >= 0 and user not in users
-    for user in range(live.marks.user_room):
-        found[MARKS] += live.marks.newest[user] != 0 and user not in users
     for item in range(index.item_room):
-        if item not in items:
+        if item >= len(items) or items[item] == "":
             found[ITEM_COUNTS] += histories.popularity[item] != 0
             found[CROWD] += index.crowd.sums[item] != 0
             for part in index.parts:
@@ -511,12 +527,9 @@ def strays(Live live, set users, set items):
     return found
 
 
-cdef Py_ssize_t stray_lots(Pool pool, set users) except -1:
-    """How many users are in the line for the pool though they are not there, or left something in it."""
-    cdef Py_ssize_t user, place, count = abs(pool.count - len(users))
-    for user in range(pool.user_room):
-        if user not in users:
-            count += is_misplaced(pool, user, False)
+cdef Py_ssize_t stray_lots(Pool pool, Py_ssize_t users) except -1:
+    """How many places in the line for the pool are too many for so many users, or hold something behind its end."""
+    cdef Py_ssize_t place, count = abs(pool.count - users)
     for place in range(pool.count, pool.user_room):
         count += pool.line[place] != 0
     return count

@@ -69,6 +69,11 @@ cdef class Pieces:
         self.count -= 1
         return value
 
+    def lists(self):
+        """All keys, in lists of a piece each; a list is made when its turn comes."""
+        for piece in self.pieces:
+            yield list(<dict> piece)
+
     def items(self):
         """All keys and values."""
         for piece in self.pieces:

@@ -6,6 +6,7 @@ change to one user costs one user's hash. The sum itself is not shown: the diffe
 forget, would be the forgotten user's hash.
 """
 
+from collections.abc import Iterator
 from dataclasses import astuple
 from hashlib import blake2b
 
@@ -172,9 +173,12 @@ class Digest:
             return not self._hashes[owner].any()
         return self._part(owner) == self._hashes_of([owner]).tobytes()
 
-    def is_whole(self) -> bool:
-        """Whether the sum is that of the parameters and of the parts of those who are there."""
+    def looks(self) -> Iterator[bool]:
+        """Whether the sum is that of the parameters and of the parts of those who are there: piece by piece."""
         names = self._memory.users.names
-        free = [owner for owner, name in enumerate(names) if name == FREE]
+        for first in range(0, len(names), _PIECE):
+            hashes = self._hashes[first : first + _PIECE]
+            free = [place for place, name in enumerate(names[first : first + len(hashes)]) if name == FREE]
+            yield not hashes[free].any()
         total = params_hash(self._memory.params) + _total(self._hashes)
-        return total % _MODULUS == self._sum and not self._hashes[len(names) :].any() and not self._hashes[free].any()
+        yield total % _MODULUS == self._sum and not self._hashes[len(names) :].any()

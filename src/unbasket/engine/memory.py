@@ -5,6 +5,7 @@ Every method applies one change completely or answers one question; locking and 
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -308,8 +309,8 @@ class Memory:
     def strays(self) -> Iterator[list[str]]:
         """The places that hold something of a user or an item that is not there, or that was not wiped: by pieces."""
         yield from self._by_pieces(inspection.entry_strays)
-        users, items = set(self.users.codes.values()), set(self.items.codes.values())
-        yield _wrong_places(inspection.strays(self._live, users, items))
+        yield from self._by_pieces(lambda live, place: inspection.user_strays(live, self.users.names, place))
+        yield _wrong_places(inspection.strays(self._live, len(self.users), self.items.names))
         belong = all(items and user in self.users for user, items in self.suppressed.items())
         yield [] if belong else ["the suppressed items"]
 
@@ -326,15 +327,15 @@ class Memory:
             found, place = look(self._live, place)
             yield _wrong_places(found)
 
-    def ids_are_consistent(self) -> bool:
-        """Whether ids and codes say the same, somebody has each item, and the texts of baskets are counted right."""
-        counts = questions.popularity(self.histories)[[*self.items.codes.values()]]
-        return (
-            self.users.is_consistent()
-            and self.items.is_consistent()
-            and bool(counts.all())
-            and self.texts.is_consistent(questions.text_uses(self.histories, len(self.texts.names)).tolist())
-        )
+    def id_faults(self) -> Iterator[list[str]]:
+        """Whether ids and codes say the same, somebody has each item, and texts are counted right: by pieces."""
+        for is_right in chain(self.users.looks(), self.items.looks(), self._use_looks()):
+            yield [] if is_right else ["the ids"]
+
+    def _use_looks(self) -> Iterator[bool]:
+        yield bool(questions.popularity(self.histories)[[*self.items.codes.values()]].all())
+        if self.texts.names:
+            yield self.texts.is_consistent(questions.text_uses(self.histories, len(self.texts.names)).tolist())
 
     def has_texts(self, kind: Kind) -> bool:
         """Whether there is a text among the ids of users, items or baskets."""

@@ -16,7 +16,7 @@ _MOST = 20  # mismatches that a report lists
 _PIECE = 32  # users that are compared at a time, in some milliseconds
 
 _STRAY = "something that belongs to nobody in "
-_ORDER = [*PLACES, *(_STRAY + place for place in (*PLACES, "the suppressed items")), "the digest"]
+_ORDER = [*PLACES, *(_STRAY + place for place in (*PLACES, "the suppressed items")), "the digest", "the ids"]
 
 _OUTSIDE: dict[str, object] = {"the vector": {}, "the entries under items": {}, "the norm": 0, "the pool": False}
 """What the index holds of a user who is not in the pool."""
@@ -79,8 +79,8 @@ class Shared:
     forget between two pieces.
     """
 
-    def __init__(self, live: Memory, digest: Digest) -> None:
-        self._looks = _looks_at_shared(live, digest)
+    def __init__(self, looks: Iterator[list[str]]) -> None:
+        self._looks = looks
         self._wrong: set[str] = set()
 
     def advance(self) -> bool:
@@ -106,7 +106,7 @@ class Somebody:
             wrong.append("the id")
         self._users = int(trace is not None)
         self._wrong = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
-        self._shared = Shared(live, digest)
+        self._shared = Shared(_looks_at_shared(live, digest))
 
     def advance(self) -> bool:
         """Look at a piece of what users share; returns whether there are more."""
@@ -132,7 +132,7 @@ class Everybody:
         self._seen = 0
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
-        self._shared = Shared(live, digest)
+        self._shared = Shared(chain(_looks_at_shared(live, digest), live.id_faults()))
         self._shares = True  # there is more to see of what users share
 
     def advance(self) -> bool:
@@ -161,11 +161,10 @@ class Everybody:
 
     def report(self) -> Verification:
         """What was found. Ask when there are no more."""
-        live, names = self._live, self._live.users.names
+        names = self._live.users.names
         owners = sorted(self._wrong, key=lambda owner: sort_key(names[owner]))
         wrong = [what for owner in owners for what in self._wrong[owner]]
-        ids = [] if live.ids_are_consistent() else ["the ids"]
-        return _report(len(live.users), wrong + self._shared.report() + ids)
+        return _report(len(self._live.users), wrong + self._shared.report())
 
     def stop(self) -> None:
         """Follow no changes any more."""
@@ -200,7 +199,8 @@ def _looks_at_shared(live: Memory, digest: Digest) -> Iterator[list[str]]:
     yield from live.shared_faults()
     for places in live.strays():
         yield [_STRAY + place for place in places]
-    yield [] if digest.is_whole() else ["the digest"]
+    for is_right in digest.looks():
+        yield [] if is_right else ["the digest"]
 
 
 def _differences(derived: dict[str, object], expected: dict[str, object]) -> list[str]:

@@ -6,7 +6,7 @@ above are for these and for strs. Such an id gets a label between its neighbors'
 around it are labeled anew.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from operator import eq
 from operator import index as as_index
 from typing import Any, Literal
@@ -29,6 +29,7 @@ _LARGE_INTS = range(_LARGE, _LARGE + 2**61)  # the labels of these, and of strs
 _TEXTS = range(_LARGE + 2**61, 2**63)
 _FEW = 32  # ids that are labeled anew together, at least
 _STEP = 2**16  # between the labels of ids that come in their order
+_PIECE = 512  # ids that are looked at together, in some milliseconds
 
 
 def checked(value: object, what: str) -> Id:
@@ -106,20 +107,30 @@ class Ids:
         """Whether any of the ids is a str."""
         return bool(self._texts)
 
-    def is_consistent(self) -> bool:
-        """Whether codes and names say the same, names are in order, and labels sort as they do."""
-        names = self.sorted()
-        coded = {code: name for name, code in self.codes.items()}
-        return (
-            names == in_order(list(self.codes))
-            and all(name == coded.get(code, FREE) for code, name in enumerate(self.names))
-            and len(coded) == len(self.codes)
-            and self._labels_rise(names)
-        )
+    def looks(self) -> Iterator[bool]:
+        """Whether codes and names say the same, names are in order, and labels sort as they do: piece by piece.
 
-    def _labels_rise(self, names: list[Id]) -> bool:
-        labels = self.labels[[self.codes[name] for name in names]]
-        return bool((labels[1:] > labels[:-1]).all())  # a difference might not fit into 64 bits
+        Ids may come and go between two pieces: what each says holds at any time.
+        """
+        for names in self.codes.lists():
+            for first in range(0, len(names), _PIECE):
+                yield all(self._is_right(name) for name in names[first : first + _PIECE] if name in self.codes)
+        for first in range(0, len(self.names), _PIECE):
+            names = self.names[first : first + _PIECE]
+            yield all(name == FREE or self.codes.get(name) == code for code, name in enumerate(names, first))
+        yield len(self.codes) == sum(len(ids) for ids, _ in self._orders())
+
+    def _is_right(self, name: Id) -> bool:
+        """Whether an id that has a code is that code's name, and in order, and so is its label."""
+        code, ids = self.codes[name], self._sorted_of(name)
+        place = ids.bisect_left(name)
+        if code >= len(self.names) or self.names[code] != name or place == len(ids) or ids[place] != name:
+            return False
+        if ids is self._ints:
+            return bool(self.labels[code] == name)
+        below = self.codes.get(ids[place - 1]) if place > 0 else None
+        rises = place == 0 or (below is not None and self.labels[below] < self.labels[code])
+        return rises and int(self.labels[code]) in (_TEXTS if ids is self._texts else _LARGE_INTS)
 
     def sorted(self) -> list[Id]:
         """All ids in their order."""
