@@ -30,12 +30,12 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0)  # a forget that a reader blocks is an error at once
     path = tmp_path / "shop.db"
     with ub.open(path) as rec:
-        rec.fit(
-            pl.DataFrame(
-                [(name(user), 1, f"item {user % 9}") for user in range(USERS)], ["user", "basket", "item"], orient="row"
-            )
-        )
-        rec.describe({"item": [f"item {i}" for i in range(9)], "name": [f"name {i}" for i in range(9)]}, category=None)
+        rows = [(name(user), 1, item) for user in range(USERS) for item in (f"item {user % 9}", f"own {user}")]
+        rec.fit(pl.DataFrame(rows, ["user", "basket", "item"], orient="row"))
+        items = rec.items()
+        rec.describe({"item": items, "name": [f"name of {item}" for item in items]}, category=None)
+        for user in range(USERS):
+            rec.suppress(name(user), "milk")
     return path
 
 
@@ -61,7 +61,7 @@ def test_others_learn_and_forget_meanwhile(path: Path, tmp_path: Path, detective
             rec.learn(name(chance.randrange(USERS)), ["milk"], basket=chance.randrange(10**6))
             user = name(chance.randrange(USERS))
             if chance.random() < 0.5 and user in rec:
-                rec.forget(user)
+                rec.forget(user)  # and with them what they suppressed, and the name of what they alone have
                 forgotten.add(user)
 
         rec.backup(target, progress=happen)
