@@ -568,6 +568,17 @@ def test_truncated(sound: tuple[bytes, str, Path], path: Path) -> None:
                 _use(path, digest, writing)
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+def test_damage_that_no_row_shows(path: Path, read_only: bool) -> None:
+    """In SQLite's map of pages, the second page, which only its own check reads."""
+    filled(path)
+    content = bytearray(path.read_bytes())
+    content[schema.PAGE] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(StoreCorruptError, match="is damaged"):
+        ub.open(path, read_only=read_only)
+
+
 def test_pages_of_another_moment(path: Path) -> None:
     """A leaf from an older copy of the same file: every row in it is sound, but the ledger counts others."""
     filled(path, 40)
