@@ -13,7 +13,7 @@ from unbasket.exchange.ids import FREE, Id, sort_key
 from unbasket.exchange.results import Verification
 
 _MOST = 20  # mismatches that a report lists
-_PIECE = 32  # users that are compared at a time, in some milliseconds
+_PIECE = 8  # users that are compared at a time, in some milliseconds
 
 _STRAY = "something that belongs to nobody in "
 _ORDER = [*PLACES, *(_STRAY + place for place in (*PLACES, "the suppressed items")), "the digest", "the ids"]
