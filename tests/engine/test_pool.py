@@ -106,6 +106,15 @@ def test_all_answers_are_the_oracles() -> None:
             assert explanation.neighbors == 3
 
 
+def test_a_history_of_somebody_new_is_answered_as_if_they_had_come() -> None:
+    """Whoever has a small lot would take a place in the pool, and the one who leaves it is no neighbor of theirs."""
+    everybody = shop_of(USERS)
+    for user in USERS:
+        others = shop_of([other for other in USERS if other != user])
+        history = [basket.items for basket in everybody.history(user)]
+        assert others.recommend_for(history, 100, user=user) == everybody.recommend(user, 100)
+
+
 def test_a_long_history_outside_is_folded_from_its_newest_mark() -> None:
     rec, outsider = shop_of(USERS), by_lot(USERS)[-1]
     chance = random.Random(5)
