@@ -1029,9 +1029,16 @@ def test_after_a_commit_that_failed(shop: Shop, failure: Callable[[], object]) -
     shop.clean_rows()
 
 
-def test_after_a_checkpoint_that_failed(shop: Shop) -> None:
-    user, other = list(shop.baskets)[:2]
+def test_a_checkpoint_that_failed_is_tried_again(shop: Shop) -> None:
     fail_at(shop, "PRAGMA wal_checkpoint")
+    shop.happen(Forget(next(iter(shop.baskets)), None, None))
+    shop.clean()
+    shop.clean_rows()
+
+
+def test_after_checkpoints_that_failed(shop: Shop) -> None:
+    user, other = list(shop.baskets)[:2]
+    fail_at(shop, "PRAGMA wal_checkpoint", 2)
     with pytest.raises(StoreError):
         shop.happen(Forget(user, None, None))
     shop.happen(Forget(other, None, None))
