@@ -47,7 +47,7 @@ endef
 
 # Side by side. Where make can, each shows what it has to say when it ends; the tests (+) show how far they are.
 test: setup
-	$(MAKE) --jobs=2 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested lint checked described
+	$(MAKE) --jobs=4 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested lint checked described
 
 # Thousands of tests wait until a file is on disk; they need not where there is room for their files in memory.
 ROOM := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
