@@ -504,6 +504,20 @@ def test_flipped_bytes(sound: tuple[bytes, str, Path], path: Path) -> None:
     flip_often(sound, path, 30)
 
 
+def test_every_flipped_bit_of_the_ledger(path: Path) -> None:
+    filled(path, 5)
+    with sqlite3.connect(path) as connection:
+        ((body,),) = connection.execute("SELECT body FROM ledger")
+        for bit in range(8 * len(body)):
+            damaged = bytearray(body)
+            damaged[bit // 8] ^= 1 << bit % 8
+            connection.execute("UPDATE ledger SET body = ?", (bytes(damaged),))
+            connection.commit()
+            with pytest.raises(StoreCorruptError):
+                ub.open(path)
+    connection.close()
+
+
 @pytest.mark.slow
 def test_very_many_flipped_bytes(sound: tuple[bytes, str, Path], path: Path) -> None:
     flip_often(sound, path, 170)

@@ -13,7 +13,7 @@ from unbasket.store.rows import TABLES
 COUNTED = tuple(table for table in TABLES if table != "receipts")
 """The tables whose rows are counted; none of the receipts is ever blanked: they are numbered without a gap."""
 
-_FORMAT = struct.Struct(">QQQQ")
+_FORMAT = struct.Struct(">qqqq")  # signed, as SQLite and the core have numbers: a damaged one fits, too
 
 
 class Entry(NamedTuple):
