@@ -28,7 +28,7 @@ from unbasket import Params, Recommender
 
 __all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
-SEQUENCES = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SEQUENCES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHOP = pl.DataFrame(
     {
         "user": ["t", "t", "t", "w", "w", "s"],

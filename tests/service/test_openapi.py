@@ -65,7 +65,7 @@ def session() -> Iterator[requests.Session]:
 
 
 @schema.parametrize()
-@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 def test_requests(case: schemathesis.Case[Any], service: Service, session: requests.Session) -> None:
     sent[case.operation.label] = sent.get(case.operation.label, 0) + 1
     case.call_and_validate(

@@ -501,14 +501,14 @@ def regions(data: bytes) -> dict[str, list[int]]:
 
 def test_flipped_bytes(sound: tuple[bytes, str, Path], path: Path) -> None:
     """Never a wrong answer, never another error than ours: when opening, reading, and writing on."""
-    flip_often(sound, path, 30)
+    flip_often(sound, path, 20)
 
 
-def test_every_flipped_bit_of_the_ledger(path: Path) -> None:
+def test_flipped_bits_of_the_ledger(path: Path) -> None:
     filled(path, 5)
     with sqlite3.connect(path) as connection:
         ((body,),) = connection.execute("SELECT body FROM ledger")
-        for bit in range(8 * len(body)):
+        for bit in (*range(0, 8 * len(body), 8), *range(7, 8 * len(body), 8)):  # the ends of bytes
             damaged = bytearray(body)
             damaged[bit // 8] ^= 1 << bit % 8
             connection.execute("UPDATE ledger SET body = ?", (bytes(damaged),))
