@@ -108,10 +108,12 @@ def test_an_interrupt_waits_for_helpers_and_leaves_nothing_to_the_next_question(
     expected = [rec.recommend(user) for user in range(30)]
     helpers = Interrupting(1)
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background, it may be ignored
-    with monkeypatch.context() as patch:
-        patch.setattr("unbasket.engine.desks.HELPERS", helpers)
-        with pytest.raises(KeyboardInterrupt):
-            rec.recommend(7)
-    signal.signal(signal.SIGINT, handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr("unbasket.engine.desks.HELPERS", helpers)
+            with pytest.raises(KeyboardInterrupt):
+                rec.recommend(7)
+    finally:
+        signal.signal(signal.SIGINT, handler)
     assert helpers.ended
     assert [rec.recommend(user) for user in range(30)] == expected
