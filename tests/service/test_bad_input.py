@@ -173,13 +173,14 @@ def test_announced_sizes(service: Service, length: int, status: int) -> None:
     assert head(answer) == status
 
 
-def test_a_body_that_is_refused_is_the_last_of_its_connection(service: Service) -> None:
-    """As the answer says: whoever sends without an end would be listened to without an end."""
+@pytest.mark.parametrize("connection", ["close", "keep-alive"])
+def test_a_body_that_is_refused_is_the_last_of_its_connection(service: Service, connection: str) -> None:
+    """As the answer says, once: whoever sends without an end would be listened to without an end."""
     body = large(MOST)
-    refused = f"PUT {PUT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode()
-    answer = service.sent(refused + body + raw("GET /healthz"))
+    lines = f"PUT {PUT} HTTP/1.1\r\nHost: localhost\r\nConnection: {connection}\r\nContent-Length: {len(body)}\r\n\r\n"
+    answer = service.sent(lines.encode() + body + raw("GET /healthz"))
     assert head(answer) == 413
-    assert b"connection: close" in answer
+    assert answer.count(b"connection: close\r\n") == 1
     assert answer.count(b"HTTP/1.1 ") == 1
 
 

@@ -121,6 +121,7 @@ class _Answer(NamedTuple):
     body: bytes
     media_type: str
     headers: dict[str, str]
+    is_last: bool = False  # on its connection
 
     @property
     def head(self) -> bytes:
@@ -224,8 +225,8 @@ class Api:
         self._count(visit, answer)
         if answer.status == 429:
             await asyncio.sleep(_PENALTY)
-        if "connection" in answer.headers:
-            visit.connection.write(answer.head, answer.body)
+        if answer.is_last:
+            visit.connection.write(answer.head, answer.body, is_last=True)
             await drain(receive)
             visit.connection.end(is_last=True)
         else:
@@ -333,7 +334,7 @@ class Api:
             logs.failure("a call failed", error, call=visit.name)
             error = ApiError("internal", "the service had an error, which its log describes")
         refusal = translated(error)
-        return _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers)
+        return _Answer(refusal.status, _encode(refusal.answer()), JSON, refusal.headers, refusal.is_last)
 
     def _count(self, visit: _Visit, answer: _Answer) -> None:
         """Count an answer, and log it unless it is the usual one."""

@@ -99,13 +99,16 @@ class ErrorAnswer(msgspec.Struct, frozen=True):
 
 
 class ApiError(UnbasketError):
-    """A request that gets an error for an answer."""
+    """A request that gets an error for an answer. After one that `is_last`, the connection is closed."""
 
-    def __init__(self, code: str, message: str, headers: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, code: str, message: str, headers: dict[str, str] | None = None, *, is_last: bool = False
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.status = CODES[code].status
         self.headers = headers or {}
+        self.is_last = is_last
 
     def answer(self) -> ErrorAnswer:
         """The body."""

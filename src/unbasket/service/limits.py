@@ -148,7 +148,7 @@ async def read_body(receive: Receive, announced: bytes | None, most: int, second
                 if not message.get("more_body"):
                     return b"".join(parts)
     except TimeoutError:
-        raise ApiError("slow_request", f"the body did not arrive within {seconds:g} s", _CLOSE) from None
+        raise ApiError("slow_request", f"the body did not arrive within {seconds:g} s", is_last=True) from None
 
 
 async def drain(receive: Receive) -> None:
@@ -161,8 +161,5 @@ async def drain(receive: Receive) -> None:
                     return
 
 
-_CLOSE = {"connection": "close"}
-
-
 def _too_large(most: int) -> ApiError:
-    return ApiError("too_large", f"the body has more than {most} bytes", _CLOSE)
+    return ApiError("too_large", f"the body has more than {most} bytes", is_last=True)

@@ -283,13 +283,13 @@ class Connection(HttpToolsProtocol):
         self.config.doors.rest(self)
         self.loop.call_later(seconds, self.answer, head, body)
 
-    def write(self, head: bytes, body: bytes) -> None:
+    def write(self, head: bytes, body: bytes, *, is_last: bool = False) -> None:
         """Send an answer, in one piece; what the client sends meanwhile belongs to its request until the `end`."""
         cycle = self._current
         cycle.response_started = True
         for header in self.server_state.default_headers:  # the date
             head += b"%b: %b\r\n" % header
-        if not cycle.keep_alive:
+        if is_last or not cycle.keep_alive:
             head += b"connection: close\r\n"
         head += b"content-length: %d\r\n\r\n" % len(body)
         self.transport.writelines([head] if cycle.scope["method"] == "HEAD" else [head, body])
