@@ -4,6 +4,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import pytest
 from tests.service.process import until
 from tests.service.serving import Service, serving, stock
 
+from unbasket.exchange.ids import Id
 from unbasket.service import slow
+from unbasket.service.access import Access
+from unbasket.service.security import Security
 from unbasket.service.slow import SlowLane
 from unbasket.store import DurableRecommender
 
@@ -31,20 +35,24 @@ def test_a_piece_that_follows_another_waits_for_twice_as_long_as_that_took(monke
             now += seconds
 
     monkeypatch.setattr(slow, "time", Clock)
-    lane = SlowLane()
-    for pause in (0.0, 0.0, 1.0, 9.0):
-        now += pause
-        with lane.piece():
-            now += 2.0
-    assert slept == [0.0, 4.0, 3.0, 0.0]
 
+    def work(seconds: float, error: Exception | None = None) -> float:
+        nonlocal now
+        now += seconds
+        if error is not None:
+            raise error
+        return seconds
 
-def test_a_piece_that_fails_ends_too() -> None:
-    lane = SlowLane()
-    with pytest.raises(ValueError, match="no"), lane.piece():
-        raise ValueError("no")
-    with lane.piece():
-        pass
+    with SlowLane("lane") as lane:
+        for pause in (0.0, 0.0, 1.0):
+            now += pause
+            assert lane.submit(work, 2.0).result() == 2.0
+        with pytest.raises(ValueError, match="no"):
+            lane.submit(work, 3.0, ValueError("no")).result()
+        lane.submit(work, 1.0).result()
+        now += 9.0
+        lane.submit(work, 1.0).result()
+    assert slept == [0.0, 4.0, 3.0, 4.0, 6.0, 0.0]
 
 
 @pytest.fixture
@@ -91,6 +99,39 @@ def test_long_work_is_done_one_at_a_time(
     monkeypatch.setattr(DurableRecommender, method, counted)
     ask_at_once(4, lambda: ask(service))
     assert most == 1
+
+
+def explanation(user: str, key: str) -> bytes:
+    lines = f"GET /v1/users/{user}/recommendations?explain=true HTTP/1.1\r\nHost: localhost\r\n"
+    return f"{lines}Authorization: Bearer {key}\r\n\r\n".encode()
+
+
+def test_who_waits_for_the_slow_lane_keeps_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither from others nor from themselves; and callers take turns in it, however much one of them asks for."""
+    access, explain = Access.new(), DurableRecommender.explain_many
+    greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
+    asked, release = list[object](), threading.Event()
+
+    def wait(rec: DurableRecommender, user: Id, items: Any) -> Any:
+        asked.append(user)
+        assert release.wait(20)
+        return explain(rec, user, items)
+
+    monkeypatch.setattr(DurableRecommender, "explain_many", wait)
+    with serving(stock(tmp_path / "shop.db"), Security(None, access), threads=2) as service, ExitStack() as stack:
+        connections = []
+        for user, key in [*[("ann", greedy)] * 6, *[("bob", other)] * 2]:
+            connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 20)))
+            connections[-1].sendall(explanation(user, key))
+            until(lambda: asked)
+        for key in (greedy, other):
+            headers = {"Authorization": f"Bearer {key}"}
+            assert service("GET", "/v1/items", headers=headers)["items"]
+        assert asked == ["ann"]
+        release.set()
+        assert {connection.recv(15) for connection in connections} == {b"HTTP/1.1 200 OK"}
+    assert asked[:4] == ["ann", "bob", "ann", "bob"]
+    assert asked[4:] == ["ann"] * 4
 
 
 def test_nobody_works_slowly_for_who_has_gone(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,9 @@ path -> call -> caller may? -> query -> at once, in the express lane, or in a th
 import asyncio
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
@@ -36,7 +36,7 @@ from unbasket.service.security import Caller, Security
 from unbasket.service.settings import Settings
 from unbasket.service.shapes.answers import LearnedAnswer, ReadyAnswer
 from unbasket.service.shop import Shop
-from unbasket.service.slow import SlowLane
+from unbasket.service.slow import SlowLane, Steps
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -159,15 +159,15 @@ class Api:
         self._limits = Limits(settings, security)
         self._repeats = Repeats()
         self._express = ExpressLane()
-        self._slow = {place: SlowLane() for place in ("loop", "reader", "writer")}
         self._refusals = logs.Refusals()
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
+        self._slow = {place: SlowLane(f"{place}-slow") for place in ("reader", "writer")}
         self.apply(settings)
 
     def close(self) -> None:
         """Finish what was begun."""
-        for pool in self._pools.values():
+        for pool in (*self._pools.values(), *self._slow.values()):
             pool.shutdown()
 
     def apply(self, settings: Settings) -> None:
@@ -251,7 +251,6 @@ class Api:
             query,
             visit.connection.is_gone,
             self._fallback,
-            self._slow[call.place],
         )
         return call
 
@@ -304,27 +303,47 @@ class Api:
             length = visit.headers.get(b"content-length")
             request.sent = await read_body(receive, length, settings.max_body, settings.timeout)
             request.media_type = visit.headers.get(b"content-type", b"").decode("latin-1")
-        queue, loop = self._enter(visit, call), asyncio.get_running_loop()
+        queue = self._enter(visit, call)
         try:
-            async with asyncio.timeout(settings.timeout), queue.thread:
-                return await loop.run_in_executor(self._pools[call.place], self._work, call, visit, loop)
+            async with asyncio.timeout(settings.timeout):
+                return await self._work(visit, call, queue)
         except TimeoutError:
             request.is_gone = _always
             raise ApiError("timed_out", f"this takes longer than {settings.timeout:g} s") from None
 
-    def _work(self, call: Call, visit: _Visit, loop: asyncio.AbstractEventLoop) -> _Answer:
-        """All that takes longer, the more is sent or asked for: in a thread."""
+    async def _work(self, visit: _Visit, call: Call, queue: Queue) -> _Answer:
+        """Do all that takes longer, the more is sent or asked for: in a thread, or what takes long in the slow lane."""
+        loop, steps, found = asyncio.get_running_loop(), self._steps(visit, call), None
+        do = partial(self._do, visit.request, loop)
+        while True:
+            async with queue.thread:
+                piece = await loop.run_in_executor(self._pools[call.place], do, partial(_advance, steps, found))
+            if isinstance(piece, _Answer):
+                return piece
+            async with queue.slow:
+                found = await loop.run_in_executor(self._slow[call.place], do, piece)
+
+    def _steps(self, visit: _Visit, call: Call) -> Steps[_Answer]:
         request = visit.request
+        decode = partial(decoding.read_body, request.sent, request.media_type, call)
+        request.body = (yield decode) if len(request.sent) > _LARGE else decode()
+        answer = self._express.measured(call.quick, request) if call.quick is not None else None
+        if answer is None:
+            answer = call.handler(request)
+        if isinstance(answer, Generator):
+            answer = yield from answer
+        return _good(call, answer, visit.scope)
+
+    def _do(self, request: Request, loop: asyncio.AbstractEventLoop, work: Callable[[], Any]) -> Any:
+        """Work, unless it would be for nobody; the loop counts what has happened."""
         request.go_on()
         try:
-            with request.slowly() if len(request.sent) > _LARGE else nullcontext():
-                request.body = decoding.read_body(request.sent, request.media_type, call)
-            answer = self._express.measured(call.quick, request) if call.quick is not None else None
-            return _good(call, call.handler(request) if answer is None else answer, visit.scope)
+            return work()
         finally:
-            if request.results:
+            results, request.results = request.results, []
+            if results:
                 with suppress(RuntimeError):  # the loop is closed: nobody asks for figures any more
-                    loop.call_soon_threadsafe(self._metrics.happened, request.results)
+                    loop.call_soon_threadsafe(self._metrics.happened, results)
 
     # After the work ---------------------------------------------------------------------------------------------
 
@@ -344,6 +363,15 @@ class Api:
             number = secrets.token_hex(8)
             answer.headers["x-request-id"] = number
             logs.answered(method, visit.name, status, seconds, number)
+
+
+def _advance(steps: Steps[_Answer], found: Any) -> Callable[[], Any] | _Answer:
+    """Work until the next piece that takes long, or the answer. `found` is the result of the last such piece."""
+    try:
+        return steps.send(found)
+    except StopIteration as end:
+        answer: _Answer = end.value
+        return answer
 
 
 def _always() -> bool:

@@ -20,6 +20,7 @@ from unbasket.store import Receipt
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 Handler = Callable[[Request], Any]
+"""Returns the answer, or the `Steps` to it if they may take long."""
 Place = Literal["loop", "reader", "writer"]
 
 

@@ -47,17 +47,18 @@ class Rates:
 
 
 class Queue:
-    """One caller's calls that are under way, of which threads work on some at once."""
+    """One caller's calls that are under way. Threads work on some at once, and one may wait for the slow lane."""
 
     def __init__(self, caller: str, at_once: int) -> None:
         self.caller = caller
         self.thread = asyncio.Semaphore(at_once)
+        self.slow = asyncio.Lock()
         self.length = 0
 
 
 class Turns:
-    """The calls of each caller that are under way. Half of the threads at most work for one caller: whatever they ask
-    for, it keeps nobody else waiting.
+    """The calls of each caller that are under way. Half of the threads at most work for one caller, and the slow lane
+    for one caller after the other: whatever they ask for, it keeps nobody else waiting.
     """
 
     def __init__(self, threads: int) -> None:

@@ -1,8 +1,8 @@
 """Calls of a privacy officer: receipts, retention, tokens for shoppers."""
 
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
@@ -16,9 +16,10 @@ from unbasket.service.shapes.answers import (
 )
 from unbasket.service.shapes.bodies import MAX_RECEIPTS, GivenReceipts, RetentionRequest, TokenRequest
 from unbasket.service.shapes.queries import ReceiptsQuery
-from unbasket.store import DurableRecommender, Receipt, audit
-from unbasket.store.receipts import audit_in_order
-from unbasket.store.retention import parse_rules, plan, run
+from unbasket.service.slow import Steps
+from unbasket.store import Audit, DurableRecommender, Receipt, audit
+from unbasket.store.auditing import Auditor
+from unbasket.store.retention import Rules, parse_rules, plan, run
 
 _PIECE = 100  # receipts that are read at once
 
@@ -46,7 +47,7 @@ def receipt(request: Request) -> Receipt:
     raise ApiError("unknown_receipt", "there is no receipt of this number")
 
 
-def verify_receipts(request: Request) -> AuditAnswer:
+def verify_receipts(request: Request) -> Steps[AuditAnswer]:
     """Check the chain, or receipts that somebody has, which may be a part of it."""
     given: GivenReceipts | None = request.body
     if given is not None and len(given.receipts) > MAX_RECEIPTS:
@@ -56,10 +57,9 @@ def verify_receipts(request: Request) -> AuditAnswer:
             "or check them all with `unbasket receipts verify`",
         )
     if given is None:
-        checked, foreign = audit_in_order(_all_receipts(request)), []
+        checked, foreign = (yield from _audit_all(request.rec)), []
     else:
-        with request.slowly():
-            checked, foreign = audit(given.receipts, whole=False), _foreign(request.rec, given.receipts)
+        checked, foreign = yield partial(_audit_given, request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
     return AuditAnswer(
         ok=not faults,
@@ -72,12 +72,20 @@ def verify_receipts(request: Request) -> AuditAnswer:
     )
 
 
-def _all_receipts(request: Request) -> Iterator[Receipt]:
+def _audit_all(rec: DurableRecommender) -> Steps[Audit]:
     """In pieces, so that no read transaction is open for long: an erasure would wait for its end."""
-    count = request.rec.receipt_count
+    auditor, count = Auditor(), rec.receipt_count
     for first in range(1, count + 1, _PIECE):
-        with request.slowly():  # reading and, by whoever takes them, checking
-            yield from request.rec.receipts(first, min(first + _PIECE - 1, count))
+        yield partial(_audit_piece, rec, auditor, first, min(first + _PIECE - 1, count))
+    return auditor.outcome()
+
+
+def _audit_piece(rec: DurableRecommender, auditor: Auditor, first: int, last: int) -> None:
+    auditor.check(rec.receipts(first, last))
+
+
+def _audit_given(rec: DurableRecommender, given: list[Receipt]) -> tuple[Audit, list[str]]:
+    return audit(given, whole=False), _foreign(rec, given)
 
 
 def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
@@ -91,12 +99,11 @@ def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
     ]
 
 
-def retention(request: Request) -> RetentionAnswer:
+def retention(request: Request) -> Steps[RetentionAnswer]:
     """Count what the rules forget, or forget it."""
     body: RetentionRequest = request.body
     start = time.perf_counter()
-    with request.slowly():
-        rules = parse_rules(body.rules)
+    rules: Rules = yield partial(parse_rules, body.rules)
     planned = plan(request.rec, rules, datetime.now(UTC))
     if body.run:
         request.repeats.clear()

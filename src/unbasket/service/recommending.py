@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from unbasket.engine.catalog import Catalog
 from unbasket.errors import UnknownUserError
@@ -21,20 +22,26 @@ from unbasket.service.shapes.answers import (
 from unbasket.service.shapes.bodies import ForgetPart, Preview, Visitor
 from unbasket.service.shapes.queries import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
 from unbasket.service.shoppers import history_of
+from unbasket.service.slow import Steps
 from unbasket.store import DurableRecommender
 
 _FEW = 50  # items that are recommended in no time
 
 
-def recommend(request: Request) -> RecommendationsAnswer:
+def recommend(request: Request) -> Steps[RecommendationsAnswer]:
     """Recommend; to somebody unknown without a cart, what the shop's fallback says."""
     query: RecommendationsQuery = request.query
-    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
     _check_explain(query)
+    work = partial(_recommend, request, query)
+    return (yield work) if query.explain else work()
+
+
+def _recommend(request: Request, query: RecommendationsQuery) -> RecommendationsAnswer:
+    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
     filters, cart = query.filters(ids), [ids.item(text) for text in query.cart]
     try:
         found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters)
-        reasons = _reasons(request, user, found) if query.explain else None
+        reasons = _reasons(rec, user, found) if query.explain else None
     except UnknownUserError:
         popular = request.fallback.items(rec, query.n, **filters)
         return RecommendationsAnswer(user, True, _recommended(rec, popular, query.fields))
@@ -74,10 +81,8 @@ def recommend_to_visitor(request: Request) -> VisitorAnswer:
     return VisitorAnswer(False, _recommended(rec, found, body.fields))
 
 
-def _reasons(request: Request, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
-    with request.slowly():
-        reasons = request.rec.explain_many(user, [item for item, _ in found])
-        return [_explained(request.rec, reason) for reason in reasons]
+def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
+    return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
 
 
 def _recommended(

@@ -1,7 +1,6 @@
 """A checked request, as handlers see it."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,6 @@ from unbasket.service.metrics import Metrics
 from unbasket.service.repeats import Repeats
 from unbasket.service.security import Caller, Security
 from unbasket.service.shop import Shop
-from unbasket.service.slow import SlowLane
 from unbasket.store import DurableRecommender
 
 
@@ -33,8 +31,6 @@ class Request:
     """Whether nobody waits for the answer any more."""
     fallback: Fallback
     """What somebody unknown is recommended."""
-    slow: SlowLane
-    """Where its long work is done: the one for readers, or the one for writers."""
     sent: bytes = b""
     media_type: str = ""
     body: Any = None
@@ -47,13 +43,6 @@ class Request:
         """Before work, and between its pieces if it is long: an error if it would be for nobody."""
         if self.is_gone():
             raise ClientGoneError
-
-    @contextmanager
-    def slowly(self) -> Iterator[None]:
-        """Do a piece of long work meanwhile, unless it would be for nobody."""
-        with self.slow.piece():
-            self.go_on()
-            yield
 
     @property
     def rec(self) -> DurableRecommender:

@@ -4,6 +4,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import cast
 
 from unbasket.errors import UnbasketError, UnknownUserError
@@ -40,6 +41,7 @@ from unbasket.service.shapes.bodies import (
     Renaming,
 )
 from unbasket.service.shapes.queries import HowManyQuery
+from unbasket.service.slow import Steps
 from unbasket.store import DurableRecommender, Erased
 
 _FEW = 10  # forgets that writers hardly wait for
@@ -64,7 +66,7 @@ def _learn(request: Request, basket: Id) -> LearnedAnswer:
     return LearnedAnswer(result.value, basket)
 
 
-def events(request: Request) -> EventsAnswer:
+def events(request: Request) -> Steps[EventsAnswer]:
     """Apply events, all or none."""
     body: list[LearnEvent | ForgetEvent] = request.body
     forgets = sum(isinstance(event, ForgetEvent) for event in body)
@@ -74,10 +76,8 @@ def events(request: Request) -> EventsAnswer:
         request.caller.check({Role.PRIVACY}, None)
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
         raise too_many_events(f"{len(body):,} events, of which {forgets:,} forget,")
-    if forgets > _FEW:
-        with request.slowly():
-            return _applied(request, body)
-    return _applied(request, body)
+    apply = partial(_applied, request, body)
+    return (yield apply) if forgets > _FEW else apply()
 
 
 def _applied(request: Request, body: list[LearnEvent | ForgetEvent]) -> EventsAnswer:

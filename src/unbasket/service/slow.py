@@ -1,32 +1,43 @@
 """The slow lane: work that takes long, a piece at a time, with rests.
 
 A thread that computes keeps all others of the process from running Python, the event loop too. Many such threads would
-keep it waiting most of the time; a single one that rests lets it run at its usual pace.
+keep it waiting most of the time; a single one that rests lets it run at its usual pace. It is the lane's own: whoever
+waits for their turn keeps no thread from other calls.
 """
 
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, ParamSpec, TypeVar
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+Steps = Generator[Callable[[], Any], Any, Result]
+"""Work on a call, which yields the pieces of it that take long. The slow lane does these, and sends back their results.
+
+If a piece fails, the work ends there.
+"""
 
 _REST = 2.0  # times as long as the piece before has taken
 
 
-class SlowLane:
-    """One piece of work is done at a time, whoever asks for it. The next one waits until there was a rest."""
+class SlowLane(ThreadPoolExecutor):
+    """One piece of work is done at a time, in the order of asking. The next one waits until there was a rest."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, name: str) -> None:
+        super().__init__(1, name)
         self._rested = 0.0
 
-    @contextmanager
-    def piece(self) -> Iterator[None]:
-        """Do a piece of work meanwhile, when it is its turn."""
-        with self._lock:
-            time.sleep(max(0.0, self._rested - time.monotonic()))
-            start = time.monotonic()
-            try:
-                yield
-            finally:
-                end = time.monotonic()
-                self._rested = end + _REST * (end - start)
+    def submit(self, fn: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Result]:
+        """Do a piece of work when it is its turn."""
+        return super().submit(self._after_a_rest, fn, *args, **kwargs)
+
+    def _after_a_rest(self, piece: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        time.sleep(max(0.0, self._rested - time.monotonic()))
+        start = time.monotonic()
+        try:
+            return piece(*args, **kwargs)
+        finally:
+            end = time.monotonic()
+            self._rested = end + _REST * (end - start)

@@ -6,12 +6,14 @@
 `requests` wait. `baskets` turns what changed into rows, and `loading` rows into orders; `catalog` and `entries` keep
 what is known of items, and which are hidden or suppressed. `database` appends and blanks rows and lets old bytes
 vanish; `schema` has its tables, `sides` knows where in them a row is, `compaction` gives the room of blank rows back,
-`backup` copies the others, and `ledger` shows whether one is lost. `receipts` says what was forgotten.
+`backup` copies the others, and `ledger` shows whether one is lost. `receipts` say what was forgotten, and
+`auditing` checks them.
 """
 
+from unbasket.store.auditing import Audit, audit
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
-from unbasket.store.receipts import Audit, Receipt, audit
+from unbasket.store.receipts import Receipt
 from unbasket.store.requests import Erased, ErasedId
 
 __all__ = ["Audit", "DurableRecommender", "Erased", "ErasedId", "Receipt", "audit", "open"]
