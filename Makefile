@@ -103,11 +103,11 @@ bench: setup
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/service.py
 
-bench-scale: setup  # minutes, and 6 GB of memory
-	$(BIN)/python benchmarks/scale.py --figure docs/images/scale.svg
+bench-scale: setup  # minutes, and 6 GB of memory; writes the table of docs/engine.md and its figure
+	$(BIN)/python -m benchmarks.scale --page docs/engine.md --figure docs/images/scale.svg
 
 bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/pool.md
-	$(BIN)/python benchmarks/pool.py
+	$(BIN)/python -m benchmarks.pool
 
 bench-defaults: setup  # half an hour on two idle cores; writes the tables of docs/evaluation.md
 	$(BIN)/python -m benchmarks.defaults

@@ -10,7 +10,6 @@ With `--write`, the table in SECURITY.md is written anew. Words choose the attac
 import http.client
 import json
 import os
-import re
 import socket
 import sqlite3
 import statistics
@@ -30,6 +29,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import unbasket as ub
+from benchmarks import pages
 from unbasket.datasets import load
 from unbasket.service.access import Access
 from unbasket.service.settings import access_of
@@ -341,8 +341,7 @@ def write(outcomes: dict[str, Outcome]) -> None:
         times = " / ".join(f"{now[0] / before[0]:.1f}" for before, now in zip(usual, attacked, strict=True))
         sizes = " → ".join(f"{size / MIB:.0f}" for size in memory)
         rows.append(f"| {name} | {reads} | {learns} | {times} | {sizes} |")
-    text = PAGE.read_text()
-    PAGE.write_text(re.sub(r"\| attack \|.*\n(\|.*\n)*", "\n".join(rows) + "\n", text))
+    pages.write(PAGE, "benchmarks/attacks.py", "\n".join(rows))
 
 
 def main() -> None:

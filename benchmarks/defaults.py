@@ -27,6 +27,7 @@ from benchmarks.pool import NAMES
 from rich.console import Console
 from rich.progress import track
 
+from benchmarks import pages
 from unbasket import Params, Recommender, datasets
 from unbasket.evaluation import (
     PROTOCOLS,
@@ -61,7 +62,6 @@ STEPS = DRAWN | {
 NEARLY = 0.998  # as good: less than such a share of the worth is not worth more neighbors
 
 PAGE = Path(__file__).parents[1] / "docs" / "evaluation.md"
-START, END = "<!-- made by benchmarks/defaults.py -->", "<!-- end of the defaults -->"
 
 console = Console(stderr=True)
 
@@ -261,8 +261,7 @@ def main() -> None:
     console.print(f"The best in all shops: {best}", soft_wrap=True)
     text = _page(search)
     sys.stdout.write(text)
-    before, _, rest = PAGE.read_text().partition(START)
-    PAGE.write_text(before + START + "\n\n" + text + "\n" + END + rest.partition(END)[2])
+    pages.write(PAGE, "benchmarks/defaults.py", text)
 
 
 if __name__ == "__main__":

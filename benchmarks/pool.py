@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 
+from benchmarks import pages
 from unbasket import datasets
 from unbasket.evaluation import PROTOCOLS, Holdout
 from unbasket.evaluation.plots import legend_below, panels, svg
@@ -38,7 +39,6 @@ MUST = 0.97  # of the exact recall@10, with a tenth of the users, on average ove
 
 PAGE = Path("docs/pool.md")
 FIGURE = Path("docs/images/pool.svg")
-START, END = "<!-- made by benchmarks/pool.py -->\n", "<!-- end -->\n"
 
 Scores = npt.NDArray[np.float64]  # of users, in the order of their ids
 
@@ -177,8 +177,7 @@ def main() -> None:
     text = page(groups, asked.seeds)
     sys.stdout.write(text)
     if list(asked.data) == list(NAMES):
-        before, _, rest = PAGE.read_text().partition(START)
-        PAGE.write_text(before + START + "\n" + text + "\n" + END + rest.partition(END)[2])
+        pages.write(PAGE, "benchmarks/pool.py", text)
         FIGURE.write_text(draw(groups))
     share = mean_share(next(iter(groups.values())), "recall@10", 10)
     console.print(f"With a tenth of the users, {share:.1%} of recall@10 stays; at least {MUST:.0%} must")

@@ -1,10 +1,12 @@
-"""The engine in a shop that grows: `make bench-scale`, or `python benchmarks/scale.py --users 100000`.
+"""The engine in a shop that grows: `make bench-scale`, or `python -m benchmarks.scale --users 100000`.
 
 The shop is generated: 50,000 items whose popularity follows Zipf's law, and users with 10 baskets of about 9 picks on
 average. It is made once per size and kept in build/scale. Each part of the measurement has a process of its own, whose
 memory is that part's. A call's time is the wall clock's, as a caller sees it; beside the longest stands the processor
 time of the calling thread in its most expensive call, which other load on the machine, or a wait for the disk, does not
 lengthen.
+
+`make bench-scale` writes the table of docs/engine.md and its figure.
 """
 
 import argparse
@@ -29,6 +31,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 import unbasket as ub
+from benchmarks import pages
 from unbasket.datasets import generate
 from unbasket.evaluation import plots
 
@@ -330,6 +333,56 @@ def measured(users: int) -> list[Figure]:
         return run(in_memory, path, users) + run(pooled, path) + run(saved, path, db) + run(opened, db, users)
 
 
+ROWS = {
+    "fit": ("fit",),
+    "memory, fitted / at the peak of fit, the frame included": ("memory, fitted", "memory, at the peak of fit"),
+    "recommend, one core: median / 99 of 100 within": (
+        "recommend, one core: median",
+        "recommend, one core: 99 of 100 within",
+    ),
+    "recommend, two cores: median": ("recommend, two cores: median",),
+    f"learn: median / longest of {EVENTS:,}": ("learn: median", "learn: longest"),
+    "forget: median / longest": ("forget: median", "forget: longest"),
+    "a reader's longest wait beside learns / forgets": (
+        "a reader beside learn: longest",
+        "a reader beside forget: longest",
+    ),
+    f"recommend, pool of {POOL:,}: median / memory": (
+        "recommend, pool of 20,000, one core: median",
+        "memory, fitted, pool of 20,000",
+    ),
+    "durable: import / open / memory, opened": ("durable: import", "durable: open", "durable: memory, opened"),
+    "durable: first forget after opening / learn, median": ("durable: first forget", "durable learn: median"),
+    f"durable learn, longest of {DURABLE_EVENTS:,}, on the processor": ("durable learn: longest, on the processor",),
+    "the same with its wait for the disk, beside a backup / `verify` of a user": (
+        "durable learn beside a backup: longest",
+        "durable learn beside verify of a user: longest",
+    ),
+}
+"""The rows of the page's table, and the figures of each."""
+
+
+def written(sizes: list[int], columns: list[list[Figure]]) -> str:
+    """The table of the page."""
+    by_name = [{figure.name: figure for figure in figures} for figures in columns]
+    lines = [["users", *(f"{users:,}" for users in sizes)], ["---"] * (1 + len(sizes))]
+    for title, names in ROWS.items():
+        lines.append([title, *(_cell([figures[name] for name in names]) for figures in by_name)])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(figures: list[Figure]) -> str:
+    """Figures in one cell; with the unit behind the last of them, if it is the same for all."""
+    *others, last = [(_short(figure.value), figure.unit) for figure in figures]
+    same = {unit for _, unit in others} <= {last[1]}
+    return " / ".join([*(value if same else f"{value} {unit}" for value, unit in others), " ".join(last)])
+
+
+def _short(value: float) -> str:
+    """Two digits, or all of them before the point."""
+    return f"{value:#.2g}".rstrip(".") if value < 99.5 else f"{value:.0f}"
+
+
 def drawn(sizes: list[int], columns: list[list[Figure]]) -> str:
     """The growth of some figures as an SVG drawing."""
     values = {figures[0].name: [figure.value for figure in figures] for figures in zip(*columns, strict=True)}
@@ -362,6 +415,7 @@ def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, nargs="+", default=SIZES, help="sizes of shops")
+    parser.add_argument("--page", type=Path, help="where to write the table, between comments that say so")
     parser.add_argument("--figure", type=Path, help="where to draw the growth, as SVG")
     arguments = parser.parse_args()
     sizes: list[int] = arguments.users
@@ -373,6 +427,8 @@ def main() -> None:
         values = [f"[{'green' if f.value <= must else 'red'}]{f.value:.3g} {unit}[/]" for f in figures]
         table.add_row(name, *values, f"{must:g} {unit}", f"{aim:g} {unit}")
     Console(width=max(120, console.width)).print(table)
+    if arguments.page:
+        pages.write(arguments.page, "benchmarks/scale.py", written(sizes, columns))
     if arguments.figure:
         arguments.figure.write_text(drawn(sizes, columns))
 
