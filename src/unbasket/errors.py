@@ -44,7 +44,21 @@ class BusyError(UnbasketError):
 
 
 class StoreError(UnbasketError):
-    """The database cannot be read or written: no room, no permission, no such file."""
+    """The database cannot be read or written: no room, no permission, no such file.
+
+    `in_python` is what its message advises those who write Python, and nobody else.
+
+    >>> error = StoreError("shop.db is read-only", "Open it with read_only=True")
+    >>> str(error), error.problem
+    ('shop.db is read-only. Open it with read_only=True', 'shop.db is read-only')
+    """
+
+    def __init__(self, problem: str, in_python: str = "") -> None:
+        super().__init__(problem, in_python)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return ". ".join(part for part in self.args if part)
 
 
 class DiskFullError(StoreError):

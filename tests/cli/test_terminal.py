@@ -12,6 +12,7 @@ import typer
 from tests.cli.running import PROGRAM, error, is_plain, run
 from typer.testing import CliRunner
 
+import unbasket as ub
 from unbasket.cli.terminal import command, complain, to_json
 from unbasket.errors import UnbasketError
 
@@ -50,6 +51,15 @@ def test_in_errors_too(db: Path, tmp_path: Path) -> None:
     assert is_plain(error("history", "ann", "--db", tmp_path / f"shop{RED}.db"))
     assert is_plain(error("import", "-", "--db", db, stdin=f"user,basket,item{RED}\n1,2,3\n"))
     assert is_plain(error("import", "-", "--db", db, stdin=f"user,basket,item\n{EVIL},,\n"))
+
+
+@pytest.mark.parametrize(
+    "line", [["learn", "ann", "tea", "--basket", "9"], ["forget", "ann"], ["params", "--set", "neighbors=3"]]
+)
+def test_nobody_at_a_terminal_is_told_what_to_do_in_python(db: Path, line: list[str]) -> None:
+    with ub.open(db):
+        said = error(*line, "--db", db)
+    assert said.endswith(f"(process {os.getpid()}). Close it there or, if that is a service, ask the service\n")
 
 
 def test_names_of_all_languages_stay_as_they_are(db: Path) -> None:

@@ -433,8 +433,11 @@ def test_a_read_only_file(open_folder: Path) -> None:
         beside.chmod(0o666)
     path.chmod(0o444)
     with nobody():
-        with pytest.raises(StoreError, match="read-only"):
+        with pytest.raises(
+            StoreError, match=r"read-only\. Make it writable .* open it with read_only=True to read it$"
+        ) as caught:
             ub.open(path)
+        assert caught.value.problem.endswith("Nothing was changed")
         assert digest_of(path) == digest
     assert digest_of(path) == digest
 

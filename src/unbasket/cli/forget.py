@@ -10,7 +10,7 @@ import typer
 from unbasket.cli.database import Db, open_to_write
 from unbasket.cli.progress import progress_bar
 from unbasket.cli.requests import Request, events_of, read_requests
-from unbasket.cli.terminal import AsJson, complain, counted, say, say_json
+from unbasket.cli.terminal import AsJson, complain, counted, message_of, say, say_json
 from unbasket.errors import InvalidRequestError, UnbasketError
 from unbasket.exchange.spelling import IdReader
 from unbasket.store import Erased
@@ -84,7 +84,7 @@ def _forget_in_all(databases: Sequence[Path], requests: list[Request], keys: Pat
         try:
             outcomes.append(_Outcome(database, _forget_in(database, requests, keys), None))
         except UnbasketError as error:
-            outcomes.append(_Outcome(database, [], str(error)))
+            outcomes.append(_Outcome(database, [], message_of(error)))
     return outcomes
 
 

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from unbasket.errors import UnbasketError
+from unbasket.errors import StoreError, UnbasketError
 from unbasket.files import write
 
 console = Console()
@@ -58,6 +58,11 @@ def say(text: str = "") -> None:
 def warn(text: str) -> None:
     """Print one line on standard error: something that a person should know, though all went well."""
     _print_error(text, "yellow")
+
+
+def message_of(error: UnbasketError) -> str:
+    """What an error says to somebody at a terminal, who can't do what it advises those who write Python."""
+    return error.problem if isinstance(error, StoreError) else str(error)
 
 
 def complain(problem: object) -> None:
@@ -133,7 +138,7 @@ def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
         try:
             function(*args, **kwargs)
         except UnbasketError as error:
-            complain(error)
+            complain(message_of(error))
             raise typer.Exit(2) from error
         except MemoryError as error:
             complain("there is not enough memory for this. Close other programs, or use a larger machine")

@@ -489,7 +489,7 @@ def _nothing() -> dict[str, list[int]]:
 
 def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
     if read_only and not path.exists():
-        raise StoreError(f"{path} does not exist. Create it with `unbasket import`, or unbasket.open")
+        raise StoreError(f"{path} does not exist. Create it with `unbasket import`", "In Python: unbasket.open")
     if path.is_dir():
         raise StoreError(f"{path} is a directory. Choose a file")
     mode = "ro" if read_only else "rw"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from unbasket.errors import DiskFullError, StoreCorruptError, StoreError, StoreLockedError, StoreVersionError
 
+TO_READ = "In Python, open it with read_only=True to read it"
+"""What somebody who writes Python can do if there is no writing."""
+
 _ADVICE = {
     "SQLITE_FULL": (DiskFullError, "there is no room left on its disk. Make room and try again"),
-    "SQLITE_READONLY": (
-        StoreError,
-        "it, or its directory, is read-only. Open it with read_only=True, or make it writable",
-    ),
+    "SQLITE_READONLY": (StoreError, "it, or its directory, is read-only. Make it writable"),
     "SQLITE_PERM": (StoreError, "this process may not access it"),
     "SQLITE_CANTOPEN": (StoreError, "it cannot be opened. Check that its directory exists and may be written to"),
     "SQLITE_CORRUPT": (StoreCorruptError, "it is damaged. Restore a backup"),
@@ -28,7 +28,8 @@ def explanation(path: Path, error: sqlite3.Error) -> StoreError:
     kind, advice = next(
         (known for prefix, known in _ADVICE.items() if name.startswith(prefix)), (StoreError, "see the message")
     )
-    return kind(f"{path}: {advice} ({error}). Nothing was changed")
+    in_python = TO_READ if name.startswith("SQLITE_READONLY") else ""
+    return kind(f"{path}: {advice} ({error}). Nothing was changed", in_python)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from zlib import crc32
 
 from unbasket.errors import StoreError, StoreLockedError
 from unbasket.files import create
+from unbasket.store.faults import TO_READ
 
 Identity = tuple[int, int]
 """Which file it is, under whatever name: its device and its inode."""
@@ -86,8 +87,9 @@ class WriterLock:
     def _locked(self) -> StoreLockedError:
         holder = os.pread(self._file, _HOLDER, 0).decode(errors="replace").strip() or "unknown"
         return StoreLockedError(
-            f"{self._database} is open for writing in another place (process {holder}). Close it there, "
-            "or open it here with read_only=True"
+            f"{self._database} is open for writing in another place (process {holder}). Close it there or, if that is "
+            "a service, ask the service",
+            TO_READ,
         )
 
     def sign(self, rows: int) -> None:

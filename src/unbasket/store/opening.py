@@ -112,7 +112,8 @@ def _check_rows(database: Database, rows: int) -> None:
         raise StoreCorruptError(
             f"{log} is {state} after a crash: of {rows} rows that were acknowledged, the newest {lost} are lost. Put "
             f"{log.name} back as it was, or restore a backup. To go on without these rows, accept their loss: "
-            "unbasket.open(..., accept_loss=True), or `unbasket verify --accept-loss`"
+            "`unbasket verify --accept-loss`",
+            "In Python: unbasket.open(..., accept_loss=True)",
         )
 
 
