@@ -96,7 +96,7 @@ class Disk(apsw.VFS):
         return {Path(name).name: data for name, data in left.items() if data is not None}
 
     def connect(self, path: Path, read_only: bool) -> "Connection":
-        """Like `database._connect`, on this disk."""
+        """Like `tables.connect`, on this disk."""
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         return Connection(apsw.Connection(str(path.absolute()), flags=flags, vfs=self.name))
 

@@ -100,9 +100,9 @@ def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: py
         for user in range(40):
             rec.forget(name(user))
         assert rec._journal._database._to_compact
-        sides, pieces = rec._journal._database._sides.copy(), count(1)
+        sides, pieces = rec._journal._database.tables.sides.copy(), count(1)
         rec.backup(tmp_path / "copy.db", progress=lambda *_: rec.learn("ann", ["milk"], basket=next(pieces)))
-        assert rec._journal._database._sides != sides
+        assert rec._journal._database.tables.sides != sides
         with ub.open(tmp_path / "copy.db") as copy:
             law_of_equality(rec, copy)
 

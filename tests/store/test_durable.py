@@ -37,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 def rows(path: Path) -> list[int]:
     """The numbers of the rows that hold a basket."""
     with closing(Database(path, read_only=True)) as database:
-        return [row for row, _ in database.payloads("baskets")]
+        return [row for row, _ in database.tables.payloads("baskets")]
 
 
 # Opening ------------------------------------------------------------------------------------------------------------

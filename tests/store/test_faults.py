@@ -37,6 +37,7 @@ from unbasket.store.lock import WriterLock
 from unbasket.store.log import Log, log_of
 from unbasket.store.requests import Request
 from unbasket.store.signing import SigningKeys
+from unbasket.store.tables import Tables
 
 NOBODY = 65534
 PAGE = 4096  # of memory, and of most disks
@@ -217,10 +218,10 @@ def test_a_refusal_costs_what_it_undoes(
 ) -> None:
     """Of a shop of 2,000 baskets, only those of the user in question are read again, whatever was refused."""
     read: list[int] = []
-    payloads = Database.payloads
+    payloads = Tables.payloads
 
-    def watched(database: Database, table: str, *bounds: int) -> Iterator[tuple[int, bytes]]:
-        for row, payload in payloads(database, table, *bounds):
+    def watched(tables: Tables, table: str, *bounds: int) -> Iterator[tuple[int, bytes]]:
+        for row, payload in payloads(tables, table, *bounds):
             read.append(row)
             yield row, payload
 
@@ -238,7 +239,7 @@ def test_a_refusal_costs_what_it_undoes(
         engine.describe(pl.DataFrame({"item": [f"item {i}" for i in range(2000)], "name": "a name"}), category=None)
         engine.forget(9)
         before, history = engine.digest(), engine.history(7)
-        monkeypatch.setattr(Database, "payloads", watched)
+        monkeypatch.setattr(Tables, "payloads", watched)
         execute = engine._journal._database._connection.execute
         for change in refused:
             read.clear()

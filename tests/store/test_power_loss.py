@@ -15,7 +15,7 @@ from unbasket.engine.memory import Memory
 from unbasket.errors import StoreCorruptError
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import Id
-from unbasket.store import audit, database, opening
+from unbasket.store import audit, database, opening, tables
 
 LOSSES = 55  # of each grouping
 
@@ -59,7 +59,8 @@ class Session:
     def open(self) -> Iterator[ub.DurableRecommender]:
         """An engine on the lossy disk."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(database, "_connect", self.disk.connect)
+            patch.setattr(database, "connect", self.disk.connect)
+            patch.setattr(tables, "connect", self.disk.connect)
             patch.setattr(database, "Log", self.disk.log)
             patch.setattr(opening, "_check_files", lambda *_: None)  # the files themselves stay empty
             with ub.open(self.path, self.params) as engine:

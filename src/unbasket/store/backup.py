@@ -14,10 +14,10 @@ from unbasket.errors import StoreCorruptError, StoreError
 from unbasket.exchange.progress import Progress
 from unbasket.files import replacing
 from unbasket.store import schema
-from unbasket.store.database import Database
 from unbasket.store.faults import explained
 from unbasket.store.ledger import COUNTED, Entry
 from unbasket.store.rows import TABLES, seal_of, unsealed
+from unbasket.store.tables import Tables
 
 _ROWS = 4096  # that are read in a transaction
 _SPAN = 2**16  # rows that are counted in a transaction
@@ -26,8 +26,8 @@ _ROUNDS = 8  # of looking for what was blanked; the last is one transaction, whi
 _IS_HELD = "body != zeroblob(length(body))"
 
 
-def write_copy(source: Database, target: Path, progress: Progress | None) -> None:
-    """Write a copy of a database; `progress` is called with (rows copied, rows in all)."""
+def write_copy(source: Tables, target: Path, progress: Progress | None) -> None:
+    """Write a copy of a database with these tables; `progress` is called with (rows copied, rows in all)."""
     if target.exists():
         raise StoreError(f"{target} exists. Choose another name, or remove it first")
     try:
@@ -46,7 +46,7 @@ def write_copy(source: Database, target: Path, progress: Progress | None) -> Non
 class Copy:
     """A copy on its way: the newest row of each table that was looked at, and what a ledger would say of its rows."""
 
-    def __init__(self, source: Database, connection: sqlite3.Connection) -> None:
+    def __init__(self, source: Tables, connection: sqlite3.Connection) -> None:
         self._source, self._connection = source, connection
         self._last = dict.fromkeys(TABLES, 0)
         self._count = self._seals = self._receipts = 0

@@ -53,9 +53,9 @@ class BasketRows:
         known = self._numbers.drop_ownerless(self._memory.histories)
         self._memory.histories.take_changes()
         self._memory.take_vanished()
-        found = self._database.payloads("baskets")
+        found = self._database.tables.payloads("baskets")
         if rows is not None:
-            found = self._database.found("baskets", sorted({*known, *rows}))
+            found = self._database.tables.found("baskets", sorted({*known, *rows}))
         baskets = ((row, decode_basket(payload)) for row, payload in found)
         self._load(*orders_of((row, basket) for row, basket in baskets if basket.user in users))
 
@@ -116,12 +116,12 @@ class BasketRows:
 
     def _place(self, owner: int, position: int) -> int:
         row = self._numbers.of(owner, position, position + 1)[0]
-        return place_of(row, decode_basket(self._database.payload("baskets", row)))
+        return place_of(row, decode_basket(self._database.tables.payload("baskets", row)))
 
     def _write(self, user: Id, owner: int, run: range, places: list[int] | None) -> None:
         """Append rows for the baskets at these positions, at the given places or else at the rows' own."""
         for i, record in enumerate(self._memory.records(user, run.start, run.stop)):
-            shift = 0 if places is None else places[i] - self._database.next_row("baskets") * STEP
+            shift = 0 if places is None else places[i] - self._database.tables.next_row("baskets") * STEP
             row = self._database.append("baskets", encode_basket(self._basket_row(user, record, shift)))
             self._numbers.put(owner, run.start + i, row)
 

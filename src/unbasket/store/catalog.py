@@ -26,8 +26,8 @@ class CatalogRows:
         for item in [item for item, row in self._rows.items() if row in gone] if gone else []:
             del self._rows[item]
             self._catalog.drop(item)
-        database = self._database
-        self._note_all(database.payloads("products") if rows is None else database.found("products", rows))
+        tables = self._database.tables
+        self._note_all(tables.payloads("products") if rows is None else tables.found("products", rows))
 
     def save(self, products: Iterable[Product]) -> None:
         """Write what is new; what was known of the same items is erased."""

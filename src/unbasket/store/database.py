@@ -1,4 +1,4 @@
-"""The SQLite file: tables of sealed rows that are appended or blanked.
+"""The SQLite file, as it is written: sealed rows are appended or blanked.
 
 Erasure rests on what SQLite does with such tables, and was measured: a body that is overwritten by as many zeros
 changes in place, so that no page keeps a copy, and a truncating checkpoint leaves nothing in the write-ahead log.
@@ -6,27 +6,24 @@ Deleting rows beside others, an index, or rows that change their size would leav
 pages.
 """
 
-import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import NamedTuple
 
-from unbasket.core import BasketPacker, Unpacker
-from unbasket.errors import StoreCorruptError, StoreError, UncertainError
+from unbasket.core import BasketPacker
+from unbasket.errors import UncertainError
 from unbasket.exchange.progress import Progress
-from unbasket.files import create, real_path
+from unbasket.files import real_path
 from unbasket.store import compaction, schema
 from unbasket.store.faults import explained, explanation
-from unbasket.store.ledger import COUNTED, Entry, Ledger
-from unbasket.store.loading import BasketReader
+from unbasket.store.ledger import Entry, Ledger
 from unbasket.store.lock import descriptors, identity_of
-from unbasket.store.log import Log, log_of
-from unbasket.store.rows import TABLES, seal_of, sealed, unsealed
+from unbasket.store.log import Log
+from unbasket.store.rows import TABLES, seal_of, sealed
 from unbasket.store.sides import SIDED, Sides
+from unbasket.store.tables import Tables, connect
 
 PATIENCE = 10
 """Seconds that a forget waits for readers of old pages."""
@@ -36,26 +33,17 @@ PAUSE = 0.01
 
 _WORTH_COMPACTING = 2**20  # a file with fewer blank bytes is left as it is
 _PACE = 0.02  # seconds between two pieces of a compaction beside learning, which it takes a small part of
-_CHUNK = 16_384  # rows that are read, or written, at a time
+_CHUNK = 16_384  # rows that are written at a time
 _NAMES_CHECKED_EVERY = 0.01  # seconds; it would take a tenth of a learn
 
 
-class Loaded(NamedTuple):
-    """What a database holds: the baskets, and by table and row what the others hold."""
-
-    baskets: BasketReader
-    others: dict[str, dict[int, bytes]]
-
-
 class Database:
-    """An open file. One thread at a time may call its methods."""
+    """An open file, and the `tables` in it. One thread at a time may call its methods, and theirs."""
 
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.path = path = real_path(path)
         self._log = Log(path)
         self._read_only = read_only
-        self._ledger = Ledger()
-        self._entry: Entry | None = None  # of the ledger, that is on disk
         self._entry_due = False
         self._before: tuple[Ledger, Entry | None] | None = None  # a transaction
         self._touched = _nothing()
@@ -63,176 +51,24 @@ class Database:
         self.erasures = 0  # that succeeded
         self.has_reader, self.hindrance = False, ""
         self._names_due = self._compaction_due = 0.0
-        self._sides: dict[str, Sides] = {}
-        self._to_compact: list[str] = []
         self._newly_blank = 0  # bytes, since the last look at whether to compact
         with explained(path):
-            self._connection = _connect(path, read_only)
+            self._connection = connect(path, read_only)
             self._identity = identity_of(path)
             descriptors.connected(self._identity)
             try:
                 schema.prepare(self._connection, path, read_only=read_only)
-                self._find_last()
+                self.tables = Tables(path, self._connection)
             except BaseException:
                 self.abandon()
                 raise
-
-    # Reading ----------------------------------------------------------------------------------------------------
-
-    @property
-    def is_new(self) -> bool:
-        """Whether nothing was ever written."""
-        return self._ledger.last["settings"] == 0
-
-    @property
-    def rows(self) -> int:
-        """How many rows were ever written: whoever has lost some has fewer."""
-        return sum(self._ledger.last.values())
-
-    def payload(self, table: str, row: int) -> bytes:
-        """What a row holds; an error if there is no such row."""
-        return unsealed(table, row, self._body(table, row))
-
-    def last_payload(self, table: str) -> bytes | None:
-        """What the newest row of a table holds."""
-        last = self._ledger.last[table]
-        return self.payload(table, last) if last else None
-
-    def payloads(self, table: str, first: int = 1, last: int = 2**62) -> Iterator[tuple[int, bytes]]:
-        """The rows of a table that were not erased, with their numbers: all, or those from `first` to `last`."""
-        with explained(self.path):
-            for row, body in self._connection.execute(*self._sides[table].select(first, last)):
-                payload = unsealed(table, row, body)
-                if payload:
-                    yield row, payload
-
-    def found(self, table: str, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Those of these rows that are there and were not erased."""
-        for row in rows:
-            yield from self.payloads(table, row, row)
-
-    @contextmanager
-    def moment(self) -> Iterator[None]:
-        """Meanwhile, all that is read is of one moment. An erasure waits for its end. What was counted is forgotten."""
-        with explained(self.path):
-            self._connection.execute("BEGIN")
-            try:
-                self._ledger = Ledger()
-                self._find_last()
-                yield
-            finally:
-                self._connection.execute("ROLLBACK")
-
-    def bodies(self, table: str, first: int, count: int) -> list[tuple[int, bytes]]:
-        """So many rows of a table, blank ones included, from a number on."""
-        query, values = self._sides[table].select(first, self._ledger.last[table])
-        return self._connection.execute(f"{query} LIMIT ?", (*values, count)).fetchall()
-
-    def count_held(self, table: str, first: int, last: int) -> int:
-        """How many rows of these numbers are not blank."""
-        query, values = self._sides[table].select(first, last)
-        counting = f"SELECT count(*) FROM ({query}) WHERE body != zeroblob(length(body))"
-        count: int = self._connection.execute(counting, values).fetchone()[0]
-        return count
-
-    def held(self, table: str, first: int, last: int) -> set[int]:
-        """The rows of these numbers that are not blank."""
-        return {row for row, body in self._connection.execute(*self._sides[table].select(first, last)) if any(body)}
-
-    def load(self, progress: Progress | None) -> Loaded:
-        """The rows of all tables but the receipts: of one moment, and none of them lost."""
-        with self._checking_pages(), self.moment():
-            entry = self.read_entry()
-            others = {table: self._table(table) for table in COUNTED if table != "baskets"}
-            loaded = Loaded(self._baskets(entry.upto, progress), others)
-            self._check_receipts()
-        self._entry = entry
-        self._check(entry, loaded.baskets.unpacker)
-        self._to_compact = [table for table in SIDED if self._sides[table].carried]  # somebody has begun with these
-        return loaded
-
-    @contextmanager
-    def _checking_pages(self) -> Iterator[None]:
-        """Have SQLite check its pages meanwhile, over a connection of its own; an error if they are damaged."""
-        with explained(self.path), ThreadPoolExecutor(1) as beside:
-            checking = beside.submit(_verdict, self.path)
-            yield
-            if checking.result() != "ok":
-                raise StoreCorruptError(f"{self.path} is damaged ({checking.result()}). Restore a backup")
-
-    def _table(self, table: str) -> dict[int, bytes]:
-        """What the rows of a table hold, by their numbers."""
-        payloads = {}
-        for row, body in self._connection.execute(*self._sides[table].select(1, self._ledger.last[table])):
-            payload = unsealed(table, row, body)
-            if payload:
-                payloads[row] = payload
-                self._ledger.count_in(1, seal_of(body), len(body), 0)
-            else:
-                self._ledger.count_in(0, 0, 0, len(body))
-        return payloads
-
-    def _baskets(self, upto: int, progress: Progress | None) -> BasketReader:
-        """The rows of baskets, unpacked while the next ones are read."""
-        reader, last = BasketReader(upto), self._ledger.last["baskets"]
-        cursor = self._connection.execute(*self._sides["baskets"].select(1, last))
-        with ThreadPoolExecutor(1) as ahead:
-            coming = ahead.submit(cursor.fetchmany, _CHUNK)
-            while rows := coming.result():
-                coming = ahead.submit(cursor.fetchmany, _CHUNK)
-                reader.read(rows)
-                if progress is not None:
-                    progress(rows[-1][0], last)
-        found = reader.unpacker
-        self._ledger.count_in(found.count, found.seals, found.size, found.blank)
-        return reader
-
-    def _check_receipts(self) -> None:
-        """Check the seal of each receipt, and that each is there."""
-        expected = 1
-        for row, body in self._connection.execute("SELECT * FROM receipts ORDER BY id"):
-            if row != expected or not unsealed("receipts", row, body):
-                raise StoreCorruptError(f"{self.path} is damaged: receipt {expected} is missing. Restore a backup")
-            expected += 1
-
-    def _check(self, entry: Entry, baskets: Unpacker) -> None:
-        """Compare what was read with the ledger: which rows there were when it was written, and all since."""
-        ledger = self._ledger
-        expected = entry.rows + baskets.count_since, entry.seals + baskets.seals_since, entry.receipts
-        found = ledger.count, ledger.seals, ledger.last["receipts"]
-        since = ledger.last["baskets"] - entry.upto
-        if found != expected or baskets.count_since != since:  # the ledger is written with every row that is erased
-            raise StoreCorruptError(
-                f"{self.path} is damaged: it has {ledger.count} rows and {ledger.last['receipts']} receipts where "
-                f"{expected[0]} and {entry.receipts} should be, or their checksums differ. Restore a backup"
-            )
-
-    def _find_last(self) -> None:
-        for table in TABLES:
-            self._sides[table], self._ledger.last[table] = Sides.found(self._connection, table)
-
-    def read_entry(self) -> Entry:
-        """What the ledger on disk says."""
-        row = self._connection.execute("SELECT body FROM ledger").fetchone()
-        entry = None if row is None else Entry.from_bytes(row[0])
-        if entry is None:
-            raise StoreCorruptError(f"{self.path} is damaged: its ledger is missing. Restore a backup")
-        return entry
-
-    def _body(self, table: str, row: int) -> bytes:
-        side = self._sides[table].of(row)
-        found = self._connection.execute(f"SELECT body FROM {side} WHERE id = ?", (row,)).fetchone()
-        if found is None:
-            raise StoreCorruptError(f"{self.path} is damaged: row {row} of {table} is missing. Restore a backup")
-        body: bytes = found[0]
-        return body
-
-    # Writing ----------------------------------------------------------------------------------------------------
+        # Somebody may have begun with these.
+        self._to_compact = [table for table in SIDED if self.tables.sides[table].carried]
 
     def _begin(self) -> None:
         """Start a transaction with its first write: of what is written until `commit`, all will be there or nothing."""
         if not self._connection.in_transaction:
-            self._before = self._ledger.copy(), self._entry
+            self._before = self.tables.ledger.copy(), self.tables.entry
             self._connection.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
@@ -241,14 +77,14 @@ class Database:
             return
         self._unsynced = True
         try:
-            entry = self._ledger.entry()
+            entry = self.tables.ledger.entry()
             if self._entry_due:
                 self._connection.execute("UPDATE ledger SET body = ?", (entry.to_bytes(),))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise explanation(self.path, error) from error
         if self._entry_due:
-            self._entry = entry
+            self.tables.entry = entry
         self._entry_due = False
         self._before, self._touched = None, _nothing()
 
@@ -295,9 +131,9 @@ class Database:
             if self._before is not None:
                 self._undo(*self._before)
                 self._before = None
-            first = self.next_row("baskets")  # one may be committed that was interrupted
-            for row, body in self._connection.execute(*self._sides["baskets"].select(first, 2**62)).fetchall():
-                self._ledger.add("baskets", 1, seal_of(body), len(body))
+            first = self.tables.next_row("baskets")  # one may be committed that was interrupted
+            for row, body in self._connection.execute(*self.tables.sides["baskets"].select(first, 2**62)).fetchall():
+                self.tables.ledger.add("baskets", 1, seal_of(body), len(body))
                 self._touched["baskets"].append(row)
         self._entry_due = False
         touched, self._touched = self._touched, _nothing()
@@ -305,17 +141,13 @@ class Database:
 
     def _undo(self, before: Ledger, entry: Entry | None) -> None:
         """Know again what was there before a transaction, unless that was committed, and then interrupted."""
-        last, now = self._ledger.last.copy(), self.read_entry()
-        self._find_last()
-        if (self._ledger.last, now) == (before.last, entry):
-            self._ledger = before
+        last, now = self.tables.ledger.last.copy(), self.tables.read_entry()
+        self.tables.find_last()
+        if (self.tables.ledger.last, now) == (before.last, entry):
+            self.tables.ledger = before
         else:
             self._touched["baskets"] += range(before.last["baskets"] + 1, last["baskets"] + 1)
-            self._ledger.last, self._entry = last, now
-
-    def next_row(self, table: str) -> int:
-        """The number that the next row of a table will have."""
-        return self._ledger.last[table] + 1
+            self.tables.ledger.last, self.tables.entry = last, now
 
     def append(self, table: str, payload: bytes) -> int:
         """Add a row and return its number."""
@@ -334,27 +166,27 @@ class Database:
         return row
 
     def _insert(self, table: str, payload: bytes) -> int:
-        row = self._ledger.last[table] + 1
+        row = self.tables.ledger.last[table] + 1
         body, seal = sealed(table, row, payload)
         self._connection.execute(self._insertion(table), (row, body))
-        self._ledger.add(table, 1, seal, len(body))
+        self.tables.ledger.add(table, 1, seal, len(body))
         return row
 
     def _insertion(self, table: str) -> str:
-        return f"INSERT INTO {self._sides[table].front} VALUES (?, ?)"
+        return f"INSERT INTO {self.tables.sides[table].front} VALUES (?, ?)"
 
     def append_baskets(self, packer: BasketPacker, total: int, progress: Progress | None) -> range:
         """Add rows of so many baskets and return their numbers."""
         self._begin()
-        first = self.next_row("baskets")
+        first = self.tables.next_row("baskets")
         seals = size = 0
-        while rows := packer.take(self.next_row("baskets"), _CHUNK):
+        while rows := packer.take(self.tables.next_row("baskets"), _CHUNK):
             self._connection.executemany(self._insertion("baskets"), rows)
-            self._ledger.add("baskets", len(rows), packer.seals - seals, packer.size - size)
+            self.tables.ledger.add("baskets", len(rows), packer.seals - seals, packer.size - size)
             seals, size = packer.seals, packer.size
             if progress is not None:
-                progress(self.next_row("baskets") - first, total)
-        return range(first, self.next_row("baskets"))
+                progress(self.tables.next_row("baskets") - first, total)
+        return range(first, self.tables.next_row("baskets"))
 
     def blank(self, table: str, *rows: int) -> None:
         """Overwrite rows by zeros, where they are."""
@@ -363,10 +195,10 @@ class Database:
         self._touched[table] += rows
         self._begin()
         for row in rows:
-            body = self._body(table, row)
-            side = self._sides[table].of(row)
+            body = self.tables.body(table, row)
+            side = self.tables.sides[table].of(row)
             self._connection.execute(f"UPDATE {side} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
-            self._ledger.take_out(seal_of(body), len(body))
+            self.tables.ledger.take_out(seal_of(body), len(body))
             self._newly_blank += len(body)
             self._blanked = self._entry_due = True
 
@@ -417,9 +249,9 @@ class Database:
         if self._blanked:  # a reader is in the way, and would let the log grow
             return
         if not self._to_compact:
-            if self._ledger.blank <= max(self._ledger.size, _WORTH_COMPACTING):
+            if self.tables.ledger.blank <= max(self.tables.ledger.size, _WORTH_COMPACTING):
                 return
-            self._to_compact = [table for table in SIDED if self._ledger.last[table]]
+            self._to_compact = [table for table in SIDED if self.tables.ledger.last[table]]
         if not newly_blank and time.monotonic() < self._compaction_due:
             return
         try:
@@ -427,30 +259,30 @@ class Database:
             self._compaction_due = time.monotonic() + _PACE
         except sqlite3.Error:  # a full disk, for one: nothing has happened
             self._to_compact.clear()
-            self._ledger.blank = 0  # there is a next attempt when there is more
+            self.tables.ledger.blank = 0  # there is a next attempt when there is more
 
     def _carry(self, table: str, size: int) -> None:
         """Carry over some rows of a table to its other side."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
-            piece = compaction.carry(self._connection, self._sides[table], size)
+            piece = compaction.carry(self._connection, self.tables.sides[table], size)
             execute("COMMIT")
         except BaseException:
             self._blanked = True  # as in roll_back
             if self._connection.in_transaction:
                 execute("ROLLBACK")
-            self._sides[table], _ = Sides.found(self._connection, table)
+            self.tables.sides[table], _ = Sides.found(self._connection, table)
             raise
         self._unsynced = True
-        self._sides[table] = piece.sides
-        self._ledger.blank -= piece.freed
+        self.tables.sides[table] = piece.sides
+        self.tables.ledger.blank -= piece.freed
         if piece.is_last:
             self._to_compact.remove(table)
 
     def _write_ledger(self) -> None:
         """Bring the ledger up to date with the newest baskets; otherwise that waits until a row is blanked."""
-        if self.read_entry().upto != self._ledger.last["baskets"]:
+        if self.tables.read_entry().upto != self.tables.ledger.last["baskets"]:
             self._begin()
             self._entry_due = True
             self.commit()
@@ -476,35 +308,5 @@ class Database:
         descriptors.disconnected(self._identity)
 
 
-def _verdict(path: Path) -> str:
-    """What SQLite says of the pages of a file: "ok", or what is wrong."""
-    with closing(_connect(path, read_only=True)) as connection:
-        found: list[tuple[str]] = connection.execute("PRAGMA quick_check(1)").fetchall()
-    return found[0][0]
-
-
 def _nothing() -> dict[str, list[int]]:
     return {table: [] for table in TABLES}
-
-
-def _connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    if read_only and not path.exists():
-        raise StoreError(f"{path} does not exist. Create it with `unbasket import`", "In Python: unbasket.open")
-    if path.is_dir():
-        raise StoreError(f"{path} is a directory. Choose a file")
-    mode = "ro" if read_only else "rw"
-    if read_only and not log_of(path).exists() and not os.access(path.parent, os.W_OK, effective_ids=True):
-        mode += "&immutable=1"  # SQLite's shared memory has no place there, and needs none
-    if not read_only and not path.exists():
-        _create(path)
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-    )
-
-
-def _create(path: Path) -> None:
-    """An empty database for its owner alone. SQLite gives the files beside it the same mode."""
-    try:
-        create(path.resolve())  # a link may point to where it is to be
-    except OSError as error:
-        raise StoreError(f"cannot create {path}: {error.strerror}") from error

@@ -41,7 +41,7 @@ class DurableRecommender(Recommender):
     def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
         """The receipts of these numbers, oldest first."""
         with closing(Database(self._path, read_only=True)) as database:
-            return [Receipt.from_json(payload) for _, payload in database.payloads("receipts", first, last)]
+            return [Receipt.from_json(payload) for _, payload in database.tables.payloads("receipts", first, last)]
 
     @property
     def receipt_count(self) -> int:
@@ -49,7 +49,7 @@ class DurableRecommender(Recommender):
         if self._journal.is_writable:
             return self._journal.notary.count
         with closing(Database(self._path, read_only=True)) as database:
-            return database.next_row("receipts") - 1
+            return database.tables.next_row("receipts") - 1
 
     def backup(self, target: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a copy of the database as it is when this ends: what is forgotten meanwhile is not in it.
@@ -57,7 +57,7 @@ class DurableRecommender(Recommender):
         Others learn and forget all along. `progress` is called with (rows copied, rows in all).
         """
         with closing(Database(self._path, read_only=True)) as database:
-            write_copy(database, Path(target), progress)
+            write_copy(database.tables, Path(target), progress)
 
     def close(self) -> None:
         """Bring everything into one file, and allow others to write to it. Closing again does nothing."""

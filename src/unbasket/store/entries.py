@@ -34,8 +34,8 @@ class EntryRows:
     def restore(self, rows: Collection[int] | None) -> None:
         """After an error, know again what is on disk: what has changed is in these rows, or anywhere."""
         self._rows = {entry: row for entry, row in self._rows.items() if rows is not None and row not in rows}
-        database = self._database
-        self._note_all(database.payloads(self._table) if rows is None else database.found(self._table, rows))
+        tables = self._database.tables
+        self._note_all(tables.payloads(self._table) if rows is None else tables.found(self._table, rows))
 
     def _note_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:

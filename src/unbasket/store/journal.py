@@ -388,7 +388,7 @@ class DiskJournal:
         except UncertainError:
             self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
             raise
-        self._writer[0].note(self._database.rows)
+        self._writer[0].note(self._database.tables.rows)
 
     def _recover(self, users: set[Id], notary: Notary, refused: bool) -> None:
         """After an error, go back to what is on disk.
@@ -405,7 +405,7 @@ class DiskJournal:
             self._note_hidden()
             self._suppressed.restore(touched["suppressed"] if refused else None)
             self._note_suppressed(users)
-            notary.resume(self._database.last_payload("receipts"))
+            notary.resume(self._database.tables.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(
                 f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"

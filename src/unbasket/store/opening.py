@@ -106,7 +106,7 @@ def _check_note(path: Path) -> None:
 
 
 def _check_rows(database: Database, rows: int) -> None:
-    lost, log = rows - database.rows, log_of(database.path)
+    lost, log = rows - database.tables.rows, log_of(database.path)
     if lost > 0:
         state = "missing or empty" if is_empty(database.path) else "damaged or cut off"
         raise StoreCorruptError(
@@ -125,7 +125,7 @@ def _reader(path: Path, params: Params | None, accept_loss: bool, progress: Prog
 def back_up(path: Path, target: Path, progress: Progress | None = None) -> None:
     """Write a copy of a database, while others may write to it; see `store.backup`."""
     with _opened_to_read(real_path(path), accept_loss=False) as database:
-        write_copy(database, target, progress)
+        write_copy(database.tables, target, progress)
 
 
 @contextmanager
@@ -148,15 +148,15 @@ def _writer(
     database = Database(path, read_only=False)
     try:
         database.erase(PATIENCE)
-        if database.is_new:
+        if database.tables.is_new:
             settings = (params or Params()).seeded(randbelow(MAX_SEED + 1))
             database.append("settings", msgspec.json.encode(asdict(settings)))
             database.commit()
             database.sync()
         journal = _rebuilt(database, params, progress)
         journal.model.fingerprint()  # all users are hashed now, so that the first forget does not wait for it
-        notary = Notary(SigningKeys.of(keys), database.last_payload("receipts"))
-        lock.sign(database.rows)
+        notary = Notary(SigningKeys.of(keys), database.tables.last_payload("receipts"))
+        lock.sign(database.tables.rows)
     except BaseException:
         database.abandon()
         raise
@@ -179,7 +179,7 @@ def _recover(path: Path, lock: WriterLock) -> None:
 
 
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DiskJournal:
-    baskets, tables = database.load(progress)
+    baskets, tables = database.tables.load(progress)
     settings = tables["settings"]
     if not settings:
         raise StoreError(f"{database.path} has no parameters: whoever created it has not finished. Open it for writing")
