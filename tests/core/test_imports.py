@@ -20,7 +20,7 @@ LAYERS = [
     {"fold"},
     {"canon", "marks", "vector", "numbers"},
     {"history", "space", "select", "best", "arrange", "encode", "pack", "unpack"},
-    {"rows", "pool", "column", "pieces", "naming"},
+    {"rows", "pool", "column", "pieces", "naming", "together"},
     {"blocks"},
     {"buffers"},
 ]

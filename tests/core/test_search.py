@@ -9,7 +9,7 @@ import pytest
 from unbasket.core import views
 from unbasket.core.arrays import Int64s
 from unbasket.core.index import ONE
-from unbasket.core.search import SearchSpace
+from unbasket.core.search import Question, Round, SearchSpace
 from unbasket.core.vector import Vector
 from unbasket.engine.helpers import Helpers, Task, Work
 from unbasket.engine.memory import Memory
@@ -115,17 +115,19 @@ class Shop:
     def recommend(
         self, query: Vector, leave_out: int, n: int, banned: list[int], allowed: list[int] | None = None
     ) -> list[tuple[int, float]]:
-        memory = self.memory
-        return self.space.recommend(
-            memory.index,
+        question = Question(
             query,
             leave_out,
-            memory.params.neighbors,
-            memory.params.alpha,
             (np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)),
-            (memory.users.order, memory.items.order),
             n,
         )
+        return self.answers([question])[0]
+
+    def answers(self, questions: list[Question]) -> list[list[tuple[int, float]]]:
+        memory = self.memory
+        orders = memory.users.order, memory.items.order
+        self.space.recommend(Round(memory.index, questions, memory.params.neighbors, memory.params.alpha, orders))
+        return [question.take() for question in questions]
 
     def neighbors(self, query: Vector, leave_out: int, k: int) -> list[tuple[int, int]]:
         memory = self.memory
@@ -281,13 +283,33 @@ def test_an_item_that_is_allowed_twice_is_offered_once() -> None:
 
 def test_nothing_is_banned_where_no_choice_is_given() -> None:
     shop = Shop(6, users=40, k=30)
-    memory = shop.memory
     for name in shop.names():
         expected = shop.best(shop.vector(name), name, 7, [])
-        orders, params = (memory.users.order, memory.items.order), memory.params
-        query, code = shop.query(name), shop.code(name)
-        found = shop.space.recommend(memory.index, query, code, params.neighbors, params.alpha, None, orders, 7)
-        assert found == expected
+        assert shop.answers([Question(shop.query(name), shop.code(name), None, 7)]) == [expected]
+
+
+@pytest.mark.parametrize("count", [0, 2, 3, 32])
+def test_many_questions_at_once_have_the_answers_of_one_after_the_other(count: int) -> None:
+    shop = Shop(7, users=40, k=8)
+    asked: list[tuple[Any, int, list[int], list[int] | None]] = [
+        (shop.chance.choice(shop.names()), shop.chance.choice([0, 1, 7, 100]), banned, allowed)
+        for banned, allowed in (([], None), ([2, 3], None), ([], [1, 2, 3, 4]), ([], [])) * 8
+    ][:count]
+    questions = [
+        Question(
+            shop.query(name),
+            shop.code(name),
+            (np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)),
+            n,
+        )
+        for name, n, banned, allowed in asked
+    ]
+    expected = [
+        shop.best(shop.vector(name), name, n, banned, allowed) if n else [] for name, n, banned, allowed in asked
+    ]
+    assert shop.answers(questions) == expected
+    assert [question.take() for question in questions] == [[]] * count  # they are taken once
+    assert shop.space.leftovers() == 0
 
 
 def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:

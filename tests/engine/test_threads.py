@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unbasket import Params, Recommender
+from unbasket.engine.helpers import Helpers
 
 SHOPPERS = [f"shopper {number}" for number in range(40)]
 CHANGED = "shopper 0"
@@ -111,10 +112,10 @@ def test_recommend_many_beside_a_writer() -> None:
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbasket.engine.advisor._CHUNK", 3)
     rec = shop()
-    many = rec.recommend_many()
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-    assert many == rec.recommend_many()
-    assert many == {user: rec.recommend(user) for user in rec.users()}
+    expected = {user: rec.recommend(user) for user in rec.users()}
+    for helpers in (None, Helpers(1), Helpers(5)):
+        monkeypatch.setattr("unbasket.engine.desks.HELPERS", helpers)
+        assert rec.recommend_many() == expected
 
 
 def test_an_iterator_that_asks_the_engine_does_not_block_it() -> None:

@@ -32,6 +32,7 @@ pieces       a dict in many pieces
 naming       names for the codes of an answer
 select       the smallest of many
 best         the best of many
+together     work that other threads help with
 arrange      rows of purchases to baskets
 encode       numbers to dense codes
 buffers      memory that comes zeroed and is wiped before it goes
@@ -87,6 +88,8 @@ Live = live.Live
 Numbers = numbers.Numbers
 Pieces = pieces.Pieces
 Pool = pool.Pool
+Question = search.Question
+Round = search.Round
 Rule = fold.Rule
 SearchSpace = search.SearchSpace
 Unpacker = unpack.Unpacker

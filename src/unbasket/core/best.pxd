@@ -15,6 +15,7 @@ cdef class Best:
     cdef readonly Py_ssize_t count, room
 
     cdef int expect(self, Py_ssize_t n, const int64_t *order) except -1 nogil
+    cdef void swap(self, Best other) noexcept nogil
     cdef void take_in(self, Scored one) noexcept nogil
     cdef void sink(self, Py_ssize_t count, Scored one) noexcept nogil
     cdef void clear(self) noexcept nogil

@@ -27,6 +27,14 @@ cdef class Best:
         self.order = order
         return 0
 
+    cdef void swap(self, Best other) noexcept nogil:
+        """Let the other have what is on offer here, and have what is on offer there."""
+        self.heap, other.heap = other.heap, self.heap
+        self.order, other.order = other.order, self.order
+        self.floor, other.floor = other.floor, self.floor
+        self.count, other.count = other.count, self.count
+        self.room, other.room = other.room, self.room
+
     cdef void take_in(self, Scored one) noexcept nogil:
         """Put an item among the best; if they are n already, in place of the last of them, if it comes before that."""
         cdef Py_ssize_t place = self.count

@@ -34,10 +34,9 @@ cdef class Scan:
 cdef class Nearest:
     cdef readonly Scan scan
     cdef readonly list helping
-    cdef Index index
     cdef Query query
     cdef long turn
 
     cdef int find(self, Index index, const Query *query, helpers) except -1
-    cdef int search(self, Scan scan) except -1 nogil
-    cdef int _search_together(self, helpers) except -1
+    cdef int find_alone(self, Index index, const Query *query) except -1 nogil
+    cdef int search_parts(self, Index index, Scan scan) except -1 nogil

@@ -19,6 +19,7 @@ from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.index cimport Index
 from unbasket.core.part cimport TOGETHER, Part, Posting
 from unbasket.core.select cimport Candidate, smallest_first
+from unbasket.core.together cimport together
 from unbasket.core.vector cimport Entry
 
 cdef extern from "turns.h" nogil:
@@ -161,70 +162,39 @@ cdef class Nearest:
         constant |q|^2), and how many they are in its `found`: k, or all others if they are fewer. `helpers` are threads
         that may be asked for help (None: nobody).
         """
-        self.index, self.query, self.turn = index, query[0], 0
-        if helpers is not None and index.part_count > 1:
-            self._search_together(helpers)
-        else:
+        if helpers is None or index.part_count <= 1:
             with nogil:
-                self.search(self.scan)
-        self.index = None
+                return self.find_alone(index, query)
+        while len(self.helping) < helpers.count:
+            self.helping.append(Scan())
+        self.query, self.turn = query[0], 0
+        scans = self.helping[: index.part_count - 1]
+        together(helpers, [partial(self.search, index, scan) for scan in (self.scan, *scans)])
+        for scan in scans:
+            self.scan.take(scan, query)
         return 0
 
-    cdef int search(self, Scan scan) except -1 nogil:
+    cdef int find_alone(self, Index index, const Query *query) except -1 nogil:
+        """The same without help."""
+        self.query, self.turn = query[0], 0
+        return self.search_parts(index, self.scan)
+
+    cdef int search_parts(self, Index index, Scan scan) except -1 nogil:
         """Search the parts whose turn it is, until there are none left."""
         cdef Py_ssize_t number = take_turn(&self.turn)
-        scan.widen(self.index, self.query.k)
+        scan.widen(index, self.query.k)
         # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
-        scan.limit = self.index.limit_of(self.query.k + 1)
-        while number < self.index.part_count:
-            scan.search_part(<Part> self.index.table[number], number * self.index.part_size, &self.query)
+        scan.limit = index.limit_of(self.query.k + 1)
+        while number < index.part_count:
+            scan.search_part(<Part> index.table[number], number * index.part_size, &self.query)
             number = take_turn(&self.turn)
         return 0
 
-    cdef int _search_together(self, helpers) except -1:
-        while len(self.helping) < helpers.count:
-            self.helping.append(Scan())
-        scans = self.helping[: self.index.part_count - 1]
-        tasks = []
-        try:
-            for scan in scans:
-                tasks.append(helpers.ask(partial(self.help, scan)))
-            with nogil:
-                self.search(self.scan)
-        finally:
-            call_off(tasks)
-        for task in tasks:
-            if task.error is not None:
-                raise task.error
-        for scan in scans:
-            self.scan.take(scan, &self.query)
-        return 0
-
-    def help(self, Scan scan):
-        """Search some of the parts, in another thread than the one that asks."""
+    def search(self, Index index, Scan scan):
+        """The same, in any thread."""
         with nogil:
-            self.search(scan)
+            self.search_parts(index, scan)
 
     def leftovers(self):
         """How many places of the work spaces are not zero, though no search is under way."""
         return sum([scan.leftovers() for scan in (self.scan, *self.helping)])
-
-
-cdef int call_off(list tasks) except -1:
-    """Let nobody work on any of these tasks any longer.
-
-    Who works reads the index, which may change as soon as this search has ended. So an interrupt waits for its turn.
-    """
-    interrupt = None
-    for task in tasks:
-        is_over = False
-        while not is_over:
-            try:
-                if not task.give_up():
-                    task.wait()
-                is_over = True
-            except BaseException as error:
-                interrupt = error
-    if interrupt is not None:
-        raise interrupt
-    return 0

@@ -1,43 +1,26 @@
-from collections.abc import Callable
-from typing import Protocol
-
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.column import Column
 from unbasket.core.index import Index
 from unbasket.core.nearest import Nearest
 from unbasket.core.ranking import Ranking
+from unbasket.core.together import Helpers
 from unbasket.core.vector import Vector
 
-class Task(Protocol):
-    """Something to do, which is begun by a helper or given up by the one who asked."""
+class Question:
+    def __init__(self, vector: Vector, user: int, choice: tuple[Codes, Codes | None] | None, n: int) -> None: ...
+    def take(self) -> list[tuple[int, float]]: ...
 
-    error: BaseException | None
-
-    def give_up(self) -> bool: ...
-    def wait(self) -> None: ...
-
-class Helpers(Protocol):
-    """Threads that may be asked for help."""
-
-    count: int
-
-    def ask(self, work: Callable[[], object], /) -> Task: ...
+class Round:
+    def __init__(
+        self, index: Index, questions: list[Question], k: int, alpha: float, orders: tuple[Column, Column]
+    ) -> None: ...
 
 class SearchSpace:
     nearest: Nearest
     ranking: Ranking
+    helping: list[SearchSpace]
     helpers: Helpers | None
-    def recommend(
-        self,
-        index: Index,
-        vector: Vector,
-        user: int,
-        k: int,
-        alpha: float,
-        choice: tuple[Codes, Codes | None] | None,
-        orders: tuple[Column, Column],
-        n: int,
-    ) -> list[tuple[int, float]]: ...
+    def recommend(self, asked: Round) -> None: ...
     def neighbors(self, index: Index, vector: Vector, user: int, k: int, order: Column) -> tuple[Codes, Int64s]: ...
     def holders(
         self, index: Index, vector: Vector, user: int, items: Int64s, k: int, order: Column

@@ -6,51 +6,130 @@ Exact: everything before the final scores is integer arithmetic.
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
+from functools import partial
+
 import numpy as np
 
+from unbasket.core.best cimport Best
 from unbasket.core.column cimport Column
 from unbasket.core.index cimport Index
 from unbasket.core.nearest cimport Nearest, Query
 from unbasket.core.part cimport ONE_BITS
 from unbasket.core.ranking cimport Ranking
+from unbasket.core.together cimport together
 from unbasket.core.vector cimport Entry, Vector
+
+cdef extern from "Python.h":
+    void **PySequence_Fast_ITEMS(object sequence)
+
+cdef extern from "turns.h" nogil:
+    long take_turn(long *turn)
 
 
 cdef double ONE = 1 << ONE_BITS
 
 
 @cython.final
+@cython.auto_pickle(False)
+cdef class Question:
+    """What the n best items for a vector are; they are put here by a `SearchSpace`, and can be taken then.
+
+    The user is left out of the neighbors (-1: nobody). `choice` has the banned items, and the only ones that are allowed
+    (None: all); it may be None.
+    """
+
+    def __init__(self, Vector vector, int64_t user, choice, Py_ssize_t n):
+        self.vector, self.user, self.n = vector, user, n
+        self.banned, self.allowed = (None, None) if choice is None else choice
+        self.best = Best()
+
+    def take(self):
+        """The best items and their scores, best first; they are forgotten here."""
+        return self.best.take(ONE)
+
+
+@cython.final
+cdef class Round:
+    """Questions that are answered together, perhaps by several threads, which take them in turns.
+
+    k neighbors count, the weight of a user's own vector is alpha, and `orders` decide between equals: of users, and of
+    items.
+    """
+
+    def __init__(self, Index index, list questions, Py_ssize_t k, double alpha, orders):
+        assert all([isinstance(question, Question) for question in questions]), "not a question"
+        self.index, self.questions = index, questions
+        self.table, self.count = <void **> PySequence_Fast_ITEMS(questions), len(questions)
+        self.k, self.alpha = k, alpha
+        self.people, self.goods = orders
+
+    cdef Query query(self, Question question) noexcept nogil:
+        return Query(question.vector.entries, question.vector.length, question.user, self.k, self.people.data)
+
+    cdef bint expects(self, Question question) except -1 nogil:
+        """Whether a question is to be searched for; if nothing can be recommended, it is answered already."""
+        cdef Py_ssize_t n = min(question.n, self.index.item_room)
+        if n == 0 or (question.allowed is not None and question.allowed.shape[0] == 0):
+            return False
+        question.best.expect(n, self.goods.data)
+        return True
+
+
+@cython.final
 cdef class SearchSpace:
     """Work space of one query at a time, all zero between queries: a search for neighbors, and a ranking of items.
 
-    `helpers` are threads that may be asked to help with the search (None: nobody).
+    `helpers` are threads that may be asked for help (None: nobody): with the search for the neighbors of one query or,
+    where there are many questions, with these, in work spaces of their own.
     """
 
     def __cinit__(self):
         self.nearest = Nearest()
         self.ranking = Ranking()
+        self.helping = []
 
-    def recommend(
-        self, Index index, Vector vector, int64_t user, Py_ssize_t k, double alpha, choice, orders, Py_ssize_t n
-    ):
-        """The n best items for a vector, and their scores, best first.
+    def recommend(self, Round asked):
+        """Answer the questions of a asked."""
+        if self.helpers is None:
+            self.answer(asked)
+        elif asked.count == 1:
+            self._answer_with_help(asked, asked.questions[0])
+        else:
+            while len(self.helping) < self.helpers.count:
+                self.helping.append(SearchSpace())
+            spaces = self.helping[: max(0, asked.count - 1)]
+            together(self.helpers, [partial(space.answer, asked) for space in (self, *spaces)])
 
-        The user is left out of the neighbors (-1: nobody). `choice` has the banned items, and the only ones that are
-        allowed (None: all); it may be None. `orders` decide between equals: of users, and of items.
-        """
-        cdef const uint32_t[::1] banned = None, allowed = None
-        cdef Column people = orders[0], goods = orders[1]
-        cdef Query query = Query(vector.entries, vector.length, user, k, people.data)
-        if choice is not None:
-            banned, allowed = choice
-        n = min(n, index.item_room)
-        if n == 0 or (allowed is not None and allowed.shape[0] == 0):
-            return []
-        self.ranking.best.expect(n, goods.data)
-        self.nearest.find(index, &query, self.helpers)
+    def answer(self, Round asked):
+        """Answer those questions of a round whose turn it is, until there are none left; in any thread."""
+        cdef Py_ssize_t number
         with nogil:
-            self.ranking.rank(index, self.nearest.scan, &query, alpha, banned, allowed)
-        return self.ranking.best.take(ONE)
+            number = take_turn(&asked.turn)
+            while number < asked.count:
+                self._answer_alone(asked, <Question> asked.table[number])
+                number = take_turn(&asked.turn)
+
+    cdef int _answer_alone(self, Round asked, Question question) except -1 nogil:
+        cdef Query query = asked.query(question)
+        if asked.expects(question):
+            self.nearest.find_alone(asked.index, &query)
+            self._rank(asked, question, &query)
+        return 0
+
+    cdef int _answer_with_help(self, Round asked, Question question) except -1:
+        cdef Query query = asked.query(question)
+        if asked.expects(question):
+            self.nearest.find(asked.index, &query, self.helpers)
+            with nogil:
+                self._rank(asked, question, &query)
+        return 0
+
+    cdef int _rank(self, Round asked, Question question, const Query *query) except -1 nogil:
+        """Find the best items with the neighbors that were found."""
+        self.ranking.best.swap(question.best)
+        self.ranking.rank(asked.index, self.nearest.scan, query, asked.alpha, question.banned, question.allowed)
+        self.ranking.best.swap(question.best)
+        return 0
 
     def neighbors(self, Index index, Vector vector, int64_t user, Py_ssize_t k, Column order):
         """The k nearest users, in no order, and their squared distances in units of 2^-48."""
@@ -114,7 +193,8 @@ cdef class SearchSpace:
 
     def leftovers(self):
         """How many places of the work space are not zero, though no query is under way."""
-        return self.nearest.leftovers() + self.ranking.leftovers()
+        own = self.nearest.leftovers() + self.ranking.leftovers()
+        return own + sum([space.leftovers() for space in self.helping])
 
 
 cdef int64_t weight_in(const Entry *entries, Py_ssize_t length, int64_t item) except -1 nogil:

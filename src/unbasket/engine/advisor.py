@@ -1,11 +1,10 @@
 """Recommends items: to users, with a cart or without, and for histories that are not stored."""
 
-import os
 from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import Vector, naming, questions
+from unbasket.core import Question, Round, Vector, naming, questions
 from unbasket.engine.choice import Choice
 from unbasket.engine.desks import Desk
 from unbasket.engine.model import Model
@@ -14,7 +13,7 @@ from unbasket.exchange.ids import Id, checked
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Recommendation
 
-_CHUNK = 256  # users who are answered under one lock: writers wait for no more than these
+_CHUNK = 64  # users who are answered under one lock: writers wait for no more than these
 
 
 class Advisor:
@@ -46,32 +45,25 @@ class Advisor:
             wanted = self._memory.users.sorted() if users is None else users
             for user in wanted:
                 self._model.owner(user)
-        chunks = [wanted[i : i + _CHUNK] for i in range(0, len(wanted), _CHUNK)]
         answers: dict[Id, list[Recommendation]] = {}
-        from concurrent.futures import ThreadPoolExecutor
-
-        def recommend(chunk: list[Id]) -> dict[Id, list[Recommendation]]:
-            return self._recommend_chunk(chunk, n, filters, only_new)
-
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            for done, answer in enumerate(pool.map(recommend, chunks), 1):
-                answers.update(answer)
-                if progress is not None:
-                    progress(min(done * _CHUNK, len(wanted)), len(wanted))
+        for start in range(0, len(wanted), _CHUNK):
+            answers.update(self._recommend_chunk(wanted[start : start + _CHUNK], n, filters, only_new))
+            if progress is not None:
+                progress(min(start + _CHUNK, len(wanted)), len(wanted))
         return answers
 
     def _recommend_chunk(
         self, users: list[Id], n: int, filters: Filters | None, only_new: bool
     ) -> dict[Id, list[Recommendation]]:
-        answers = {}
+        asked = {}
         with self._model.lock.reading, self._model.desks.take() as desk:
             choice, codes = self._model.choices.of(filters, None), self._memory.users.codes
             for user in users:
                 owner = codes.get(user)
                 if owner is not None:
                     own = self._of_user(choice, user, owner, only_new)
-                    answers[user] = self._best(self._query(owner, None, desk), owner, n, own, desk)
-        return answers
+                    asked[user] = self._question(self._query(owner, None, desk), owner, own, n)
+            return dict(zip(asked, self._answers([*asked.values()], desk), strict=True))
 
     def recommend_for(
         self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
@@ -121,12 +113,16 @@ class Advisor:
         return choice._replace(banned=np.concatenate([choice.banned, *banned]))
 
     def _best(self, query: Vector, left_out: int, n: int, choice: Choice | None, desk: Desk) -> list[Recommendation]:
+        return self._answers([self._question(query, left_out, choice, n)], desk)[0]
+
+    def _question(self, query: Vector, left_out: int, choice: Choice | None, n: int) -> Question:
+        return Question(query, left_out, choice, min(n, len(self._memory.items.names)))
+
+    def _answers(self, asked: list[Question], desk: Desk) -> list[list[Recommendation]]:
         memory, names = self._memory, self._memory.items.names
         params, orders = memory.params, (memory.users.order, memory.items.order)
-        best = desk.search.recommend(
-            memory.index, query, left_out, params.neighbors, params.alpha, choice, orders, min(n, len(names))
-        )
-        return naming.named(Recommendation, best, names)
+        desk.search.recommend(Round(memory.index, asked, params.neighbors, params.alpha, orders))
+        return [naming.named(Recommendation, question.take(), names) for question in asked]
 
     def _codes_of(self, items: Iterable[Id]) -> list[int]:
         codes = self._memory.items.codes

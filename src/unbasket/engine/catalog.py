@@ -23,9 +23,13 @@ class Catalog:
     def __contains__(self, item: object) -> bool:
         return item in self._products
 
+    def get(self, item: Id) -> Product | None:
+        """The product of an item; None if nothing is known of it."""
+        return self._products.get(item)
+
     def __getitem__(self, item: Id) -> Product:
         """The product of an item; one without a name if nothing is known of it."""
-        return self._products.get(item) or Product(item)
+        return self.get(item) or Product(item)
 
     def name(self, item: Id) -> str:
         """What to call an item."""

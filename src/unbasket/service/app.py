@@ -158,7 +158,7 @@ class Api:
         self._router = Router(CALLS)
         self._limits = Limits(settings, security)
         self._repeats = Repeats()
-        self._express = ExpressLane()
+        self._express = {call: ExpressLane(call.quick) for call in CALLS if call.quick is not None}
         self._refusals = logs.Refusals()
         # Writers have threads of their own: they wait for the disk, and many of them share a commit.
         self._pools = {place: ThreadPoolExecutor(settings.threads, place) for place in ("reader", "writer")}
@@ -182,9 +182,9 @@ class Api:
             call = self._admit(visit)
             if call.place == "loop":
                 answer = _good(call, call.handler(visit.request), scope)
-            elif call.quick is not None and self._express.is_open:
+            elif (lane := self._express.get(call)) is not None and lane.is_open:
                 self._enter(visit, call)
-                self._express.take(call.quick, visit.request, partial(self._go_on, visit, call))
+                lane.take(visit.request, partial(self._go_on, visit, call))
                 return
             else:
                 connection.run(partial(self._run, visit, call))
@@ -327,7 +327,8 @@ class Api:
         request = visit.request
         decode = partial(decoding.read_body, request.sent, request.media_type, call)
         request.body = (yield decode) if len(request.sent) > _LARGE else decode()
-        answer = self._express.measured(call.quick, request) if call.quick is not None else None
+        lane = self._express.get(call)
+        answer = None if lane is None else lane.measured([request])[0]
         if answer is None:
             answer = call.handler(request)
         if isinstance(answer, Generator):

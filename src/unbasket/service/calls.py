@@ -24,7 +24,7 @@ Handler = Callable[[Request], Any]
 Place = Literal["loop", "reader", "writer"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Call:
     """One call. Without roles, it is open to everybody; `own` also opens it to the shopper whom it is about.
 
@@ -190,7 +190,7 @@ CALLS = (
         recommending.recommend,
         answers.RecommendationsAnswer,
         query=queries.RecommendationsQuery,
-        quick=recommending.recommend_quickly,
+        quick=recommending.recommend_together,
     ),
     _call(
         "POST /v1/recommendations",

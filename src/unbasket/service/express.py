@@ -1,21 +1,22 @@
 """The express lane: calls that take microseconds, answered on the event loop, since a thread would cost more.
 
-Those that came together are answered one right after the other. The engine then finds in the processor's caches what
-the call before has left there, and so does the code that reads requests and writes answers.
+Those that came together are answered together. The engine does so on all cores, and finds in the processor's caches
+what the call before has left there; so does the code that reads requests and writes answers.
 """
 
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from unbasket.engine.locks import waiting_at_most
 from unbasket.errors import BusyError
+from unbasket.service.errors import ClientGoneError
 from unbasket.service.request import Request
 
-Quick = Callable[[Request], Any]
-"""Answers, or returns None if that would take longer."""
+Quick = Callable[[list[Request]], Sequence[Any]]
+"""Answers calls of one kind that came together; with None, if that would take longer."""
 Give = Callable[[Any], object]
 """Takes the answer, or the error; None if it would take longer, or a writer does: then a thread must find it."""
 
@@ -24,17 +25,18 @@ SHORT = 0.5e-3
 
 _WEIGHT = 0.01  # of the latest call in the average: a single one of 50 ms closes the lane
 _SLICE = 2e-3  # seconds after which others have their turn on the event loop
-_PATIENCE = 1e-3  # seconds that one call waits for a writer; the others, until the writer is done, not at all
+_PATIENCE = 1e-3  # seconds that calls wait for a writer; those after them, until the writer is done, not at all
 
 
 class ExpressLane:
-    """It is open while calls are short on average. Those that threads answer are measured too.
+    """The lane of one kind of call. It is open while these are short on average; those in threads are measured too.
 
     How long a call takes depends on the size of the shop, and in a large one nobody may wait for it on the loop.
     """
 
-    def __init__(self) -> None:
-        self._waiting: deque[tuple[Quick, Request, Give]] = deque()
+    def __init__(self, quick: Quick) -> None:
+        self._quick = quick
+        self._waiting: deque[tuple[Request, Give]] = deque()
         self._patience = _PATIENCE
         self._usual = SHORT  # so it is closed until calls were measured
 
@@ -43,51 +45,47 @@ class ExpressLane:
         """Whether calls may be answered here."""
         return self._usual < SHORT
 
-    def take(self, quick: Quick, request: Request, give: Give) -> None:
+    def take(self, request: Request, give: Give) -> None:
         """Answer a call, soon."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._work)
-        self._waiting.append((quick, request, give))
+        self._waiting.append((request, give))
 
-    def measured(self, quick: Quick, request: Request) -> Any:
-        """The answer, in any thread. What it takes decides whether the lane is open."""
+    def measured(self, requests: list[Request]) -> Sequence[Any]:
+        """The answers, in any thread. What they take decides whether the lane is open."""
         start = time.thread_time()
-        answer = quick(request)
-        if answer is not None:
-            self._note(1, time.thread_time() - start)
-        return answer
+        answers = self._quick(requests)
+        answered = sum(answer is not None for answer in answers)
+        if answered:
+            seconds = time.thread_time() - start
+            self._usual += min(1.0, _WEIGHT * answered) * (seconds / answered - self._usual)
+        return answers
 
     def _work(self) -> None:
-        """Find answers for a while, one right after the other, and then hand them over."""
-        found, answered, end = [], 0, time.perf_counter() + _SLICE
-        start = time.thread_time()
-        with waiting_at_most(self._patience):
-            while self._waiting and time.perf_counter() < end:
-                quick, request, give = self._waiting.popleft()
-                answer = self._answer(quick, request)
-                found.append((give, answer))
-                if self._patience == 0:
-                    break  # a writer is at work, whom nobody else waits for
-                answered += answer is not None
-        if answered:
-            self._note(answered, time.thread_time() - start)
+        """Answer the calls that came together, or as many of them as usually take no longer than a slice."""
+        requests: list[Request] = []
+        takers: list[Give] = []
+        while self._waiting and len(requests) * self._usual < _SLICE:
+            request, give = self._waiting.popleft()
+            if request.is_gone():
+                give(ClientGoneError())
+            else:
+                requests.append(request)
+                takers.append(give)
+        answers = self._answers(requests) if requests else []
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._work)
-        for give, answer in found:
+        for give, answer in zip(takers, answers, strict=True):
             give(answer)
 
-    def _answer(self, quick: Quick, request: Request) -> Any:
+    def _answers(self, requests: list[Request]) -> Sequence[Any]:
+        outcome = None
         try:
-            request.go_on()
-            answer = quick(request)
+            with waiting_at_most(self._patience):
+                self._patience = _PATIENCE
+                return self.measured(requests)
         except BusyError:
             self._patience = 0.0
-            return None
         except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it
-            answer = error
-        self._patience = _PATIENCE
-        return answer
-
-    def _note(self, calls: int, seconds: float) -> None:
-        """So many calls have taken so many seconds of a processor together."""
-        self._usual += min(1.0, _WEIGHT * calls) * (seconds / calls - self._usual)
+            outcome = error
+        return [outcome] * len(requests)

@@ -4,10 +4,9 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from unbasket.engine.catalog import Catalog
 from unbasket.errors import UnknownUserError
 from unbasket.exchange.ids import Id, sort_key
-from unbasket.exchange.results import Basket, Explanation
+from unbasket.exchange.results import Basket, Explanation, Recommendation
 from unbasket.exchange.spelling import LiveIdReader
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
@@ -55,19 +54,36 @@ def _check_explain(query: RecommendationsQuery) -> None:
         raise ApiError("invalid_query", "`explain` is about the baskets that are held: leave out `cart`")
 
 
-def recommend_quickly(request: Request) -> RecommendationsAnswer | None:
-    """The same, or None if more than one search in the engine would be needed."""
+def recommend_together(requests: list[Request]) -> list[RecommendationsAnswer | None]:
+    """The same for requests that came together; None where one search in the engine does not do."""
+    rec, users = requests[0].rec, [_known(request) for request in requests]
+    asked: dict[tuple[int, bool], list[Id]] = {}
+    for request, user in zip(requests, users, strict=True):
+        if user is not None:
+            asked.setdefault((request.query.n, request.query.only_new), []).append(user)
+    try:
+        found = {kind: rec.recommend_many(some, kind[0], only_new=kind[1]) for kind, some in asked.items()}
+    except UnknownUserError:  # who was there just now
+        return [None] * len(requests)
+    return [_answered(request, user, found) for request, user in zip(requests, users, strict=True)]
+
+
+def _known(request: Request) -> Id | None:
+    """The user, if something is held about them, and nothing is asked for that takes longer."""
     query: RecommendationsQuery = request.query
     if query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart:
         return None
-    rec = request.rec
-    for user in request.possible_users():
-        try:
-            found = rec.recommend(user, query.n, only_new=query.only_new)
-        except UnknownUserError:
-            continue
-        return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields))
-    return None
+    return next((user for user in request.possible_users() if user in request.rec), None)
+
+
+def _answered(
+    request: Request, user: Id | None, found: dict[tuple[int, bool], dict[Id, list[Recommendation]]]
+) -> RecommendationsAnswer | None:
+    query: RecommendationsQuery = request.query
+    best = None if user is None else found[query.n, query.only_new].get(user)
+    if user is None or best is None:
+        return None
+    return RecommendationsAnswer(user, False, _recommended(request.rec, best, query.fields))
 
 
 def recommend_to_visitor(request: Request) -> VisitorAnswer:
@@ -91,8 +107,13 @@ def _recommended(
     fields: Sequence[str] = (),
     reasons: list[ExplanationAnswer] | None = None,
 ) -> list[Recommended]:
-    if not fields and not reasons:
-        return [_plain(rec.catalog, item, float(score)) for item, score in found]
+    if not fields and not reasons:  # what most ask for: an item, and what it is called
+        return [
+            Recommended(item, float(score))
+            if (product := rec.catalog.get(item)) is None
+            else Recommended(item, float(score), product.name, product.category)
+            for item, score in found
+        ]
     products = [rec.catalog[item] for item, _ in found]
     why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
     return [
@@ -106,14 +127,6 @@ def _recommended(
         )
         for (item, score), product, reason in zip(found, products, why, strict=True)
     ]
-
-
-def _plain(catalog: Catalog, item: Id, score: float) -> Recommended:
-    """What most ask for: an item, and what it is called."""
-    if item not in catalog:
-        return Recommended(item, score)
-    product = catalog[item]
-    return Recommended(item, score, product.name, product.category)
 
 
 def preview(request: Request) -> PreviewAnswer:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 
-from unbasket.core import ONE, Column, Index, SearchSpace, Vector
+from unbasket.core import ONE, Column, Index, Question, Round, SearchSpace, Vector
 from unbasket.exchange.ids import sort_key
 from unbasket.exchange.lots import Lots
 from unbasket.params import Params
@@ -124,11 +124,9 @@ def _answers(
     orders = Column.of(np.arange(len(pool.users))), Column.of(np.argsort(pc.sort_indices(items).to_numpy()))
     index.admit(len(pool.users), len(items))
     own = pc.fill_null(pc.index_in(batch["user"], pool.users), -1).to_pylist()
-    most = min(n, len(items))
-    best = [
-        space.recommend(index, vector, code, params.neighbors, params.alpha, None, orders, most)
-        for vector, code in zip(_vectors(batch, items), own, strict=True)
-    ]
+    questions = [Question(vector, code, None, n) for vector, code in zip(_vectors(batch, items), own, strict=True)]
+    space.recommend(Round(index, questions, params.neighbors, params.alpha, orders))
+    best = [question.take() for question in questions]
     codes = pa.array([code for answer in best for code, _ in answer], pa.int64())
     scores = pa.array([score for answer in best for _, score in answer], pa.float64())
     pairs = pa.StructArray.from_arrays([items.take(codes), scores], ["item", "score"])

@@ -1,0 +1,1 @@
+cdef int together(helpers, list works) except -1

@@ -1,0 +1,17 @@
+from collections.abc import Callable
+from typing import Protocol
+
+class Task(Protocol):
+    """Something to do, which is begun by a helper or given up by the one who asked."""
+
+    error: BaseException | None
+
+    def give_up(self) -> bool: ...
+    def wait(self) -> None: ...
+
+class Helpers(Protocol):
+    """Threads that may be asked for help."""
+
+    count: int
+
+    def ask(self, work: Callable[[], object], /) -> Task: ...
