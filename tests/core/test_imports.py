@@ -9,7 +9,8 @@ CORE = Path(__file__).parents[2] / "src/unbasket/core"
 MODULES = sorted(file.stem for file in CORE.glob("*.pyx"))
 
 LAYERS = [
-    {"views", "inspection"},
+    {"views", "survey"},
+    {"inspection"},
     {"loading", "questions"},
     {"live"},
     {"search"},

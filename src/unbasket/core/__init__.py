@@ -21,7 +21,8 @@ unpack       rows of a store to columns
 pack         columns to rows of a store
 numbers      a number for each basket, which follows the changes of histories
 questions    what is asked about the state
-inspection   what would betray a change that was not carried through
+inspection   what would betray a change of a user that was not carried through
+survey       the same for all users at once, and records of nobody
 views        the core's memory as arrays, for tests
 
 rows         rows of records that grow and shrink, the container of histories, vectors and postings

@@ -1,26 +1,25 @@
-"""What would betray a change that was not carried through: places that contradict the histories, or name nobody.
+"""What would betray a change of one user that was not carried through: places that contradict the history.
 
 Nothing here trusts what events keep up to date. A vector is folded again from the start of the history, without marks;
 the users of an item are searched one by one; the crowd's sums are added up again from its members' vectors.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.buffers cimport allocated, give_back
 from unbasket.core.crowd cimport Crowd
 from unbasket.core.fold cimport fold_group, replay
 from unbasket.core.history cimport Histories, History
-from unbasket.core.index cimport MAGNITUDES, Index, magnitude, magnitude_end
+from unbasket.core.index cimport Index, magnitude, magnitude_end
 from unbasket.core.live cimport Live
 from unbasket.core.marks cimport Mark, Marks, SavedLevel
 from unbasket.core.part cimport Part, Posting
 from unbasket.core.pool cimport Pool
-from unbasket.core.rows cimport Rows
 from unbasket.core.questions cimport rounded
 from unbasket.core.space cimport FoldSpace
 from unbasket.core.vector cimport Entry, Vector
 
-# The places that are inspected, and their numbers. The last is only looked at for everybody at once.
+# The places that are inspected; `inspection.pxd` has their numbers. The last is only looked at in a `survey`.
 PLACES = (
     "the history",
     "the slot",
@@ -34,24 +33,6 @@ PLACES = (
     "the pool",
     "the places that were left",
 )
-
-
-cdef enum:
-    RECORDS = 1 << 16  # that a piece looks at, in a millisecond or so
-
-
-cdef enum:
-    HISTORY
-    SLOT
-    VECTOR
-    ENTRIES
-    NORM
-    MAGNITUDE_COUNTS
-    CROWD
-    MARKS
-    ITEM_COUNTS
-    POOL
-    LITTER
 
 
 def trace(Live live, Py_ssize_t user):
@@ -102,7 +83,7 @@ def user_faults(Live live, FoldSpace space, Py_ssize_t user, dict elsewhere, Py_
     cdef History history
     cdef Census census
     cdef Py_ssize_t slot = index.slot_of(user)
-    found = [0] * len(PLACES)
+    found = [0] * PLACE_COUNT
     if is_torn(live.histories, user):
         found[HISTORY] = 1
         return found
@@ -236,6 +217,18 @@ cdef int64_t magnitude_start(Py_ssize_t level) noexcept nogil:
     return magnitude_end(level - 1) if level else 1
 
 
+cdef Py_ssize_t chain_faults(Index index, Py_ssize_t empty) except -1:
+    """Whether the chain of slots that are nobody's has as many as are empty, and only such."""
+    cdef Py_ssize_t slot, unused = index.unused
+    while 0 < unused <= index.slot_end and empty >= 0:  # a chain that goes in a circle ends too
+        empty -= 1
+        slot = unused - 1
+        if part_at(index, slot).norm[index.row_of(slot)] != 0:
+            return 1
+        unused = part_at(index, slot).owner[index.row_of(slot)]
+    return empty != 0 or unused != 0
+
+
 cdef Py_ssize_t membership_faults(Index index, Py_ssize_t slot) except -1:
     """Whether the crowd has a slot once, under its number there, or not at all."""
     cdef Crowd crowd = index.crowd
@@ -332,228 +325,3 @@ cdef Py_ssize_t item_faults(Histories histories, Py_ssize_t user, dict elsewhere
     for i in range(histories.items.length(user)):
         counts[bought[i]] = counts.get(bought[i], 0) + 1
     return sum([histories.popularity[<Py_ssize_t> item] != count for item, count in counts.items()])
-
-
-def slot_faults(Live live, Py_ssize_t first):
-    """How many facts about slots, from one on, contradict vectors and owners, by `PLACES`; and where to go on.
-
-    Like all pieces, it ends when it has looked at some `RECORDS`; the last says that it goes on at -1.
-    """
-    cdef Index index = live.index
-    cdef Py_ssize_t slot, row, user, looked = 0
-    cdef Part part
-    found = [0] * len(PLACES)
-    for slot in range(first, index.slot_end):
-        if looked >= RECORDS:
-            return found, slot
-        part, row = part_at(index, slot), index.row_of(slot)
-        user = part.owner[row]
-        found[ENTRIES] += misplaced(part, row)
-        if part.norm[row] != 0:
-            found[SLOT] += user >= index.user_room or index.slot_of(user) != slot
-        else:
-            found[SLOT] += is_littered(index, slot)
-        looked += 1 + part.vectors.length(row)
-    return found, -1
-
-
-def entry_strays(Live live, Py_ssize_t first):
-    """How many entries under items, from one on, are of a row that is nobody's, by `PLACES`; and where to go on."""
-    cdef Index index = live.index
-    cdef Py_ssize_t item, i, row, looked = 0
-    cdef Posting *postings
-    cdef Part part
-    found = [0] * len(PLACES)
-    for item in range(first, index.item_room):
-        if looked >= RECORDS:
-            return found, item
-        for part in index.parts:
-            postings = <Posting *> part.postings.first(item)
-            for i in range(part.postings.length(item)):
-                row = postings[i].row
-                found[ENTRIES] += row >= part.end or part.norm[row] == 0
-            looked += 1 + part.postings.length(item)
-    return found, -1
-
-
-def part_faults(Live live, Py_ssize_t number):
-    """Whether a part has as many entries in vectors as under items, by `PLACES`; and where to go on."""
-    cdef Index index = live.index
-    cdef Py_ssize_t i, entries = 0
-    found = [0] * len(PLACES)
-    if number >= len(index.parts):
-        return found, -1
-    cdef Part part = index.parts[number]
-    for i in range(part.end):
-        entries += part.vectors.length(i)
-    for i in range(index.item_room):
-        entries -= part.postings.length(i)
-    found[ENTRIES] = abs(entries)
-    return found, number + 1
-
-
-def total_faults(Live live):
-    """How many counts and sums over all users contradict what is counted, by `PLACES`: a pass over all norms."""
-    cdef Index index = live.index
-    cdef Part part
-    cdef Py_ssize_t row, i, user
-    cdef int64_t *population = <int64_t *> allocated(MAGNITUDES, sizeof(int64_t))
-    found = [0] * len(PLACES)
-    for part in index.parts:
-        for row in range(part.end):
-            population[level_of(part.norm[row])] += part.norm[row] > 0
-    for i in range(MAGNITUDES):
-        found[MAGNITUDE_COUNTS] += population[i] != index.population[i]
-    give_back(population, MAGNITUDES * sizeof(int64_t))
-    found[SLOT] = chain_faults(index, census_of(index, 0, 0).empty)
-    for user in range(index.user_room):
-        i = index.slot_of(user)
-        found[SLOT] += i >= 0 and not owns(index, user, i)
-    found[CROWD] = crowd_faults(index, range(index.crowd.item_room)) + member_faults(index)
-    found[POOL] = 0 if live.pool is None else order_faults(live.pool)
-    return found
-
-
-def item_count_faults(Live live):
-    """How many items are not counted as often as they are in baskets, by `PLACES`: a pass over all histories."""
-    found = [0] * len(PLACES)
-    found[ITEM_COUNTS] = recount_faults(live.histories)
-    return found
-
-
-cdef Py_ssize_t order_faults(Pool pool) except -1:
-    """How many users in the line for the pool are not where their lots say."""
-    cdef Py_ssize_t place, above, count = 0
-    for place in range(pool.count):
-        count += pool.places[pool.line[place]] != place + 1
-        if place < pool.size:
-            above = (place - 1) // 2 if place else place
-            count += pool.is_before(pool.line[above], pool.line[place])
-        else:
-            above = pool.size + (place - pool.size - 1) // 2 if place > pool.size else 0
-            count += pool.is_before(pool.line[place], pool.line[above])
-    return count
-
-
-cdef Py_ssize_t chain_faults(Index index, Py_ssize_t empty) except -1:
-    """Whether the chain of slots that are nobody's has as many as are empty, and only such."""
-    cdef Py_ssize_t slot, unused = index.unused
-    while 0 < unused <= index.slot_end and empty >= 0:  # a chain that goes in a circle ends too
-        empty -= 1
-        slot = unused - 1
-        if part_at(index, slot).norm[index.row_of(slot)] != 0:
-            return 1
-        unused = part_at(index, slot).owner[index.row_of(slot)]
-    return empty != 0 or unused != 0
-
-
-cdef Py_ssize_t member_faults(Index index) except -1:
-    """How many members of the crowd do not bear their number, or how many slots bear one though they are no members."""
-    cdef Crowd crowd = index.crowd
-    cdef Part part
-    cdef Py_ssize_t i, row, slot, members = 0, count = 0
-    for part in index.parts:
-        for row in range(part.end):
-            members += part.member[row] != 0
-    for i in range(crowd.member_count):
-        slot = crowd.members[i]
-        count += slot >= index.slot_end or part_at(index, slot).member[index.row_of(slot)] != i + 1
-    return count + (members != crowd.member_count)
-
-
-cdef Py_ssize_t recount_faults(Histories histories) except -1:
-    """How many items are not counted as often as they are in baskets."""
-    cdef int64_t *counts = <int64_t *> allocated(histories.item_room, sizeof(int64_t))
-    cdef uint32_t *items
-    cdef Py_ssize_t user, i, faults = 0
-    for user in range(histories.items.count):
-        items = <uint32_t *> histories.items.first(user)
-        for i in range(histories.items.length(user)):
-            counts[items[i]] += 1
-    for i in range(histories.item_room):
-        faults += counts[i] != histories.popularity[i]
-    give_back(counts, histories.item_room * sizeof(int64_t))
-    return faults
-
-
-def user_strays(Live live, list names, Py_ssize_t first):
-    """How many records, from a user's on, are of a user who is not there, by `PLACES`; and where to go on.
-
-    `names` are the ids of those who have a code; one that is not in use has an empty name.
-    """
-    cdef Histories histories = live.histories
-    cdef Index index = live.index
-    cdef Pool pool = live.pool
-    cdef Py_ssize_t user, room = max(histories.baskets.count, index.user_room, live.marks.user_room)
-    found = [0] * len(PLACES)
-    if pool is not None:
-        room = max(room, pool.user_room)
-    for user in range(first, min(first + RECORDS, room)):
-        if user < len(names) and names[user] != "":
-            continue
-        if user < histories.baskets.count:
-            found[HISTORY] += histories.baskets.length(user) + histories.items.length(user)
-        found[SLOT] += user < index.user_room and index.slot_of(user) >= 0
-        found[MARKS] += user < live.marks.user_room and live.marks.newest[user] != 0
-        found[POOL] += pool is not None and user < pool.user_room and is_misplaced(pool, user, False)
-    return found, first + RECORDS if first + RECORDS < room else -1
-
-
-def strays(Live live, Py_ssize_t users, list items):
-    """How many records are of an item that is not there, or of no user's, by `PLACES`; and how many were not wiped.
-
-    That is, with so many users, and items of these names.
-    """
-    cdef Histories histories = live.histories
-    cdef Index index = live.index
-    cdef Py_ssize_t item
-    cdef Part part
-    found = [0] * len(PLACES)
-    for item in range(index.item_room):
-        if item >= len(items) or items[item] == "":
-            found[ITEM_COUNTS] += histories.popularity[item] != 0
-            found[CROWD] += index.crowd.sums[item] != 0
-            for part in index.parts:
-                found[ENTRIES] += part.postings.length(item)
-    for part in index.parts:
-        found[LITTER] += part.vectors.litter() + part.postings.litter()
-    found[MARKS] += stray_marks(live.marks)
-    if live.pool is not None:
-        found[POOL] += stray_lots(live.pool, users)
-    for rows in (histories.baskets, histories.items, live.marks.levels):
-        found[LITTER] += (<Rows> rows).litter()
-    for rows in (live.items, live.gone):  # of an event that is over
-        found[LITTER] += (<Rows> rows).litter() + (<Rows> rows).length(0)
-    return found
-
-
-cdef Py_ssize_t stray_lots(Pool pool, Py_ssize_t users) except -1:
-    """How many places in the line for the pool are too many for so many users, or hold something behind its end."""
-    cdef Py_ssize_t place, count = abs(pool.count - users)
-    for place in range(pool.count, pool.user_room):
-        count += pool.line[place] != 0
-    return count
-
-
-cdef Py_ssize_t stray_marks(Marks marks) except -1:
-    """How many marks are not exactly one user's or unused, or are unused and say something of a history."""
-    cdef uint8_t *seen = <uint8_t *> allocated(marks.size, sizeof(uint8_t))
-    cdef Py_ssize_t user, mark, count = 0
-    cdef Mark *unused
-    for user in range(marks.user_room):
-        mark = marks.newest[user]
-        while mark != 0 and not seen[mark]:
-            seen[mark] = True
-            mark = marks.table[mark].older
-        count += mark != 0
-    mark = marks.unused
-    while mark != 0 and not seen[mark]:
-        seen[mark] = True
-        unused = &marks.table[mark]
-        count += unused.baskets != 0 or unused.items != 0 or unused.groups != 0 or marks.levels.length(mark) != 0
-        mark = unused.older
-    count += mark != 0
-    for mark in range(1, marks.size):
-        count += not seen[mark]
-    give_back(seen, marks.size * sizeof(uint8_t))
-    return count

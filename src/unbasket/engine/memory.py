@@ -22,6 +22,7 @@ from unbasket.core import (
     inspection,
     loading,
     questions,
+    survey,
 )
 from unbasket.engine.derived import Derived
 from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
@@ -308,18 +309,18 @@ class Memory:
 
     def strays(self) -> Iterator[list[str]]:
         """The places that hold something of a user or an item that is not there, or that was not wiped: by pieces."""
-        yield from self._by_pieces(inspection.entry_strays)
-        yield from self._by_pieces(lambda live, place: inspection.user_strays(live, self.users.names, place))
-        yield _wrong_places(inspection.strays(self._live, len(self.users), self.items.names))
+        yield from self._by_pieces(survey.entry_strays)
+        yield from self._by_pieces(lambda live, place: survey.user_strays(live, self.users.names, place))
+        yield _wrong_places(survey.strays(self._live, len(self.users), self.items.names))
         belong = all(items and user in self.users for user, items in self.suppressed.items())
         yield [] if belong else ["the suppressed items"]
 
     def shared_faults(self) -> Iterator[list[str]]:
         """The places shared by many users where something is wrong: by pieces, between which others may write."""
-        yield from self._by_pieces(inspection.slot_faults)
-        yield from self._by_pieces(inspection.part_faults)
-        yield _wrong_places(inspection.total_faults(self._live))
-        yield _wrong_places(inspection.item_count_faults(self._live))
+        yield from self._by_pieces(survey.slot_faults)
+        yield from self._by_pieces(survey.part_faults)
+        yield _wrong_places(survey.total_faults(self._live))
+        yield _wrong_places(survey.item_count_faults(self._live))
 
     def _by_pieces(self, look: Callable[[Live, int], tuple[list[int], int]]) -> Iterator[list[str]]:
         place = 0
