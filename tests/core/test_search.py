@@ -30,8 +30,8 @@ class Eager(Helpers):
 MANNERS: dict[str, tuple[int, Helpers | None]] = {
     "one part": (64, None),
     "parts": (4, None),
-    "parts, with help": (4, Helpers(2)),
-    "parts, searched by others": (4, Eager(2)),
+    "parts, with help": (4, Helpers(2, worth=1)),
+    "parts, searched by others": (4, Eager(2, worth=1)),
 }
 
 

@@ -77,6 +77,32 @@ def test_nobody_is_helped_while_others_ask() -> None:
                 assert second.search.helpers is None
 
 
+class Asked(Helpers):
+    """Helpers who are asked, and have no time."""
+
+    times = 0
+
+    def ask(self, work: Work) -> Task:
+        self.times += 1
+        return Task(work)
+
+
+@pytest.mark.parametrize(
+    ("questions", "worth", "asked"), [(0, 1, 0), (2, 1, 1), (30, 1, 3), (30, 300, 3), (30, 301, 2), (30, 901, 0)]
+)
+def test_only_those_are_asked_who_have_enough_to_do(
+    questions: int, worth: int, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 30 users, so many want to know what to buy; each of them is compared with all."""
+    rec = Recommender(Params(neighbors=5))
+    for user in range(30):
+        rec.learn(user, [user % 4, user % 7], basket=1)
+    helpers = Asked(3, worth)
+    monkeypatch.setattr("unbasket.engine.desks.HELPERS", helpers)
+    rec.recommend_many(range(questions))
+    assert helpers.times == asked
+
+
 class Interrupting(Helpers):
     """Somebody presses Ctrl-C while a helper is at work, and the one who asked waits for it."""
 

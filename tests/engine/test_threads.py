@@ -113,7 +113,7 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
     monkeypatch.setattr("unbasket.engine.advisor._CHUNK", 3)
     rec = shop()
     expected = {user: rec.recommend(user) for user in rec.users()}
-    for helpers in (None, Helpers(1), Helpers(5)):
+    for helpers in (None, Helpers(1, worth=1), Helpers(5, worth=1)):
         monkeypatch.setattr("unbasket.engine.desks.HELPERS", helpers)
         assert rec.recommend_many() == expected
 

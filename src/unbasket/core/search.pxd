@@ -39,6 +39,7 @@ cdef class SearchSpace:
     cdef readonly list helping
     cdef public object helpers
 
+    cdef list _helping_with(self, Round asked)
     cdef int _answer_alone(self, Round asked, Question question) except -1 nogil
     cdef int _answer_with_help(self, Round asked, Question question) except -1
     cdef int _rank(self, Round asked, Question question, const Query *query) except -1 nogil

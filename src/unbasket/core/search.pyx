@@ -89,16 +89,22 @@ cdef class SearchSpace:
         self.helping = []
 
     def recommend(self, Round asked):
-        """Answer the questions of a asked."""
+        """Answer questions."""
         if self.helpers is None:
             self.answer(asked)
         elif asked.count == 1:
             self._answer_with_help(asked, asked.questions[0])
         else:
-            while len(self.helping) < self.helpers.count:
-                self.helping.append(SearchSpace())
-            spaces = self.helping[: max(0, asked.count - 1)]
+            spaces = self._helping_with(asked)
             together(self.helpers, [partial(space.answer, asked) for space in (self, *spaces)])
+
+    cdef list _helping_with(self, Round asked):
+        """Work spaces for as many helpers as have enough to do."""
+        cdef Py_ssize_t useful = asked.count * asked.index.slot_end // self.helpers.worth
+        cdef Py_ssize_t wanted = max(0, min(useful, asked.count - 1, self.helpers.count))
+        while len(self.helping) < wanted:
+            self.helping.append(SearchSpace())
+        return self.helping[:wanted]
 
     def answer(self, Round asked):
         """Answer those questions of a round whose turn it is, until there are none left; in any thread."""

@@ -13,5 +13,6 @@ class Helpers(Protocol):
     """Threads that may be asked for help."""
 
     count: int
+    worth: int
 
     def ask(self, work: Callable[[], object], /) -> Task: ...

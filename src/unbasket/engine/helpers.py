@@ -43,10 +43,13 @@ class Task:
 
 
 class Helpers:
-    """Threads that wait for tasks. They end with the process, which does not wait for them."""
+    """Threads that wait for tasks. They end with the process, which does not wait for them.
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    `worth` is how many users a thread has to look at for it to be worth waking.
+    """
+
+    def __init__(self, count: int, worth: int = 1 << 17) -> None:
+        self.count, self.worth = count, worth
         self.forget()
 
     def forget(self) -> None:
