@@ -10,6 +10,7 @@ import pytest
 from unbasket.core import views
 from unbasket.core.rows import Rows
 from unbasket.core.views import BASKET, CODE, ENTRY, POSTING, fixed_point, magnitude, magnitude_end
+from unbasket.engine.inspector import Inspector
 from unbasket.engine.memory import Memory
 from unbasket.params import Grouping, Params
 
@@ -108,7 +109,7 @@ def check_crowd(memory: Memory, vectors: Vectors) -> None:
     assert not members[crowd.member_count :].any()
     assert not heap["item"][crowd.count :].any()
     assert not heap["total"][crowd.count :].any()
-    assert [*chain.from_iterable(memory.shared_faults())] == []
+    assert [*chain.from_iterable(Inspector(memory).shared_faults())] == []
 
 
 def check(memory: Memory) -> None:
@@ -176,7 +177,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     for user in remaining:
         assert memory.forget(user, None, None).users == 1
     check(memory)
-    live = memory._live
+    live = memory.live
     parts = memory.index.parts
     pools = [memory.histories.baskets, memory.histories.items]
     for pool in pools + [part.vectors for part in parts] + [part.postings for part in parts]:

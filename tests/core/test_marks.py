@@ -56,7 +56,7 @@ class Shopper:
 
     @property
     def live(self) -> Live:
-        return self.memory._live
+        return self.memory.live
 
     def items(self) -> list[Any]:
         return self.random.sample(range(12), self.random.randint(1, 4))

@@ -120,7 +120,7 @@ def test_a_long_history_outside_is_folded_from_its_newest_mark() -> None:
     chance = random.Random(5)
     for basket in range(3, 900):
         rec.learn(outsider, chance.sample("abcdefgh", 2), basket=basket, time=basket)
-    live = rec._memory._live
+    live = rec._memory.live
     assert views.newest_marks(live.marks)[rec._memory.users.codes[outsider]] > 0
     history = [basket.items for basket in rec.history(outsider)]
     assert rec.recommend(outsider, 100) == rec.recommend_for(history, 100, user=outsider)
@@ -234,7 +234,7 @@ def test_a_wrong_pool_is_found(tmp_path: Path, spoil: Spoiler, place: int) -> No
         assert rec.verify().ok
         user = by_lot(USERS)[place]
         assert rec.verify(user).ok
-        spoil(rec._memory._live, rec._memory.users.codes[user])
+        spoil(rec._memory.live, rec._memory.users.codes[user])
         assert not rec.verify().ok
         assert not rec.verify(user).ok
         if spoil is not a_member_out_of_the_index:  # whom an event puts back

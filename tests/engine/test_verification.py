@@ -20,7 +20,8 @@ from unbasket.core.live import Live
 from unbasket.core.part import Part
 from unbasket.engine import verification
 from unbasket.engine.digest import Digest
-from unbasket.engine.memory import Memory, Trace
+from unbasket.engine.inspector import Inspector, Trace
+from unbasket.engine.memory import Memory
 from unbasket.exchange.ids import FREE, Id
 
 Spoiler = Callable[[Live, int, int, int], None]  # of a user (a code), one of the user's items, and a magnitude
@@ -196,7 +197,7 @@ def forget_spoiled(
     rec: ub.DurableRecommender, scope: str, patch: pytest.MonkeyPatch, spoil: Callable[[Trace], object]
 ) -> ub.Receipt:
     """Forget something of ann, and spoil it before anybody looks."""
-    trace = rec._memory.trace("ann")
+    trace = Inspector(rec._memory).trace("ann")
     assert trace is not None
     forget = Memory.forget
 
@@ -229,7 +230,7 @@ def test_no_place_is_overlooked(
 ) -> None:
     code = shop._memory.items.codes[item]
     receipt = forget_spoiled(
-        shop, scope, monkeypatch, lambda trace: spoiler(shop._memory._live, trace.owner, code, trace.level)
+        shop, scope, monkeypatch, lambda trace: spoiler(shop._memory.live, trace.owner, code, trace.level)
     )
     assert not receipt.verified
     assert not shop.verify().ok
@@ -252,7 +253,7 @@ def test_marks_that_remain_are_looked_at(
     shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Live], None]
 ) -> None:
     assert shop._memory.users.codes["ann"] == 0
-    receipt = forget_spoiled(shop, "item of a basket", monkeypatch, lambda _: spoil(shop._memory._live))
+    receipt = forget_spoiled(shop, "item of a basket", monkeypatch, lambda _: spoil(shop._memory.live))
     assert not receipt.verified
     assert shop.verify("ann").mismatches == ("the marks of user 'ann'",)
     assert shop.verify().mismatches == ("the marks of user 'ann'",)
@@ -281,7 +282,7 @@ def test_a_name_that_keeps_its_code_shows(shop: ub.DurableRecommender, monkeypat
 def test_a_basket_id_that_stays_shows(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
     monkeypatch.setattr(Memory, "_drop_basket", lambda *_: None)
     if scope == "user":
-        monkeypatch.setattr(shop._memory, "_long", Undroppable(shop._memory._long))
+        monkeypatch.setattr(shop._memory, "long", Undroppable(shop._memory.long))
     assert not forget_spoiled(shop, scope, monkeypatch, lambda _: None).verified
     assert "the ids" in " ".join(shop.verify().mismatches)
 
@@ -351,7 +352,7 @@ def a_byte_behind_a_vector(live: Live, user: int) -> None:
 @pytest.mark.parametrize("litter", [a_byte_of_a_free_block, a_byte_behind_a_vector])
 def test_what_is_not_wiped_shows(shop: ub.DurableRecommender, litter: Callable[[Live, int], None]) -> None:
     shop.forget("cat")
-    litter(shop._memory._live, shop._memory.users.codes["ann"])
+    litter(shop._memory.live, shop._memory.users.codes["ann"])
     assert shop.verify().mismatches == ("something that belongs to nobody in the places that were left",)
     assert shop.verify("cat").mismatches == ("something that belongs to nobody in the places that were left",)
 
@@ -360,7 +361,7 @@ def test_an_entry_of_nobody_shows_whoever_is_asked_for(shop: ub.DurableRecommend
     code = shop._memory.users.codes["cat"]
     shop.forget("cat")
     assert shop._memory.users.names[code] == FREE
-    an_entry_under_an_item(shop._memory._live, code, shop._memory.items.codes["tea"], 0)
+    an_entry_under_an_item(shop._memory.live, code, shop._memory.items.codes["tea"], 0)
     wrong = ("the entries under items", "something that belongs to nobody in the entries under items")
     assert shop.verify("cat") == shop.verify("zoe") == ub.Verification(False, 0, wrong)
     assert shop.verify("ann") == ub.Verification(False, 1, wrong)
@@ -402,8 +403,9 @@ def test_others_learn_and_forget_while_what_users_share_is_looked_at() -> None:
     rows = [(user, basket, chance.randrange(500)) for user in range(3000) for basket in range(3) for _ in range(20)]
     rec = ub.Recommender(PARAMS).fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
     rec.digest()
-    memory, pieces = rec._model.memory, 0
-    shared = verification.Shared(chain(verification._looks_at_shared(memory, rec._model.digest), memory.id_faults()))
+    inspector, pieces = Inspector(rec._model.memory), 0
+    looks = verification._looks_at_shared(inspector, rec._model.digest)
+    shared = verification.Shared(chain(looks, inspector.id_faults()))
     while shared.advance():
         pieces += 1
         for _ in range(30):

@@ -14,6 +14,7 @@ import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
+from unbasket.engine.inspector import Inspector
 from unbasket.engine.memory import Memory
 from unbasket.store.database import Database
 from unbasket.store.log import Log
@@ -542,8 +543,8 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         with rec._model.lock.writing:
             done.set()
 
-    def probed(name: str) -> Callable[..., Any]:
-        method = getattr(Memory, name)
+    def probed(kind: type, name: str) -> Callable[..., Any]:
+        method = getattr(kind, name)
 
         def run(*given: Any) -> Any:
             done = threading.Event()
@@ -555,8 +556,10 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
-        for name in ("comes_last", "learn", "forget", "take_vanished", "trace", "faults"):
-            monkeypatch.setattr(Memory, name, probed(name))
+        asked = {Memory: ("comes_last", "learn", "forget", "take_vanished"), Inspector: ("trace", "faults")}
+        for kind, names in asked.items():
+            for name in names:
+                monkeypatch.setattr(kind, name, probed(kind, name))
         rec.learn("ann", ["milk"], basket=1, time=1)
         rec.learn("ann", ["bread"], basket=2, time=0)
         rec.forget("ann", basket=2)

@@ -15,6 +15,7 @@ derived        what is derived: vectors, an index, a pool
 digest         one number for all remaining baskets
 renewal        a change of parameters under way
 verification   proof that nothing else is left
+inspector      places that contradict the histories, or hold something of nobody
 desks          where questions are worked on
 helpers        threads that help with a search
 shares         what each basket contributes to a weight

@@ -3,29 +3,15 @@
 Every method applies one change completely or answers one question; locking and checking are the caller's.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core import (
-    PLACES,
-    TIED,
-    UNTIMED,
-    Baskets,
-    FoldSpace,
-    Histories,
-    Live,
-    Vector,
-    inspection,
-    loading,
-    questions,
-    survey,
-)
+from unbasket.core import TIED, UNTIMED, Baskets, FoldSpace, Histories, Vector, loading, questions
 from unbasket.engine.derived import Derived
-from unbasket.exchange.ids import FREE, Id, Ids, Kind, Texts, in_order, sort_key
+from unbasket.exchange.ids import Id, Ids, Kind, Texts, in_order, sort_key
 from unbasket.exchange.orders import Orders
 from unbasket.exchange.results import Basket, Forgotten, Learned, Renamed, Sizes
 from unbasket.params import Params
@@ -42,16 +28,6 @@ class Record(NamedTuple):
     opens: bool
 
 
-class Trace(NamedTuple):
-    """Where something of a user is, to look there again once it is forgotten; see `inspection.trace`."""
-
-    user: Id
-    owner: int
-    elsewhere: dict[int, int]
-    level: int
-    slot: int
-
-
 class Memory:
     """Users, items and baskets under their codes, their histories, and the live index."""
 
@@ -62,7 +38,7 @@ class Memory:
         self.histories = Histories()
         self._room = (0, 0)
         self.adopt(self.derive(params))
-        self._long: dict[int, set[Id]] = {}
+        self.long: dict[int, set[Id]] = {}  # the basket ids of long histories, from the first event on that needs them
         self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
         self.vanished: set[Id] = set()  # items that lost their last purchase, for whoever changed something to look at
 
@@ -80,7 +56,7 @@ class Memory:
         derived.live.admit(*self._room)
         self.params, self.rule = derived.params, derived.rule
         self.index, self.pool = derived.index, derived.pool
-        self._lots, self._live = derived.lots, derived.live
+        self.lots, self.live = derived.lots, derived.live
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Add a basket of distinct items, or replace the items of the one that has this id."""
@@ -90,20 +66,20 @@ class Memory:
             owner = self.users.add(user)
         codes = self._item_codes(items)
         if is_new and self.pool is not None:
-            self._live.join(owner, self._lots.of(user))
+            self.live.join(owner, self.lots.of(user))
         moment = UNTIMED if time is None else time
         is_text = isinstance(basket, str)
         key = self.texts.claim(basket) if isinstance(basket, str) else basket
-        long = self._long.get(owner)
+        long = self.long.get(owner)
         search = long is None or basket in long
-        found, position, count = self._live.learn(owner, key, is_text, moment, codes, search)
+        found, position, count = self.live.learn(owner, key, is_text, moment, codes, search)
         if found >= 0:
             if is_text:
                 self.texts.release(key)
             return self._relearn(owner, found, user, items, basket, time)
         if found == TIED:
             position = self._position_by_id(owner, position, moment, basket)
-            self._live.learn_at(owner, position, key, is_text, moment, codes)
+            self.live.learn_at(owner, position, key, is_text, moment, codes)
         if long is not None or count >= LONG:
             self._ids_of_long(owner).add(basket)
         return Learned.ADDED
@@ -113,9 +89,9 @@ class Memory:
         owner = self.users.codes.get(user)
         if owner is None:
             return True
-        long = self._long.get(owner)
+        long = self.long.get(owner)
         moment = UNTIMED if time is None else time
-        return self._live.comes_last(owner, *self._key(basket), moment, long is None or basket in long)
+        return self.live.comes_last(owner, *self._key(basket), moment, long is None or basket in long)
 
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: nothing new, other items, or another time."""
@@ -129,7 +105,7 @@ class Memory:
             return Learned.REPLACED
         if {self.items.names[code] for code in record.items} == set(items):
             return Learned.UNCHANGED
-        self._drop_items(self._live.edit(owner, position, self._item_codes(items)))
+        self._drop_items(self.live.edit(owner, position, self._item_codes(items)))
         return Learned.REPLACED
 
     def forget(self, user: Id, basket: Id | None, item: Id | None) -> Forgotten:
@@ -145,9 +121,9 @@ class Memory:
             forgotten = self._forget_user(owner)
         if forgotten.users:
             if self.pool is not None:
-                self._live.leave(owner)
+                self.live.leave(owner)
             self.users.remove(user)
-            self._long.pop(owner, None)
+            self.long.pop(owner, None)
             self.suppressed.pop(user, None)
         return forgotten
 
@@ -164,7 +140,7 @@ class Memory:
     def common_baskets(self, user: Id, other: Id) -> set[Id]:
         """The basket ids that two users both have."""
         owners = [self.users.codes[name] for name in (user, other) if name in self.users]
-        return set.intersection(*map(self._basket_ids, owners)) if len(owners) == 2 else set()
+        return set.intersection(*map(self.basket_ids, owners)) if len(owners) == 2 else set()
 
     def suppress(self, user: Id, item: Id) -> bool:
         """Keep an item from a user who is there; returns whether that is new."""
@@ -191,7 +167,7 @@ class Memory:
         code = self.items.codes.get(item)
         if first < 0 or code is None:
             return Forgotten(0, 0, 0)
-        removed, left, emptied, gone = self._live.forget_item(owner, first, end, code)
+        removed, left, emptied, gone = self.live.forget_item(owner, first, end, code)
         if removed == 0:
             return Forgotten(0, 0, 0)
         self._drop_baskets(owner, emptied)
@@ -199,7 +175,7 @@ class Memory:
         return Forgotten(removed, len(emptied), int(left == 0))
 
     def _forget_basket(self, owner: int, basket: Id) -> Forgotten:
-        size, left, gone = self._live.forget_basket(owner, *self._key(basket))
+        size, left, gone = self.live.forget_basket(owner, *self._key(basket))
         if size == 0:
             return Forgotten(0, 0, 0)
         self._drop_basket(owner, basket)
@@ -207,7 +183,7 @@ class Memory:
         return Forgotten(size, 1, int(left == 0))
 
     def _forget_user(self, owner: int) -> Forgotten:
-        purchases, baskets, gone = self._live.forget_user(owner)
+        purchases, baskets, gone = self.live.forget_user(owner)
         self._drop_baskets(owner, baskets)
         self._drop_items(gone)
         return Forgotten(purchases, len(baskets), 1)
@@ -226,10 +202,10 @@ class Memory:
         codes = np.array(self.items.add_all(orders.items), np.uint32)
         self._admit()
         if self.pool is not None:
-            for owner, lot in zip(owners.tolist(), self._lots.of_all(orders.users).tolist(), strict=True):
-                self._live.join(owner, lot)
+            for owner, lot in zip(owners.tolist(), self.lots.of_all(orders.users).tolist(), strict=True):
+                self.live.join(owner, lot)
         basket_ends, item_ends = orders.ends_by_user()
-        loading.load(self._live, self._baskets(orders), owners, basket_ends, item_ends, codes, orders.purchases)
+        loading.load(self.live, self._baskets(orders), owners, basket_ends, item_ends, codes, orders.purchases)
 
     def _baskets(self, orders: Orders) -> Baskets:
         keys = orders.keys
@@ -269,75 +245,6 @@ class Memory:
         code = self.items.codes.get(item)
         return any(code in items for _, _, _, items, _ in self.histories.read(owner, first, end))
 
-    def trace(self, user: Id) -> Trace | None:
-        """Where something of the user is; None if the user is not there."""
-        owner = self.users.codes.get(user)
-        return None if owner is None else Trace(user, owner, *inspection.trace(self._live, owner))
-
-    def faults(self, trace: Trace, space: FoldSpace) -> list[str]:
-        """The places where something of a user is not as the history says; with no history, nothing may be anywhere.
-
-        The code of a user who is gone must not have been given to another since the trace was taken.
-        """
-        places = _wrong_places(inspection.user_faults(self._live, space, *trace[1:]))
-        return places + self._named_faults(trace.user, trace.owner)
-
-    def private_faults(self, user: Id, space: FoldSpace) -> list[str]:
-        """Those of these places that no other user's records have a part in."""
-        owner = self.users.codes[user]
-        marks = inspection.mark_faults(self._live, space, owner)
-        return ["the marks"] * bool(marks) + self._named_faults(user, owner)
-
-    def _named_faults(self, user: Id, owner: int) -> list[str]:
-        """Those of these places that know ids, or what depends on them."""
-        ids, pool = self._ids_are_right(user, owner), self._lot_is_right(user, owner)
-        return ["the ids"] * (not ids) + ["the pool"] * (not pool)
-
-    def _lot_is_right(self, user: Id, owner: int) -> bool:
-        is_there = self.histories.count(owner) > 0
-        return self.pool is None or self.pool.lot_of(owner) == (self._lots.of(user) if is_there else 0)
-
-    def _ids_are_right(self, user: Id, owner: int) -> bool:
-        """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
-        count = self.histories.count(owner)
-        if count == 0:
-            gone = self.users.names[owner] == FREE and not self.users.knows(user)
-            return gone and owner not in self._long and user not in self.suppressed
-        ids = self._long.get(owner)
-        known = self.users.codes.get(user) == owner and self.users.names[owner] == user
-        return known and (ids is None or ids == self._basket_ids(owner))
-
-    def strays(self) -> Iterator[list[str]]:
-        """The places that hold something of a user or an item that is not there, or that was not wiped: by pieces."""
-        yield from self._by_pieces(survey.entry_strays)
-        yield from self._by_pieces(lambda live, place: survey.user_strays(live, self.users.names, place))
-        yield _wrong_places(survey.strays(self._live, len(self.users), self.items.names))
-        belong = all(items and user in self.users for user, items in self.suppressed.items())
-        yield [] if belong else ["the suppressed items"]
-
-    def shared_faults(self) -> Iterator[list[str]]:
-        """The places shared by many users where something is wrong: by pieces, between which others may write."""
-        yield from self._by_pieces(survey.slot_faults)
-        yield from self._by_pieces(survey.part_faults)
-        yield _wrong_places(survey.total_faults(self._live))
-        yield _wrong_places(survey.item_count_faults(self._live))
-
-    def _by_pieces(self, look: Callable[[Live, int], tuple[list[int], int]]) -> Iterator[list[str]]:
-        place = 0
-        while place >= 0:
-            found, place = look(self._live, place)
-            yield _wrong_places(found)
-
-    def id_faults(self) -> Iterator[list[str]]:
-        """Whether ids and codes say the same, somebody has each item, and texts are counted right: by pieces."""
-        for is_right in chain(self.users.looks(), self.items.looks(), self._use_looks()):
-            yield [] if is_right else ["the ids"]
-
-    def _use_looks(self) -> Iterator[bool]:
-        yield bool(questions.popularity(self.histories)[[*self.items.codes.values()]].all())
-        if self.texts.names:
-            yield self.texts.is_consistent(questions.text_uses(self.histories, len(self.texts.names)).tolist())
-
     def has_texts(self, kind: Kind) -> bool:
         """Whether there is a text among the ids of users, items or baskets."""
         if kind == "basket":
@@ -362,17 +269,17 @@ class Memory:
         last = -1 if self.pool is None else self.pool.last()
         if owner is not None or self.pool is None or last < 0:
             return -1 if owner is None else owner
-        lot, largest = self._lots.of(user), self.pool.lot_of(last)
+        lot, largest = self.lots.of(user), self.pool.lot_of(last)
         enters = lot < largest or (lot == largest and sort_key(user) < sort_key(self.users.names[last]))
         return last if enters else -1
 
     def query(self, owner: int, space: FoldSpace) -> Vector:
         """The vector of a user, who need not be in the pool."""
-        return questions.vector_of(self._live, space, owner)
+        return questions.vector_of(self.live, space, owner)
 
     def sizes(self) -> Sizes:
         """How much there is."""
-        return Sizes(len(self.users), len(self.items), *questions.sizes(self._live))
+        return Sizes(len(self.users), len(self.items), *questions.sizes(self.live))
 
     def take_vanished(self) -> list[Id]:
         """The items that nobody has any longer, of those that somebody had when this was last asked."""
@@ -402,6 +309,11 @@ class Memory:
             )
             for record in self.records(user)
         ]
+
+    def basket_ids(self, owner: int) -> set[Id]:
+        """The ids of all baskets of a user."""
+        numbers, texts = self.histories.keys(owner)
+        return {*numbers, *map(self.texts.names.__getitem__, texts)}
 
     def count(self, user: Id) -> int:
         """The number of the user's baskets."""
@@ -439,13 +351,9 @@ class Memory:
         return position
 
     def _ids_of_long(self, owner: int) -> set[Id]:
-        if owner not in self._long:
-            self._long[owner] = self._basket_ids(owner)
-        return self._long[owner]
-
-    def _basket_ids(self, owner: int) -> set[Id]:
-        numbers, texts = self.histories.keys(owner)
-        return {*numbers, *map(self.texts.names.__getitem__, texts)}
+        if owner not in self.long:
+            self.long[owner] = self.basket_ids(owner)
+        return self.long[owner]
 
     def _item_codes(self, items: list[Id]) -> list[int]:
         """The codes of items; new ones are added. Makes room for all codes given out so far."""
@@ -460,7 +368,7 @@ class Memory:
         users, items = len(self.users.names), len(self.items.names)
         if users > self._room[0] or items > self._room[1]:
             self._room = (users + users // 4, items + items // 4)
-            self._live.admit(*self._room)
+            self.live.admit(*self._room)
 
     def _drop_items(self, codes: list[int]) -> None:
         for code in set(codes):
@@ -472,11 +380,7 @@ class Memory:
             self._drop_basket(owner, self._basket_id(key, is_text))
 
     def _drop_basket(self, owner: int, basket: Id) -> None:
-        if owner in self._long:
-            self._long[owner].discard(basket)
+        if owner in self.long:
+            self.long[owner].discard(basket)
         if isinstance(basket, str):
             self.texts.release(self.texts.codes[basket])
-
-
-def _wrong_places(faults: list[int]) -> list[str]:
-    return [place for place, count in zip(PLACES, faults, strict=True) if count]

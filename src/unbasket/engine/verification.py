@@ -7,7 +7,8 @@ from itertools import chain, islice
 
 from unbasket.core import PLACES, FoldSpace, questions
 from unbasket.engine.digest import Digest
-from unbasket.engine.memory import Memory, Trace
+from unbasket.engine.inspector import Inspector, Trace
+from unbasket.engine.memory import Memory
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import FREE, Id, sort_key
 from unbasket.exchange.results import Verification
@@ -38,7 +39,8 @@ class Witness:
 
     def __init__(self, memory: Memory, digest: Digest, event: Forget, heir: Id | None = None) -> None:
         self._memory, self._digest, self._event, self._heir = memory, digest, event, heir
-        self._traces = {user: memory.trace(user) for user in (event.user, heir) if user is not None}
+        self._inspector = Inspector(memory)
+        self._traces = {user: self._inspector.trace(user) for user in (event.user, heir) if user is not None}
         self._rest = self._rest_of_the_digest()
         if heir is not None:
             self._expect_in_baskets_of(heir)
@@ -61,7 +63,7 @@ class Witness:
         """Whether it was forgotten. Ask before the code of a user who is gone is given to another."""
         memory = self._memory
         if self._heir is not None and self._traces[self._heir] is None:  # who is new
-            self._traces[self._heir] = memory.trace(self._heir)
+            self._traces[self._heir] = self._inspector.trace(self._heir)
         if memory.holds(*self._event) or self._rest_of_the_digest() != self._rest:
             return False
         return all(self._is_right(user, trace, space) for user, trace in self._traces.items())
@@ -69,7 +71,7 @@ class Witness:
     def _is_right(self, user: Id, trace: Trace | None, space: FoldSpace) -> bool:
         if trace is None:
             return not self._memory.users.knows(user)
-        return self._digest.is_exact(trace.owner) and not self._memory.faults(trace, space)
+        return self._digest.is_exact(trace.owner) and not self._inspector.faults(trace, space)
 
 
 class Shared:
@@ -99,14 +101,15 @@ class Somebody:
 
     def __init__(self, live: Memory, digest: Digest, user: Id) -> None:
         digest.value()  # users that changed since the last look are hashed
-        trace, wrong = live.trace(user), []
+        inspector = Inspector(live)
+        trace, wrong = inspector.trace(user), []
         if trace is not None:
-            wrong = _wrong_of(live, digest, [user])[user] + live.faults(trace, FoldSpace())
+            wrong = _wrong_of(live, digest, [user])[user] + inspector.faults(trace, FoldSpace())
         elif live.users.knows(user):
             wrong.append("the id")
         self._users = int(trace is not None)
         self._wrong = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
-        self._shared = Shared(_looks_at_shared(live, digest))
+        self._shared = Shared(_looks_at_shared(inspector, digest))
 
     def advance(self) -> bool:
         """Look at a piece of what users share; returns whether there are more."""
@@ -132,7 +135,8 @@ class Everybody:
         self._seen = 0
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
-        self._shared = Shared(chain(_looks_at_shared(live, digest), live.id_faults()))
+        inspector = Inspector(live)
+        self._shared = Shared(chain(_looks_at_shared(inspector, digest), inspector.id_faults()))
         self._shares = True  # there is more to see of what users share
 
     def advance(self) -> bool:
@@ -174,10 +178,10 @@ class Everybody:
 def _wrong_of(live: Memory, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
     """What is wrong with what is held of some users alone."""
     fresh, space = _retrained(live, users[::-1]), FoldSpace()  # in another order, so under other codes
-    wrong = {}
+    inspector, wrong = Inspector(live), {}
     for user in users:
         expected = _derived(fresh, user) | ({} if live.in_pool(user) else _OUTSIDE)
-        found = _differences(_derived(live, user), expected) + live.private_faults(user, space)
+        found = _differences(_derived(live, user), expected) + inspector.private_faults(user, space)
         if not digest.is_exact(live.users.codes[user]):
             found.append("the digest")
         wrong[user] = [*dict.fromkeys(found)]
@@ -194,10 +198,10 @@ def _retrained(live: Memory, users: list[Id]) -> Memory:
     return fresh
 
 
-def _looks_at_shared(live: Memory, digest: Digest) -> Iterator[list[str]]:
+def _looks_at_shared(inspector: Inspector, digest: Digest) -> Iterator[list[str]]:
     """What is wrong with the records of all users together, whoever they are: a piece each time."""
-    yield from live.shared_faults()
-    for places in live.strays():
+    yield from inspector.shared_faults()
+    for places in inspector.strays():
         yield [_STRAY + place for place in places]
     for is_right in digest.looks():
         yield [] if is_right else ["the digest"]
