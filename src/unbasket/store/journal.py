@@ -7,7 +7,7 @@ Callers in many threads share commits: whoever finds the disk free writes for al
 
 import sqlite3
 import weakref
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from functools import partial
 from secrets import randbelow
@@ -16,9 +16,7 @@ from time import perf_counter, sleep
 from typing import TypeVar, cast
 
 import msgspec
-import numpy as np
 
-from unbasket.engine.model import Model
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
@@ -35,16 +33,14 @@ from unbasket.exchange.products import Product
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Forgotten, Learned, Restocked
 from unbasket.params import MAX_SEED, Params
-from unbasket.store.baskets import BasketRows
 from unbasket.store.batches import Batches
-from unbasket.store.catalog import CatalogRows
 from unbasket.store.database import PATIENCE, PAUSE, Database
-from unbasket.store.entries import EntryRows
 from unbasket.store.faults import explanation
+from unbasket.store.holdings import Holdings
 from unbasket.store.lock import WriterLock
 from unbasket.store.log import log_of
 from unbasket.store.receipts import Notary
-from unbasket.store.requests import Erased, ErasedId, Outcome, Request
+from unbasket.store.requests import ErasedId, Outcome, Request
 
 Result = TypeVar("Result")
 
@@ -54,20 +50,9 @@ _ERASURES = 10_000  # the newest ones, whose times are remembered
 class DiskJournal:
     """Keeps the events of an engine in a database."""
 
-    def __init__(
-        self,
-        model: Model,
-        database: Database,
-        rows: BasketRows,
-        products: CatalogRows,
-        hidden: EntryRows,
-        suppressed: EntryRows,
-    ) -> None:
-        self.model = model
-        self._database = database
-        self._rows, self._products, self._hidden, self._suppressed = rows, products, hidden, suppressed
-        self._note_hidden()
-        self._note_suppressed(model.memory.users.codes)
+    def __init__(self, database: Database, holdings: Holdings) -> None:
+        self.model = holdings.model
+        self._database, self._holdings = database, holdings
         self._writer: tuple[WriterLock, Notary] | None = None
         self._batches: Batches[Request] = Batches()
         self._turn = Lock()
@@ -107,7 +92,7 @@ class DiskJournal:
             return cast(Learned, self.apply([event])[0])
         try:  # alone, as most events are, it takes a shorter way
             with self._turn:
-                learned = self._atomically({event.user}, partial(self._learn, event, alone=True))
+                learned = self._atomically({event.user}, partial(self._holdings.learn, event, alone=True))
                 self._tidy()
         finally:
             self._batches.leave()
@@ -159,9 +144,10 @@ class DiskJournal:
 
     def _bring_to_disk(self, requests: list[Request]) -> None:
         def write() -> None:
+            notary = self.notary
             for request in requests:
                 try:
-                    request.results = [self._apply(event) for event in request.events]
+                    request.results = [self._holdings.apply(event, notary) for event in request.events]
                 except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
                     request.error = error
 
@@ -180,74 +166,6 @@ class DiskJournal:
         else:
             for request in forgetting:
                 request.error = self._blocked()
-
-    def _apply(self, event: Change) -> Outcome:
-        match event:
-            case Learn():
-                return self._learn(event)
-            case Forget():
-                return self._forget(event)
-            case Allow():
-                return self._allow(event)
-            case Suppress():
-                return self._suppress(event)
-            case Rename():
-                return self._rename(event)
-
-    def _learn(self, event: Learn, *, alone: bool = False) -> Learned:
-        if not self.model.comes_last(event):
-            learned = self.model.learn(event)
-            self._follow()
-            return learned
-        row = self._rows.append(event, alone=alone)  # first, as a disk writes while the model learns
-        learned = self.model.learn(event)
-        self._rows.note(row)
-        return learned
-
-    def _suppress(self, event: Suppress) -> bool:
-        is_new = self.model.suppress(event)
-        if is_new:
-            self._suppressed.add((event.user, event.item))
-        return is_new
-
-    def _allow(self, event: Allow) -> bool:
-        was_there = self.model.allow(event)
-        if was_there:
-            self._suppressed.drop((event.user, event.item))
-        return was_there
-
-    def _forget(self, event: Forget) -> Erased:
-        suppressed = set(self.model.memory.suppressed.get(event.user, ()))
-        proof = self.model.forget_with_proof(event)
-        self._follow()
-        for item in suppressed if event.user not in self.model.memory.users else ():
-            self._suppressed.drop((event.user, item))
-        erased = Erased(*proof.forgotten)
-        erased.receipt = self.notary.certify(event, proof)
-        self._database.append("receipts", erased.receipt.to_json())
-        return erased
-
-    def _rename(self, event: Rename) -> ErasedId:
-        suppressed = self.model.memory.suppressed
-        old, kept = set(suppressed.get(event.user, ())), set(suppressed.get(event.other, ()))
-        renamed, proof = self.model.rename_with_proof(event)
-        self._follow()
-        for item in old:
-            self._suppressed.drop((event.user, item))
-        for item in old - kept:
-            self._suppressed.add((event.other, item))
-        erased = ErasedId(*renamed)
-        erased.receipt = self.notary.certify(event, proof)
-        self._database.append("receipts", erased.receipt.to_json())
-        return erased
-
-    def _follow(self) -> None:
-        """Write what an event has changed, and drop what is known of items that nobody has any longer."""
-        vanished = self._rows.follow()
-        if vanished:
-            with self.model.lock.writing:
-                for item in vanished:
-                    self._products.drop(item)
 
     # Erasure ----------------------------------------------------------------------------------------------------
 
@@ -299,54 +217,21 @@ class DiskJournal:
         """Many baskets at once, in one transaction."""
         with self._turn:
             self.model.check_groups(orders, group)
-            self._atomically(set(orders.users), partial(self._load, orders, progress))
+            self._atomically(set(orders.users), partial(self._holdings.load, orders, progress))
             self._tidy()
-
-    def _load(self, orders: Orders, progress: Progress | None) -> None:
-        known = np.array([user in self.model.memory.users for user in orders.users], np.bool_)
-        for user, baskets in orders.histories(np.flatnonzero(known)):
-            for basket, time, items in baskets:
-                self._learn(Learn(user, list(items), basket, time))
-        self._rows.write(orders.select(np.flatnonzero(~known)) if known.any() else orders, progress)
 
     def describe(self, products: Iterable[Product]) -> None:
         """What is known of items."""
         with self._turn:
-            self._atomically(set(), partial(self._describe, products))
+            self._atomically(set(), partial(self._holdings.describe, products))
             self._tidy()
-
-    def _describe(self, products: Iterable[Product]) -> None:
-        with self.model.lock.writing:
-            self._products.save(products)
 
     def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
         """Items to hide, and items to show, in one transaction."""
         with self._turn:
-            restocked = self._atomically(set(), partial(self._restock, hide, show))
+            restocked = self._atomically(set(), partial(self._holdings.restock, hide, show))
             self._tidy()
         return restocked
-
-    def _restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
-        with self.model.lock.writing:
-            hidden, shown = self.model.stock.hide(hide), self.model.stock.show(show)
-        for item in hidden:
-            self._hidden.add((item,))
-        for item in shown:
-            self._hidden.drop((item,))
-        return Restocked(len(hidden), len(shown))
-
-    def _note_hidden(self) -> None:
-        """Make the model hide what is hidden on disk, and nothing else."""
-        on_disk = [item for (item,) in self._hidden]
-        with self.model.lock.writing:
-            self.model.stock.show(set(self.model.stock).difference(on_disk))
-            self.model.stock.hide(on_disk)
-
-    def _note_suppressed(self, users: Collection[Id]) -> None:
-        """Make the model suppress for these users what is suppressed on disk; it has nothing of that yet."""
-        for user, item in self._suppressed:
-            if user in users:
-                self.model.suppress(Suppress(user, item))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         """Other parameters. What is on disk are those that answer, before and after."""
@@ -398,13 +283,7 @@ class DiskJournal:
         """
         try:
             touched = self._database.roll_back()
-            self._rows.restore(users, touched["baskets"] if refused else None)
-            with self.model.lock.writing:
-                self._products.restore(touched["products"] if refused else None)
-            self._hidden.restore(touched["hidden"] if refused else None)
-            self._note_hidden()
-            self._suppressed.restore(touched["suppressed"] if refused else None)
-            self._note_suppressed(users)
+            self._holdings.restore(users, touched if refused else None)
             notary.resume(self._database.tables.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(

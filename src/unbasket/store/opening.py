@@ -15,11 +15,9 @@ from unbasket.exchange.progress import Progress
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params
 from unbasket.store.backup import write_copy
-from unbasket.store.baskets import BasketRows
-from unbasket.store.catalog import CatalogRows
 from unbasket.store.database import PATIENCE, Database
 from unbasket.store.durable import DurableRecommender
-from unbasket.store.entries import EntryRows
+from unbasket.store.holdings import Holdings
 from unbasket.store.journal import DiskJournal
 from unbasket.store.lock import WriterLock, noted
 from unbasket.store.log import check_log, is_empty, log_of
@@ -179,8 +177,8 @@ def _recover(path: Path, lock: WriterLock) -> None:
 
 
 def _rebuilt(database: Database, params: Params | None, progress: Progress | None) -> DiskJournal:
-    baskets, tables = database.tables.load(progress)
-    settings = tables["settings"]
+    loaded = database.tables.load(progress)
+    settings = loaded.others["settings"]
     if not settings:
         raise StoreError(f"{database.path} has no parameters: whoever created it has not finished. Open it for writing")
     stored = Params(**msgspec.json.decode(settings[max(settings)]))
@@ -189,9 +187,4 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
             f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or use "
             "another file"
         )
-    model = Model(stored)
-    rows = BasketRows(model, database)
-    rows.read(baskets)
-    products = CatalogRows(model.catalog, database, tables["products"].items())
-    hidden, suppressed = (EntryRows(database, table, tables[table].items()) for table in ("hidden", "suppressed"))
-    return DiskJournal(model, database, rows, products, hidden, suppressed)
+    return DiskJournal(database, Holdings(Model(stored), database, loaded))
