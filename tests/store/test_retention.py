@@ -18,7 +18,8 @@ import unbasket as ub
 from unbasket.errors import RetentionError
 from unbasket.exchange.ids import Id
 from unbasket.store import audit
-from unbasket.store.retention import Rule, Rules, plan, read_rules, run
+from unbasket.store.retention import plan, run
+from unbasket.store.rules import Rule, Rules, read_rules
 
 NOW = datetime(2026, 1, 31, 4, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

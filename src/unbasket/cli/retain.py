@@ -15,7 +15,8 @@ from unbasket.cli.terminal import AsJson, counted, errors, say, say_json, say_ta
 from unbasket.errors import InvalidRequestError
 from unbasket.exchange.results import Forgotten
 from unbasket.store import DurableRecommender
-from unbasket.store.retention import Outcome, Plan, Rules, plan, read_rules, run
+from unbasket.store.retention import Outcome, Plan, plan, run
+from unbasket.store.rules import Rules, read_rules
 
 
 def retain(

@@ -19,7 +19,8 @@ from unbasket.service.shapes.queries import ReceiptsQuery
 from unbasket.service.slow import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
 from unbasket.store.auditing import Auditor
-from unbasket.store.retention import Rules, parse_rules, plan, run
+from unbasket.store.retention import plan, run
+from unbasket.store.rules import Rules, parse_rules
 
 _PIECE = 100  # receipts that are read at once
 

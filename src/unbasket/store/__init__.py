@@ -8,6 +8,7 @@
 `database` appends and blanks rows and lets old bytes vanish; `tables` reads them, and checks that none is lost, as the
 `ledger` shows. `schema` says what the tables are, `sides` where in them a row is, `compaction` gives the room of blank
 rows back, and `backup` copies the others. `receipts` say what was forgotten, and `auditing` checks them.
+`rules` say what a shop forgets by itself, and `retention` plans and does that.
 """
 
 from unbasket.store.auditing import Audit, audit

@@ -1,166 +1,29 @@
-"""Retention rules: what a shop forgets by itself, stated once in a TOML file that the shop owns.
+"""Retention: what the rules of a shop forget, and forgetting it.
 
-    file -> rules -> plan (changes nothing) -> run (forgets, with receipts)
-
-A rule forgets the purchases that meet all of its conditions: baskets of a certain age, certain items, certain users.
-The rules stay out of the database, which must hold nothing about persons but their baskets. See docs/retention.md.
+file -> rules -> plan (changes nothing) -> run (forgets, with receipts)
 """
 
-import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from difflib import get_close_matches
 from itertools import chain
-from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, NamedTuple, cast
-
-import msgspec
+from typing import NamedTuple, cast
 
 from unbasket.errors import RetentionError, UnknownUserError
-from unbasket.exchange.decoding import decode_toml
 from unbasket.exchange.events import Forget
 from unbasket.exchange.ids import Id
 from unbasket.exchange.progress import Progress
 from unbasket.exchange.results import Basket, Forgotten
 from unbasket.exchange.times import EPOCH, UNITS, time_before
 from unbasket.store.durable import DurableRecommender
-
-MAX_RULES = 128 * 1024
-"""Characters, or bytes, of rules: reading TOML takes its time. Long lists of users are in files of their own."""
+from unbasket.store.rules import Rule, Rules, checked
 
 _CHUNK = 1000  # events to a transaction and an erasure, at most
 _PATIENCE = 0.05  # seconds that others who write should wait for one: with long histories, it has fewer events
 
 _FIRST_TILL = datetime(1980, 1, 1, tzinfo=UTC)  # a shop whose newest basket is older has stated a wrong unit
-
-_FIELDS: dict[str, tuple[Any, str]] = {
-    "name": (str, "a text"),
-    "older_than_days": (Annotated[int, msgspec.Meta(ge=1, le=100_000)], "a whole number from 1 to 100,000"),
-    "category": (str, "a text"),
-    "items": (list[str | int], "a list of item ids"),
-    "users": (list[str | int], "a list of user ids"),
-}
-
-
-class Rule(NamedTuple):
-    """The conditions that a purchase must meet to be forgotten; None where there is no such condition."""
-
-    name: str
-    older_than_days: int | None = None
-    category: str | None = None
-    items: Sequence[Id] | None = None
-    users: Sequence[Id] | None = None
-
-
-class Rules(NamedTuple):
-    """A shop's rules, and the unit of its times since 1970."""
-
-    rules: Sequence[Rule]
-    time_unit: str = "s"
-
-
-# Reading --------------------------------------------------------------------------------------------------------
-
-
-def read_rules(path: Path) -> Rules:
-    """The rules in a TOML file, with the users in the files that it names."""
-    try:
-        text = path.read_bytes()
-    except OSError as error:
-        raise RetentionError(f"cannot read the rules in {path}: {error.strerror}") from error
-    try:
-        return parse_rules(text, path.parent)
-    except RetentionError as error:
-        raise RetentionError(f"{path}: {error}") from error
-
-
-def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
-    r"""The rules in a TOML text. Files of users are looked for in the folder; without one, users must be listed.
-
-    >>> parse_rules("[[rule]]\nolder = 30")
-    Traceback (most recent call last):
-    unbasket.errors.RetentionError: Unknown field `older` in rule 1. Did you mean `older_than_days`?
-    """
-    if len(text) > MAX_RULES:
-        raise RetentionError(f"The rules have more than {MAX_RULES:,} characters. Split them, or name files of users")
-    try:
-        stated = decode_toml(text, dict[str, Any])
-    except ValueError as error:
-        raise RetentionError(f"The rules are not valid TOML: {error}") from error
-    unit, rules = stated.pop("time_unit", "s"), stated.pop("rule", [])
-    if stated:
-        raise RetentionError(_unknown_field(min(stated), "", ("time_unit", "rule")))
-    if unit not in list(UNITS):
-        raise RetentionError(f"`time_unit` must be one of {', '.join(UNITS)}, not {unit!r}")
-    if not isinstance(rules, list) or not rules or not all(isinstance(fields, dict) for fields in rules):
-        raise RetentionError("There are no rules. Begin each with a line [[rule]], in double brackets")
-    return Rules([_read_rule(fields, number, folder) for number, fields in enumerate(rules, 1)], unit)
-
-
-def _read_rule(fields: dict[str, Any], number: int, folder: Path | None) -> Rule:
-    whose = f"rule {fields['name']!r}" if isinstance(fields.get("name"), str) else f"rule {number}"
-    unknown = fields.keys() - _FIELDS.keys()
-    if unknown:
-        raise RetentionError(_unknown_field(min(unknown), f" in {whose}", _FIELDS))
-    if isinstance(fields.get("users"), str) and folder is not None:
-        fields["users"] = _read_users(folder / fields["users"], whose)
-    for name, value in fields.items():
-        kind, meaning = _FIELDS[name]
-        if name == "users" and folder is not None:
-            meaning += ", or the name of a CSV file"
-        try:
-            msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            raise RetentionError(f"In {whose}, `{name}` must be {meaning}, not {value!r}") from error
-    return _checked(Rule(**{"name": f"rule {number}"} | fields), whose)
-
-
-def _unknown_field(name: str, where: str, known: Iterable[str]) -> str:
-    """What to say of a field that there is not, with the one that is probably meant."""
-    near = [field for field in known if name and name in field] or get_close_matches(name, list(known), 1)
-    hint = f"Did you mean `{near[0]}`?" if near else f"There may be {', '.join(known)}."
-    return f"Unknown field `{name}`{where}. {hint}"
-
-
-def _checked(rule: Rule, whose: str) -> Rule:
-    """The rule, unless it says too little, and would forget everything, or too much."""
-    if rule.older_than_days is None and rule.category is None and rule.items is None:
-        raise RetentionError(f"In {whose}, state what to forget: older_than_days, category or items")
-    if rule.category is not None and rule.items is not None:
-        raise RetentionError(f"In {whose}, state a category or items, and the other one in a rule of its own")
-    return rule
-
-
-def _read_users(path: Path, whose: str) -> list[str]:
-    """The ids in the column `user`; without a column of this name, in the first one, from the first line on.
-
-    A heading of another name is taken for an id, which nobody has: better than to pass over a user.
-    """
-    line = 1
-    rows: list[tuple[int, list[str]]] = []
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            for row in reader:
-                rows.append((line, row))
-                line = reader.line_num + 1
-    except OSError as error:
-        raise RetentionError(f"In {whose}, the users in {path} can't be read: {error.strerror}") from error
-    except ValueError as error:
-        raise RetentionError(f"In {whose}, {path} is not a CSV file in UTF-8: {error}") from error
-    except csv.Error as error:  # the one that begins on this line
-        raise RetentionError(f"In {whose}, line {line} of {path} has a quote that is never closed ({error})") from error
-    rows = [(line, row) for line, row in rows if row]
-    column = rows.pop(0)[1].index("user") if rows and "user" in rows[0][1] else 0
-    for line, row in rows:
-        if len(row) <= column or not row[column]:
-            raise RetentionError(f"In {whose}, line {line} of {path} has no user")
-    return [row[column] for _, row in rows]
-
-
-# Planning -------------------------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -277,7 +140,7 @@ def _take(scope: _Scope, user: Id, history: list[Basket], found: RulePlan) -> li
 
 def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, found: RulePlan) -> _Scope:
     """A rule's conditions by what the engine holds; what it does not hold is a warning."""
-    _checked(rule, f"rule {rule.name!r}")  # it may not come from a text
+    checked(rule, f"rule {rule.name!r}")  # it may not come from a text
     users = items = before = None
     if rule.users is not None:
         users = _held(rule.users, rec.users())
@@ -325,9 +188,6 @@ def _check_times(times: set[int], time_unit: str, now: datetime, found: RulePlan
             f"in the unit {time_unit!r} since 1970, even the oldest time, {min(times)}, is in the future: is this "
             "the unit of the shop's times?"
         )
-
-
-# Running --------------------------------------------------------------------------------------------------------
 
 
 class Outcome(NamedTuple):

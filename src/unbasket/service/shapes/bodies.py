@@ -8,7 +8,7 @@ from unbasket.exchange.events import Event, Forget, Learn
 from unbasket.params import MAX_SEED, Grouping
 from unbasket.service.shapes.fields import HowMany, Id, Items, Strict, Time
 from unbasket.store import Receipt
-from unbasket.store.retention import MAX_RULES
+from unbasket.store.rules import MAX_RULES
 
 HowLarge = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Decay = Annotated[float, Meta(gt=0, le=1)]
