@@ -42,7 +42,7 @@ cdef class Ranking:
     cdef int consider_some(
         self, const Query *query, const Mixture *mixture, const int64_t *crowd, const uint32_t[::1] items
     ) except -1 nogil
-    cdef int settle(self, Index index, const Mixture *mixture, bint crowd_alone) except -1 nogil
+    cdef int decide(self, Index index, const Mixture *mixture, bint crowd_alone) except -1 nogil
     cdef int enter_crowd(self, Index index, double share, double floor, Py_ssize_t place) except -1 nogil
     cdef int subtract_absent(self, Index index) except -1 nogil
     cdef int64_t sum_of(self, uint32_t item) noexcept nogil

@@ -103,7 +103,7 @@ cdef class Ranking:
         else:
             self.consider_some(query, &mixture, index.crowd.sums if crowd else NULL, allowed)
         if crowd:
-            self.settle(index, &mixture, allowed is None)
+            self.decide(index, &mixture, allowed is None)
         return self.finish(banned)
 
     cdef int begin(self, const Query *query) except -1 nogil:
@@ -204,7 +204,7 @@ cdef class Ranking:
             self.own[query.entries[i].item] = 0
         return 0
 
-    cdef int settle(self, Index index, const Mixture *mixture, bint crowd_alone) except -1 nogil:
+    cdef int decide(self, Index index, const Mixture *mixture, bint crowd_alone) except -1 nogil:
         """Find the best among the contenders, with the crowd now; if `crowd_alone`, also among items that only it has."""
         cdef double floor = self.best.floor
         cdef Py_ssize_t i, count = self.contender_count
