@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
-.PHONY: setup build test lint described checked tested sanitized test-slow docs demo bench bench-defaults bench-pool bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build test programs lint described checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
@@ -47,15 +47,21 @@ endef
 
 # Side by side. Where make can, each shows what it has to say when it ends; the tests (+) show how far they are.
 test: setup
-	$(MAKE) --jobs=4 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested lint checked described
+	$(MAKE) --jobs=5 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described
 
 # Thousands of tests wait until a file is on disk; they need not where there is room for their files in memory.
 ROOM := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
 
-tested: setup  # more processes than two cores, since some tests wait for another process
+programs:  # that tests start
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
-	+$(ROOM) $(BIN)/pytest --numprocesses=4 --ignore=tests/service/test_openapi.py -p no:schemathesis
+
+tested: setup programs  # more processes than two cores, since some tests wait for another process
+	+$(ROOM) $(BIN)/pytest --numprocesses=3 --dist=loadfile -p no:schemathesis \
+		--ignore=tests/service/test_openapi.py --ignore=tests/spark --ignore=src/unbasket/spark
+
+streamed: setup programs  # apart from the others: its tests share a session of Spark
+	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/spark src/unbasket/spark
 
 lint: setup
 	$(BIN)/ruff check .

@@ -109,7 +109,7 @@ class World(NamedTuple):
             time = times if user in self.timed else untimed if user in self.untimed else times | untimed
             return st.builds(Learn, st.just(user), items, st.sampled_from(self.baskets), time)
 
-        return st.sampled_from(self.users).flatmap(learn)
+        return st.sampled_from(self.users).flatmap({user: learn(user) for user in self.users}.__getitem__)
 
     def _forgets(self) -> st.SearchStrategy[Forget]:
         basket, item = st.none() | st.sampled_from(self.baskets), st.none() | st.sampled_from(self.items)

@@ -48,6 +48,7 @@ try:
 except SystemExit:
     pass
 """
-    assert "polars" not in loaded(program)[0]
-    assert "cryptography" not in loaded(program)[0]
-    assert "typer" in loaded(program)[0]
+    [names] = loaded(program)
+    assert "polars" not in names
+    assert "cryptography" not in names
+    assert "typer" in names

@@ -302,7 +302,7 @@ def test_quantities(tmp_path: Path, db: Path) -> None:
         ('{"user": ' + "[" * 100_000 + "\n", [], "line 1 is not a JSON object"),
         (b'{"event": "forget", "user": "a"}\n{"event": "forget", "user": "\xff"}\n', [], "line 2: this is not JSON"),
         (b'{"user": 1, "basket": 1, "item": "\xff"}\n', [], "not UTF-8"),
-        (",".join(f"c{i}" for i in range(10**6)), [], "more than 4,096 columns"),
+        ("c," * 10**6, [], "more than 4,096 columns"),
         ("".join(f'{{"c{i}": 1}}\n' for i in range(10**5)), [], "more than 4,096 columns"),
         ("user,basket,item\n" + "".join(f"1,1,{i}\n" for i in range(9000)), [], "has 9000 items"),
     ],

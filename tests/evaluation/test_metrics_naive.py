@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import ndcg_score
 
 from unbasket.evaluation.item_sets import ItemSets
 from unbasket.evaluation.metrics import find_hits, hit_rate, ndcg, precision, recall
@@ -86,6 +85,8 @@ def test_every_metric_and_part_equals_the_naive_one(cases: list[Case], n: int) -
 @given(st.permutations(range(ITEMS)), st.sets(st.integers(0, ITEMS - 1), min_size=1), st.integers(1, ITEMS))
 def test_standard_ndcg_equals_that_of_scikit_learn(ranking: list[int], truth: set[int], n: int) -> None:
     """scikit-learn ranks all items by score, so it applies to complete rankings without ties."""
+    from sklearn.metrics import ndcg_score  # not above, where every process that collects tests would wait for it
+
     relevance = [[float(item in truth) for item in range(ITEMS)]]
     scores = [[float(-ranking.index(item)) for item in range(ITEMS)]]
     hits = find_hits(np.array([ranking]), ItemSets.from_lists([truth]))

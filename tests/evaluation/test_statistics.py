@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.statistics import bootstrap_mean, bootstrap_means, compare_paired
@@ -71,6 +70,8 @@ def test_interval_reads_well() -> None:
 
 
 def test_t_test_equals_that_of_scipy() -> None:
+    from scipy import stats  # not above, where every process that collects tests would wait for it
+
     rng = np.random.default_rng(6)
     first = rng.random(80)
     second = first + rng.normal(0.02, 0.1, size=80)

@@ -85,12 +85,12 @@ def _search(folder: Path, needles: list[bytes]) -> list[tuple[int, str, int]]:
     owners: dict[bytes, int] = {}
     for number, needle in enumerate(needles):
         owners.update(dict.fromkeys(windows(needle), number))
-    wanted = np.sort(np.frombuffer(b"".join(owners), np.uint64))
+    wanted = np.frombuffer(b"".join(owners), np.uint64)
+    order = np.argsort(wanted)
+    wanted, numbers = wanted[order], np.fromiter(owners.values(), np.int64, len(owners))[order]
     found: dict[int, tuple[str, int]] = {}
     for path in sorted(folder.rglob("*")):
-        content = _content(path)
-        for offset in _hits(content, wanted):
-            number = owners[content[offset : offset + WINDOW]]
+        for number, offset in _hits(_content(path), wanted, numbers):
             found.setdefault(number, (str(path), offset))
     return [(number, *place) for number, place in found.items()]
 
@@ -102,8 +102,10 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _hits(content: bytes, wanted: npt.NDArray[np.uint64]) -> Iterator[int]:
-    """Where one of the wanted windows is."""
+def _hits(
+    content: bytes, wanted: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]
+) -> Iterator[tuple[int, int]]:
+    """The numbers of the needles of which one of the wanted windows is there, and where it is."""
     if not len(wanted):
         return
     sieve = np.zeros(2**20, np.bool_)
@@ -114,9 +116,10 @@ def _hits(content: bytes, wanted: npt.NDArray[np.uint64]) -> Iterator[int]:
             return
         seen = np.frombuffer(content, np.uint64, count, shift)
         candidates = np.flatnonzero(sieve[_hashed(seen)])
-        places = np.searchsorted(wanted, seen[candidates])
-        equal = wanted[np.minimum(places, len(wanted) - 1)] == seen[candidates]
-        yield from (candidates[equal] * WINDOW + shift).tolist()
+        places = np.minimum(np.searchsorted(wanted, seen[candidates]), len(wanted) - 1)
+        equal = wanted[places] == seen[candidates]
+        found, first = np.unique(numbers[places[equal]], return_index=True)
+        yield from zip(found.tolist(), (candidates[equal][first] * WINDOW + shift).tolist(), strict=True)
 
 
 def _hashed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -239,7 +242,7 @@ class _Dissection:
             count = _int(self._content, base + 4)
             self.kinds[trunk] = "trunk of the freelist"
             rest = np.frombuffer(self._content, ">u4", self.size // 4 - 2 - count, base + 8 + 4 * count)
-            if rest.max(initial=0) > len(self._content) // self.size:  # numbers of pages that were free once may stay
+            if rest.max(initial=0) >= 2**16:  # numbers of pages may stay that were free once, even of a larger file
                 self._empty(trunk, "end of a freelist trunk", base + 8 + 4 * count, base + self.size)
             for i in range(count):
                 page = _int(self._content, base + 8 + 4 * i)

@@ -30,7 +30,7 @@ from unbasket.store import DurableRecommender
 from unbasket.store.database import Database
 from unbasket.store.rows import decode_basket
 
-ALPHABET = [chr(code) for code in range(33, 127)]
+PRINTABLE = bytes(33 + code % 94 for code in range(256))
 CATEGORIES = 5
 PARAMS = ub.Params(group_size=3, neighbors=5)
 
@@ -44,7 +44,7 @@ class Marks:
         self.categories = [self.text(20) for _ in range(CATEGORIES)]
 
     def text(self, length: int) -> str:
-        return "".join(self.random.choices(ALPHABET, k=length))
+        return self.random.randbytes(length).translate(PRINTABLE).decode()
 
     def id(self) -> Id:
         """An id: short or long text, or a number, mostly too large for anything but nine bytes."""
@@ -216,11 +216,11 @@ class Shop:
 
         Looks for what has gone since the last look and for a part of all other marks; if `thorough`, for all of them.
         """
-        held = {mark for mark in self.held() if findable(mark)}
-        gone = self.gone
+        held, gone = self.held(), self.gone
         if not thorough:
             held = self._some(held, 200)
             gone = gone & (self._recent | self._some(gone, 200))
+        held = {mark for mark in held if findable(mark)}
         self._recent.clear()
         found = self.detective.search(folder or self.folder, gone | held)
         residue = [mark for mark in found if mark in gone]
@@ -231,8 +231,7 @@ class Shop:
         assert hidden_files() == []
 
     def _some(self, marks: set[Id], most: int) -> set[Id]:
-        ordered = sorted(marks, key=lambda mark: (len(str(mark)), str(mark)))
-        return set(self.marks.random.sample(ordered, min(most, len(ordered))))
+        return set(self.marks.random.sample(sorted(marks, key=str), min(most, len(marks))))
 
     def clean_rows(self, path: Path | None = None) -> None:
         """Besides the rows of what remains, the database holds zeros only: this sees even the shortest id."""
@@ -291,7 +290,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shop(folder: Path, detective: Detective) -> Iterator[Shop]:
-    shop = Shop(folder, detective, Marks(1)).fill(users=60)
+    shop = Shop(folder, detective, Marks(10)).fill(users=60)
     with closing(shop.engine):
         yield shop
     shop.engine.close()
@@ -529,7 +528,7 @@ def test_random_forgets(folder: Path, detective: Detective) -> None:
 
 
 def test_random_forgets_while_others_read(folder: Path, detective: Detective) -> None:
-    shop = Shop(folder, detective, Marks(1)).fill(users=200)
+    shop = Shop(folder, detective, Marks(2)).fill(users=200)
     with closing(shop.engine), child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"):
         for _ in range(30):
             shop.happen(shop.any_forget(), Forget("nobody at all", None, None))  # an edit alone would not wait
@@ -694,11 +693,12 @@ def test_what_a_reader_kept_goes_with_whatever_is_next(shop: Shop, what: str) ->
 def test_an_edit_does_not_wait_for_a_reader(shop: Shop) -> None:
     """It is no forget: its old bytes go when the reader has gone."""
     user, basket, _ = shop.any_basket()
+    bought_at, _ = shop.baskets[user][basket]
     with child(RAW_READER, shop.path, "1000") as reader:
         assert reader.stdout is not None
         reader.stdout.readline()
         start = time.monotonic()
-        shop.happen(Learn(user, [shop.marks.text(20)], basket, None))
+        shop.happen(Learn(user, [shop.marks.text(20)], basket, bought_at))
         assert time.monotonic() - start < 5
     shop.happen(Forget("nobody at all", None, None))
     shop.clean()
@@ -824,7 +824,7 @@ def test_no_copy_of_a_row_is_left_where_rows_are_deleted(folder: Path, detective
     """Small pieces of a table of many pages: what is carried over is nowhere else, not even in unallocated parts."""
     with pytest.MonkeyPatch.context() as patch:
         compact_soon(patch, 3000)
-        shop = Shop(folder, detective, Marks(3)).fill(users=300)
+        shop = Shop(folder, detective, Marks(5)).fill(users=300)
         with closing(shop.engine):
             forget_most(shop)
             for user in list(shop.baskets):
