@@ -58,7 +58,8 @@ programs:  # that tests start
 
 tested: setup programs  # more processes than two cores, since some tests wait for another process
 	+$(ROOM) $(BIN)/pytest --numprocesses=3 --dist=loadfile -p no:schemathesis \
-		--ignore=tests/service/test_openapi.py --ignore=tests/spark --ignore=src/unbasket/spark
+		--ignore=tests/service/test_openapi.py --ignore=tests/deploy/test_install.py \
+		--ignore=tests/spark --ignore=src/unbasket/spark
 
 streamed: setup programs  # apart from the others: its tests share a session of Spark
 	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/spark src/unbasket/spark
@@ -74,8 +75,10 @@ described: setup  # apart from the others: its tests all have one name, of which
 
 # The laws on copies of the package that check bounds, or that AddressSanitizer and UBSan watch.
 LAWS := tests/core tests/engine/test_laws.py tests/engine/test_verification.py
-checked: setup
-	UNBASKET_BUILD=debug $(BIN)/python setup.py --quiet build --build-base build/checked --build-lib build/checked/lib
+checked: setup  # the copy that checks bounds is the wheel that tests have built and installed
+	rm -rf build/checked
+	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/deploy/test_install.py --wheels=build/checked
+	$(BIN)/uv pip install --quiet --no-deps --target build/checked/lib build/checked/*.whl
 	PYTHONPATH=build/checked/lib $(BIN)/pytest -p no:schemathesis $(LAWS)
 
 sanitized: setup  # without a test that watches freed memory itself

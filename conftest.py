@@ -12,10 +12,13 @@ collect_ignore = ["docs/conf.py"]  # it has no examples, and needs what only the
 LONGEST = (
     "tests/store/test_forensics",
     "tests/service/test_page",
-    "tests/deploy/test_install",
     "tests/test_example_notebook",
     "tests/service/test_operations",
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--wheels", type=Path, help="where the wheel that tests build stays when they have ended")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -22,15 +22,24 @@ PAGE = ROOT / "src" / "unbasket" / "service" / "page"
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Places:
+def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, built from what the Dockerfile copies."""
+    source = tmp_path_factory.mktemp("source")
+    for part in DOCKER.sources():
+        _copy(part, source)
+    folder: Path = request.config.getoption("--wheels") or tmp_path_factory.mktemp("wheels")
+    _build("--wheel", "--outdir", folder.resolve(), source)
+    [wheel] = folder.resolve().glob("*.whl")
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def places(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Places:
     """The files of a container and of a machine with systemd, with the package installed in /opt/unbasket."""
     places = Places(tmp_path_factory.mktemp("machine"))
-    for folder in ("data", "etc", "opt", "source", "var/lib/unbasket"):
+    for folder in ("data", "etc", "opt", "var/lib/unbasket"):
         places.path(folder).mkdir(parents=True)
-    for source in DOCKER.sources():
-        _copy(source, places.path("source"))
-    _build("--wheel", "--outdir", places.path("dist"), places.path("source"))
-    opt, wheel = places.path("opt/unbasket"), next(places.path("dist").glob("*.whl"))
+    opt = places.path("opt/unbasket")
     _python("-m", "venv", "--without-pip", opt)
     _python("-m", "uv", "pip", "install", "--python", opt / "bin" / "python", f"{wheel}{DOCKER.extras}")
     for preparation in DOCKER.preparations:
@@ -83,9 +92,9 @@ def _found(places: Places, command: Sequence[str]) -> list[str]:
 # What is in it --------------------------------------------------------------------------------------------------
 
 
-def test_the_wheel_has_what_the_program_needs_and_nothing_else(places: Places) -> None:
-    with zipfile.ZipFile(next(places.path("dist").glob("*.whl"))) as wheel:
-        names = set(wheel.namelist())
+def test_the_wheel_has_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"unbasket"}
     assert {f"unbasket/service/page/{file.name}" for file in PAGE.iterdir() if file.is_file()} <= names
     assert [name for name in names if name.endswith(".parquet")] == ["unbasket/datasets/data/tafeng.parquet"]

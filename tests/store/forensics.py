@@ -102,9 +102,7 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _hits(
-    content: bytes, wanted: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]
-) -> Iterator[tuple[int, int]]:
+def _hits(content: bytes, wanted: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     """The numbers of the needles of which one of the wanted windows is there, and where it is."""
     if not len(wanted):
         return
