@@ -89,8 +89,12 @@ class Shop:
 
     def nearest(self, query: Int64s, leave_out: Any, k: int) -> list[tuple[int, int]]:
         """By brute force: (squared distance, code) of the k nearest, nearest first, equally near ones by id."""
-        others = [name for name in self.names() if name != leave_out]
-        distances = [(int(((self.vector(name) - query) ** 2).sum()), self.code(name)) for name in others]
+        codes = [self.code(name) for name in self.names() if name != leave_out]
+        vectors = np.zeros((len(codes), len(query)), np.int64)
+        for row, code in zip(vectors, codes, strict=True):
+            vector = self.memory.index.vector_of(code)
+            row[vector.items] = vector.weights
+        distances = zip(((vectors - query) ** 2).sum(axis=1).tolist(), codes, strict=True)
         return sorted(distances, key=lambda pair: pair[0])[:k]  # stable, and names are in the order of ids
 
     def best(
