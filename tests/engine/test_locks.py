@@ -24,17 +24,17 @@ class Visitor:
 
     def __init__(self, lock: ReadWriteLock, *, writes: bool) -> None:
         self._guard = lock.writing if writes else lock.reading
-        self._may_leave = Event()
+        self.may_leave = Event()
         self.inside = Event()
         self._thread = started(self._visit)
 
     def _visit(self) -> None:
         with self._guard:
             self.inside.set()
-            self._may_leave.wait(LONG)
+            self.may_leave.wait(LONG)
 
     def leave(self) -> None:
-        self._may_leave.set()
+        self.may_leave.set()
         self._thread.join(LONG)
         assert not self._thread.is_alive()
 
@@ -69,6 +69,8 @@ def test_a_writer_excludes_readers_and_writers() -> None:
     others = [Visitor(lock, writes=False), Visitor(lock, writes=True)]
     assert not others[0].inside.wait(SHORT)
     assert not others[1].inside.wait(SHORT)
+    for other in others:
+        other.may_leave.set()  # at once, since either may come first
     writer.leave()
     for other in others:
         other.leave()
