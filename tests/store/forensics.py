@@ -232,16 +232,26 @@ class _Dissection:
     def _gaps(self, page: int, extents: list[tuple[int, int]]) -> None:
         end = page * self.size
         for (_, start), (stop, _) in pairwise([*sorted(extents), (end, end)]):
-            self._empty(page, "unallocated gap", start, stop)
+            if not self._lists_pages(start, stop):  # SQLite makes a leaf of a trunk of the freelist without wiping it
+                self._empty(page, "unallocated gap", start, stop)
+
+    def _lists_pages(self, start: int, stop: int) -> bool:
+        """Whether there are only numbers of pages: of those that were free once, even of a larger file.
+
+        No file here has so many of them that a number could be two characters of a text.
+        """
+        before, after = start % 4, -stop % 4  # bytes of words that are partly something else
+        words = np.frombuffer(bytes(before) + self._content[start:stop] + bytes(after), ">u4")
+        return bool(words.max(initial=0) < 0x2020)
 
     def _free_pages(self, trunk: int) -> None:
         while trunk:
             base = (trunk - 1) * self.size
             count = _int(self._content, base + 4)
             self.kinds[trunk] = "trunk of the freelist"
-            rest = np.frombuffer(self._content, ">u4", self.size // 4 - 2 - count, base + 8 + 4 * count)
-            if rest.max(initial=0) >= 2**16:  # numbers of pages may stay that were free once, even of a larger file
-                self._empty(trunk, "end of a freelist trunk", base + 8 + 4 * count, base + self.size)
+            rest = base + 8 + 4 * count, base + self.size
+            if not self._lists_pages(*rest):
+                self._empty(trunk, "end of a freelist trunk", *rest)
             for i in range(count):
                 page = _int(self._content, base + 8 + 4 * i)
                 self.kinds[page] = "freelist page"
