@@ -56,6 +56,8 @@ def _check_explain(query: RecommendationsQuery) -> None:
 
 def recommend_together(requests: list[Request]) -> list[RecommendationsAnswer | None]:
     """The same for requests that came together; None where one search in the engine does not do."""
+    if len(requests) == 1:
+        return [_recommend_alone(requests[0])]
     rec, users = requests[0].rec, [_known(request) for request in requests]
     asked: dict[tuple[int, bool], list[Id]] = {}
     for request, user in zip(requests, users, strict=True):
@@ -68,12 +70,28 @@ def recommend_together(requests: list[Request]) -> list[RecommendationsAnswer | 
     return [_answered(request, user, found) for request, user in zip(requests, users, strict=True)]
 
 
+def _recommend_alone(request: Request) -> RecommendationsAnswer | None:
+    query: RecommendationsQuery = request.query
+    if _takes_longer(query):
+        return None
+    for user in request.possible_users():
+        try:
+            found = request.rec.recommend(user, query.n, only_new=query.only_new)
+        except UnknownUserError:
+            continue
+        return RecommendationsAnswer(user, False, _recommended(request.rec, found, query.fields))
+    return None
+
+
 def _known(request: Request) -> Id | None:
     """The user, if something is held about them, and nothing is asked for that takes longer."""
-    query: RecommendationsQuery = request.query
-    if query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart:
+    if _takes_longer(request.query):
         return None
     return next((user for user in request.possible_users() if user in request.rec), None)
+
+
+def _takes_longer(query: RecommendationsQuery) -> bool:
+    return bool(query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart)
 
 
 def _answered(
