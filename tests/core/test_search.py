@@ -11,7 +11,7 @@ from unbasket.core.arrays import Int64s
 from unbasket.core.index import ONE
 from unbasket.core.search import Question, Round, SearchSpace
 from unbasket.core.vector import Vector
-from unbasket.engine.helpers import Helpers, Task, Work
+from unbasket.engine.helpers import Helpers, Task
 from unbasket.engine.memory import Memory
 from unbasket.params import Params
 
@@ -21,10 +21,8 @@ ITEMS = 25
 class Eager(Helpers):
     """Helpers that have done all there is to do before the one who asks begins."""
 
-    def ask(self, work: Work) -> Task:
-        task = Task(work)
+    def ask(self, task: Task) -> None:
         task.begin()
-        return task
 
 
 MANNERS: dict[str, tuple[int, Helpers | None]] = {

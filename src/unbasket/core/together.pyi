@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 class Task(Protocol):
     """Something to do, which is begun by a helper or given up by the one who asked."""
@@ -15,4 +15,5 @@ class Helpers(Protocol):
     count: int
     worth: int
 
-    def ask(self, work: Callable[[], object], /) -> Task: ...
+    def task(self, work: Callable[[], object], /) -> Task: ...
+    def ask(self, task: Any, /) -> None: ...

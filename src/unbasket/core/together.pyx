@@ -6,10 +6,10 @@ cdef int together(helpers, list works) except -1:
 
     Nobody is at work afterwards, whatever happens.
     """
-    tasks = []
+    tasks = [helpers.task(work) for work in works[1:]]  # known here before anybody begins: an interrupt may come then
     try:
-        for work in works[1:]:
-            tasks.append(helpers.ask(work))
+        for task in tasks:
+            helpers.ask(task)
         works[0]()
     finally:
         call_off(tasks)

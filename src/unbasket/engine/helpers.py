@@ -12,19 +12,20 @@ class Task:
     """Something to do, which is begun by a helper or given up by the one who asked."""
 
     def __init__(self, work: Work) -> None:
-        self._work = work
+        self._work: Work | None = work  # until it is begun or given up: who holds the task holds nothing else then
         self._choosing, self._ended = Lock(), Lock()
-        self._is_wanted, self._is_begun = True, False
+        self._is_begun = False
         self._ended.acquire()
         self.error: BaseException | None = None
 
     def begin(self) -> None:
         """Do it, unless it was given up."""
         with self._choosing:
-            self._is_begun = self._is_wanted
-        if self._is_begun:
+            work, self._work = self._work, None
+            self._is_begun = work is not None
+        if work is not None:
             try:
-                self._work()
+                work()
             except BaseException as error:  # noqa: BLE001 - whoever waits for the end gets it
                 self.error = error
             finally:
@@ -33,7 +34,7 @@ class Task:
     def give_up(self) -> bool:
         """Let nobody begin it; False if somebody has. Whoever is interrupted here may ask again."""
         with self._choosing:
-            self._is_wanted = False
+            self._work = None
             return not self._is_begun
 
     def wait(self) -> None:
@@ -58,15 +59,17 @@ class Helpers:
         self._starting = Lock()
         self._started = 0
 
-    def ask(self, work: Work) -> Task:
-        """Let a thread do something, if one finds the time before it is given up."""
+    def task(self, work: Work) -> Task:
+        """Something to do, of which no thread knows yet."""
+        return Task(work)
+
+    def ask(self, task: Task) -> None:
+        """Let a thread do a task, if one finds the time before it is given up."""
         with self._starting:
             while self._started < self.count:
                 self._started += 1
                 Thread(target=self._help, name=f"unbasket helper {self._started}", daemon=True).start()
-        task = Task(work)
         self._tasks.put(task)
-        return task
 
     def _help(self) -> None:
         while True:
