@@ -1,11 +1,12 @@
 """The lock: readers share, a writer excludes, nobody starves, exceptions release."""
 
 from collections.abc import Callable
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 from time import monotonic, sleep
 
 import pytest
 
+from unbasket.engine import locks
 from unbasket.engine.locks import ReadWriteLock, waiting_at_most
 from unbasket.errors import BusyError
 
@@ -200,6 +201,25 @@ def test_who_does_not_want_to_wait_is_refused_while_a_writer_is_at_work() -> Non
     with waiting_at_most(0), lock.reading:
         pass
     other.leave()
+    assert is_free(lock)
+
+
+def test_whoever_waits_for_one_writer_waits_less_for_the_next() -> None:
+    lock = ReadWriteLock()
+    writer = Visitor(lock, writes=True)
+    assert writer.inside.wait(LONG)
+    with waiting_at_most(SHORT):
+        with pytest.raises(BusyError), lock.reading:
+            raise AssertionError("a reader came in beside a writer")
+        assert locks._thread.patience == 0
+    with waiting_at_most(LONG):
+        timer = Timer(SHORT, writer.leave)
+        timer.start()
+        with lock.reading:
+            pass
+        assert 0 < locks._thread.patience < LONG
+        timer.join()
+    assert locks._thread.patience < 0
     assert is_free(lock)
 
 

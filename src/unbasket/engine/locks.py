@@ -1,6 +1,7 @@
 """Many readers or one writer."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
@@ -10,7 +11,7 @@ from unbasket.errors import BusyError, ClosedError
 
 
 class _Thread(threading.local):
-    patience = -1.0  # seconds; below 0, it waits as long as it takes
+    patience = -1.0  # seconds that are left to wait; below 0, it waits as long as it takes
 
 
 _thread = _Thread()
@@ -18,12 +19,21 @@ _thread = _Thread()
 
 @contextmanager
 def waiting_at_most(seconds: float) -> Iterator[None]:
-    """Meanwhile, this thread waits no longer for a writer: where it would have to, it gets a `BusyError`."""
+    """Meanwhile, this thread waits no longer for writers, in all: where it would have to, it gets a `BusyError`."""
     _thread.patience = seconds
     try:
         yield
     finally:
         _thread.patience = -1.0
+
+
+def _acquired_in_time(gate: threading.Lock) -> bool:
+    """Wait for the gate as long as this thread may, and then it may wait for less."""
+    start = time.monotonic()
+    is_acquired = gate.acquire(timeout=_thread.patience)
+    if _thread.patience > 0:
+        _thread.patience = max(0.0, _thread.patience - (time.monotonic() - start))
+    return is_acquired
 
 
 class _Reading:
@@ -32,7 +42,7 @@ class _Reading:
 
     def __enter__(self) -> None:
         gate = self._lock.gate
-        if not gate.acquire(False) and not gate.acquire(timeout=_thread.patience):
+        if not gate.acquire(False) and not _acquired_in_time(gate):
             raise BusyError("the engine is being changed; ask again in a moment")
         try:
             self._lock.readers.append(None)
