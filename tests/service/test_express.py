@@ -6,7 +6,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -19,6 +19,7 @@ from tests.service.test_attacks import PING, asking, connected, is_well, request
 from unbasket.engine import locks
 from unbasket.errors import BusyError
 from unbasket.exchange.ids import Id
+from unbasket.service import app
 from unbasket.service.access import Access
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.express import SHORT, ExpressLane, Quick
@@ -208,20 +209,22 @@ def test_who_has_gone_keeps_nobody_waiting() -> None:
     assert seen == [2]
 
 
-def test_an_error_goes_to_all_whom_it_concerns_and_to_nobody_else() -> None:
+def test_an_error_goes_to_whom_it_concerns_and_to_nobody_else() -> None:
+    """Of several calls, nobody knows which one it concerns: a thread works on each of them alone."""
+
     def fail(_: list[Request]) -> list[str]:
         raise ValueError("no")
 
     async def answers() -> list[Any]:
         lane = opened(fail)
         together = await asyncio.gather(soon(lane), soon(lane))
+        alone = await soon(lane)
         lane._quick = quick
-        return [*together, await soon(lane)]
+        return [*together, alone, await soon(lane)]
 
-    first, second, third = asyncio.run(answers())
-    assert isinstance(first, ValueError)
-    assert isinstance(second, ValueError)
-    assert third == "done"
+    first, second, alone, after = asyncio.run(answers())
+    assert (first, second, after) == (None, None, "done")
+    assert isinstance(alone, ValueError)
 
 
 def test_calls_wait_a_moment_for_a_writer_and_those_after_them_do_not() -> None:
@@ -318,3 +321,40 @@ def test_requests_that_come_together_have_the_answers_that_they_have_alone(
             answers = [answer_of(connection) for connection in connections]
     assert answers == alone
     assert together == [5, 2, 1]  # for ann, bob, 7, cleo and ann; n = 1; only new ones
+
+
+def failing(original: Any, concerns_bob: Callable[..., bool]) -> Any:
+    """A function that fails if bob is concerned."""
+
+    def run(*given: Any, **options: Any) -> Any:
+        if concerns_bob(*given):
+            raise ValueError("no")
+        return original(*given, **options)
+
+    return run
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("place", ["search", "answer"])
+def test_what_goes_wrong_with_one_request_is_nobody_elses_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    if place == "search":
+        for method in ("recommend", "recommend_many"):
+            original = getattr(DurableRecommender, method)
+            fail = failing(original, lambda _, who, *__: who == "bob" or (isinstance(who, list) and "bob" in who))
+            monkeypatch.setattr(DurableRecommender, method, fail)
+    else:
+        fail = failing(app._encode, lambda answer: getattr(answer, "user", None) == "bob")
+        monkeypatch.setattr(app, "_encode", fail)
+    users = ["ann", "bob", "cleo"]
+    with serving(stock(tmp_path / "shop.db")) as service:
+        alone = [service("GET", f"/v1/users/{user}/recommendations") for user in ("ann", "cleo")]
+        with arriving(service, len(users), "", monkeypatch) as (connections, release, together):
+            for connection, user in zip(connections, users, strict=True):
+                connection.sendall(request(f"/v1/users/{user}/recommendations"))
+            release.set()
+            first, wrong, last = [answer_of(connection) for connection in connections]
+    assert together == [3]
+    assert [first, last] == alone
+    assert wrong["error"]["code"] == "internal"

@@ -201,8 +201,11 @@ class Api:
         if isinstance(found, ClientGoneError):
             self._leave(visit)
             return
-        is_good = not isinstance(found, Exception)
-        self._end(visit, _good(call, found, visit.scope) if is_good else self._refused(visit, found))
+        try:
+            answer = self._refused(visit, found) if isinstance(found, Exception) else _good(call, found, visit.scope)
+        except Exception as error:  # noqa: BLE001 - see above: others wait for what the lane has found for them
+            answer = self._refused(visit, error)
+        self._end(visit, answer)
 
     def _end(self, visit: _Visit, answer: _Answer) -> None:
         self._leave(visit)

@@ -18,7 +18,8 @@ from unbasket.service.request import Request
 Quick = Callable[[list[Request]], Sequence[Any]]
 """Answers calls of one kind that came together; with None, if that would take longer."""
 Give = Callable[[Any], object]
-"""Takes the answer, or the error; None if it would take longer, or a writer does: then a thread must find it."""
+"""Takes the answer, or the error. None if it would take longer, if a writer does, or if something goes wrong with
+several calls: then a thread must find it, for each of them alone."""
 
 SHORT = 0.5e-3
 """Seconds of a processor that calls in the lane may take on average."""
@@ -79,13 +80,13 @@ class ExpressLane:
             give(answer)
 
     def _answers(self, requests: list[Request]) -> Sequence[Any]:
-        outcome = None
         try:
             with waiting_at_most(self._patience):
                 self._patience = _PATIENCE
                 return self.measured(requests)
         except BusyError:
             self._patience = 0.0
-        except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it
-            outcome = error
-        return [outcome] * len(requests)
+        except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it, but nobody else
+            if len(requests) == 1:
+                return [error]
+        return [None] * len(requests)
