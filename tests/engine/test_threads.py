@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unbasket import Params, Recommender
-from unbasket.engine.helpers import Helpers
+from unbasket.engine.helpers import Helpers, Task, Work
 
 SHOPPERS = [f"shopper {number}" for number in range(40)]
 CHANGED = "shopper 0"
@@ -88,9 +88,25 @@ def test_no_reader_sees_half_an_event(question: str) -> None:
     assert rec.verify().ok
 
 
-def test_recommend_many_beside_a_writer() -> None:
-    """Each user's answer is of one state, and users who are there throughout all have one."""
-    rec = shop()
+class Eager(Helpers):
+    """Helpers who are asked even in a small shop."""
+
+    def __init__(self) -> None:
+        super().__init__(2, worth=1)
+        self.helped = 0
+
+    def task(self, work: Work) -> Task:
+        def counted() -> None:
+            work()
+            self.helped += 1
+
+        return super().task(counted)
+
+
+def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each user's answer is of one state, whoever has found it, and users who are there throughout all have one."""
+    rec, helpers = shop(), Eager()
+    monkeypatch.setattr("unbasket.engine.desks.HELPERS", helpers)
     allowed = {user: states(lambda rec, user=user: rec.recommend(user, 30)) for user in SHOPPERS}  # type: ignore[misc]
     done = threading.Event()
 
@@ -101,8 +117,11 @@ def test_recommend_many_beside_a_writer() -> None:
     writer = threading.Thread(target=write)
     writer.start()
     answers = [rec.recommend_many(n=30) for _ in range(30)]
+    while helpers.helped < 30:
+        answers.append(rec.recommend_many(n=30))
     done.set()
     writer.join()
+    assert all(desk.search.leftovers() == 0 for desk in rec._model.desks._made)
     for answer in answers:
         assert set(SHOPPERS) <= set(answer)
         for user in SHOPPERS:

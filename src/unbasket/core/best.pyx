@@ -1,7 +1,7 @@
 """The n best of the items that are offered, equally good ones by a second key."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
 from unbasket.core.buffers cimport allocated, give_back
 

@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
 from unbasket.core.index cimport Index
 from unbasket.core.part cimport Part

@@ -20,7 +20,6 @@ from unbasket.core.index cimport Index
 from unbasket.core.part cimport TOGETHER, Part, Posting
 from unbasket.core.select cimport Candidate, smallest_first
 from unbasket.core.together cimport together
-from unbasket.core.vector cimport Entry
 
 cdef extern from "turns.h" nogil:
     long take_turn(long *turn)

@@ -6,7 +6,7 @@ from unbasket.errors import UnbasketError
 
 
 class Desk:
-    """Work spaces for one question at a time: of a search, and of a fold."""
+    """Work spaces of one caller at a time: of a search, and of a fold."""
 
     def __init__(self, made: "list[Desk]", free: "list[Desk]") -> None:
         self.search, self.fold = SearchSpace(), FoldSpace()
