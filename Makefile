@@ -78,7 +78,7 @@ LAWS := tests/core tests/engine/test_laws.py tests/engine/test_verification.py
 checked: setup  # the copy that checks bounds is the wheel that tests have built and installed
 	rm -rf build/checked
 	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/deploy/test_install.py --wheels=build/checked
-	$(BIN)/uv pip install --quiet --no-deps --target build/checked/lib build/checked/*.whl
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --target build/checked/lib build/checked/*.whl
 	PYTHONPATH=build/checked/lib $(BIN)/pytest -p no:schemathesis $(LAWS)
 
 sanitized: setup  # without a test that watches freed memory itself
