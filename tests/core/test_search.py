@@ -46,6 +46,11 @@ def vector_of(items: list[int], weights: list[int]) -> Vector:
     return Vector(np.array(items, np.uint32), np.array(weights, np.uint32))
 
 
+def question_of(query: Vector, leave_out: int, n: int, banned: list[int], allowed: list[int] | None) -> Question:
+    choice = np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)
+    return Question(query, leave_out, choice, n)
+
+
 class Shop:
     """A memory of random users, and brute force beside it."""
 
@@ -117,13 +122,7 @@ class Shop:
     def recommend(
         self, query: Vector, leave_out: int, n: int, banned: list[int], allowed: list[int] | None = None
     ) -> list[tuple[int, float]]:
-        question = Question(
-            query,
-            leave_out,
-            (np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)),
-            n,
-        )
-        return self.answers([question])[0]
+        return self.answers([question_of(query, leave_out, n, banned, allowed)])[0]
 
     def answers(self, questions: list[Question]) -> list[list[tuple[int, float]]]:
         memory = self.memory
@@ -298,13 +297,7 @@ def test_many_questions_at_once_have_the_answers_of_one_after_the_other(count: i
         for banned, allowed in (([], None), ([2, 3], None), ([], [1, 2, 3, 4]), ([], [])) * 8
     ][:count]
     questions = [
-        Question(
-            shop.query(name),
-            shop.code(name),
-            (np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)),
-            n,
-        )
-        for name, n, banned, allowed in asked
+        question_of(shop.query(name), shop.code(name), n, banned, allowed) for name, n, banned, allowed in asked
     ]
     expected = [
         shop.best(shop.vector(name), name, n, banned, allowed) if n else [] for name, n, banned, allowed in asked
