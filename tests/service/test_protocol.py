@@ -9,11 +9,13 @@ from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
 import pytest
+from tests.service.process import until
 from tests.service.serving import Service, serving, stock
+from tests.service.test_attacks import connected, request
 
 from unbasket.service.app import _PENALTY
 from unbasket.service.errors import ApiError
-from unbasket.service.protocol import unescaped
+from unbasket.service.protocol import Connection, unescaped
 
 
 @pytest.fixture(scope="module")
@@ -75,4 +77,25 @@ def test_who_leaves_with_requests_in_line_fills_no_log(tmp_path: Path, caplog: p
             connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)
             assert connection.recv(1)
         time.sleep(3 * _PENALTY)
+    assert [record for record in caplog.records if record.name.startswith(("uvicorn", "asyncio"))] == []
+
+
+def test_who_leaves_before_the_answer_fills_no_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection is about to be closed, and uvicorn has not heard of it yet."""
+    asked: list[Connection] = []
+
+    def is_gone(connection: Connection) -> bool:
+        asked.append(connection)
+        return True
+
+    with serving(stock(tmp_path / "shop.db")) as service:
+        with monkeypatch.context() as patch:
+            patch.setattr(Connection, "is_gone", is_gone)
+            with connected(service) as connection:
+                connection.sendall(request("/v1/popular"))
+                until(lambda: asked)
+                time.sleep(0.2)
+        assert service("GET", "/v1/popular")
     assert [record for record in caplog.records if record.name.startswith(("uvicorn", "asyncio"))] == []

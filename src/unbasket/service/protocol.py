@@ -265,8 +265,14 @@ class Connection(HttpToolsProtocol):
             self.loop.call_soon(self.config.begin, self, cycle.scope)
 
     def run(self, app: ASGIApp) -> None:
-        """Let an application answer the request in a task."""
-        super()._start_asgi_task(self._current, app)  # type: ignore[arg-type]
+        """Let an application answer the request in a task, unless nobody waits for that any more."""
+        cycle = self._current
+
+        async def answered(scope: Any, receive: Any, send: Any) -> None:
+            await app(scope, receive, send)
+            cycle.disconnected |= self.is_gone()  # uvicorn may not know yet, and miss an answer
+
+        super()._start_asgi_task(cycle, answered)
 
     def is_gone(self) -> bool:
         """Whether nobody waits for the answer any more."""
