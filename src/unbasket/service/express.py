@@ -26,7 +26,7 @@ SHORT = 0.5e-3
 
 _WEIGHT = 0.01  # of the latest call in the average: a single one of 50 ms closes the lane
 _SLICE = 2e-3  # seconds after which others have their turn on the event loop
-_PATIENCE = 1e-3  # seconds that calls wait for a writer; those after them, until the writer is done, not at all
+_PATIENCE = 5e-3  # seconds that calls wait for writers, together; until these are done, those after them not at all
 
 
 class ExpressLane:
