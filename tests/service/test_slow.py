@@ -1,5 +1,6 @@
 """The slow lane: a piece at a time, with rests."""
 
+import resource
 import socket
 import threading
 import time
@@ -155,3 +156,21 @@ def test_nobody_works_slowly_for_who_has_gone(service: Service, monkeypatch: pyt
         assert first.recv(15) == b"HTTP/1.1 200 OK"
     assert service("GET", "/v1/users/ann/recommendations?explain=true")
     assert len(asked) == 2
+
+
+def resident() -> int:
+    """Bytes of memory that this process takes."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_what_large_work_took_is_handed_back() -> None:
+    with SlowLane("lane") as lane:
+        taken = lane.submit(lambda: [bytes(1000) for _ in range(100_000)]).result()
+        last = taken.pop()  # as long as it is there, all before it stays with the process
+        taken.clear()
+        before = resident()
+        lane.tidy_up()
+        lane.submit(int).result()
+        assert resident() < before - 50e6
+        del last
+    lane.tidy_up()  # closed: nothing happens

@@ -225,6 +225,8 @@ class Api:
             answer = self._refused(visit, error)
         finally:
             self._leave(visit)
+            if len(visit.request.sent) > _LARGE:
+                self._slow[call.place].tidy_up()
         self._count(visit, answer)
         if answer.status == 429:
             await asyncio.sleep(_PENALTY)

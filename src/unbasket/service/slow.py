@@ -5,9 +5,12 @@ keep it waiting most of the time; a single one that rests lets it run at its usu
 waits for their turn keeps no thread from other calls.
 """
 
+import ctypes
+import sys
 import time
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 Given = ParamSpec("Given")
@@ -22,6 +25,12 @@ If a piece fails, the work ends there.
 _REST = 2.0  # times as long as the piece before has taken
 
 
+def _hand_back() -> None:
+    """Hand free memory back to the system; glibc would keep what large requests have left."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
+
+
 class SlowLane(ThreadPoolExecutor):
     """One piece of work is done at a time, in the order of asking. The next one waits until there was a rest."""
 
@@ -32,6 +41,11 @@ class SlowLane(ThreadPoolExecutor):
     def submit(self, fn: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Result]:
         """Do a piece of work when it is its turn."""
         return super().submit(self._after_a_rest, fn, *args, **kwargs)
+
+    def tidy_up(self) -> None:
+        """After large work, when its turn comes, hand the memory that it took back to the system."""
+        with suppress(RuntimeError):  # the lane is closed, and so is the service soon
+            self.submit(_hand_back)
 
     def _after_a_rest(self, piece: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
         time.sleep(max(0.0, self._rested - time.monotonic()))
