@@ -129,6 +129,6 @@ reproduce: setup
 	$(BIN)/unbasket reproduce
 
 clean:
-	rm -rf $(VENV) build site .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build site jupyter_execute .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f src/unbasket/core/*.so src/unbasket/core/built
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
