@@ -56,7 +56,7 @@ def _check_explain(query: RecommendationsQuery) -> None:
 
 def recommend_together(requests: list[Request]) -> list[RecommendationsAnswer | None]:
     """The same for requests that came together; None where one search in the engine does not do."""
-    if len(requests) == 1:
+    if len(requests) == 1:  # by the longer way, it would take a sixth more of the processor
         return [_recommend_alone(requests[0])]
     rec, users = requests[0].rec, [_known(request) for request in requests]
     asked: dict[tuple[int, bool], list[Id]] = {}
