@@ -85,7 +85,7 @@ sanitized: setup  # without a test that watches freed memory itself
 	UNBASKET_BUILD=sanitized $(BIN)/python setup.py --quiet build --build-base build/watched --build-lib build/watched/lib
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
-		PYTHONPATH=build/watched/lib $(BIN)/pytest --ignore=tests/core/test_buffers.py $(LAWS)
+		PYTHONPATH=build/watched/lib $(BIN)/pytest --ignore=tests/core/memory/test_buffers.py $(LAWS)
 
 test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)
@@ -130,5 +130,6 @@ reproduce: setup
 
 clean:
 	rm -rf $(VENV) build site jupyter_execute .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	rm -f src/unbasket/core/*.so src/unbasket/core/built
+	rm -f src/unbasket/core/.build_fingerprint
+	find src -name "*.so" -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -11,7 +11,7 @@ collect_ignore = ["docs/conf.py"]  # it has no examples, and needs what only the
 
 LONGEST = (
     "tests/store/test_forensics",
-    "tests/service/test_page",
+    "tests/service/web/test_web",
     "tests/test_example_notebook",
     "tests/service/test_operations",
 )

@@ -20,7 +20,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CORE = Path("src/unbasket/core")
-SOURCES = sorted(CORE.glob("*.pyx"))
+SOURCES = sorted(CORE.rglob("*.pyx"))
 
 KIND = os.environ.get("UNBASKET_BUILD", "release")
 DEBUG = {"release": False, "debug": True, "sanitized": True}[KIND]
@@ -32,14 +32,14 @@ else:
     FLAGS += ["-ffp-contract=off", "-fno-fast-math", "-Wno-unused-function", "-Wno-unused-variable"]
 WATCHED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if KIND == "sanitized" else []
 
-sources = runpy.run_path(str(CORE / "sources.py"))  # the package itself can't be imported before it is compiled
+sources = runpy.run_path(str(CORE / "_build_check.py"))  # the package itself can't be imported before it is compiled
 
 
-def extension(name: str, source: str) -> Extension:
+def extension(source: Path) -> Extension:
     """A module of the core."""
     return Extension(
-        f"unbasket.core.{name}",
-        [str(CORE / source)],
+        ".".join(source.relative_to("src").with_suffix("").parts),
+        [str(source)],
         include_dirs=[str(CORE)],
         define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
         extra_compile_args=FLAGS + WATCHED,
@@ -92,9 +92,9 @@ class BuildCore(build_ext):  # type: ignore[misc]
             sources["note_build"]()
 
 
-SHARED = extension("_shared", "_shared.c")
+SHARED = extension(CORE / "_shared.c")
 
 setup(
-    ext_modules=[SHARED, *(extension(source.stem, source.name) for source in SOURCES)],
+    ext_modules=[SHARED, *map(extension, SOURCES)],
     cmdclass={"build_ext": BuildCore},
 )

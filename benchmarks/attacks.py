@@ -31,7 +31,7 @@ from rich.table import Table
 import unbasket as ub
 from benchmarks import pages
 from unbasket.datasets import load
-from unbasket.service.access import Access
+from unbasket.service.api_keys import Access
 from unbasket.service.settings import access_of
 
 ROUNDS, SECONDS = 3, 2.0

@@ -20,8 +20,8 @@ from rich.table import Table
 from scipy import sparse
 
 from unbasket import Params, Recommender, datasets
+from unbasket.domain.ids import Id
 from unbasket.evaluation import bootstrap_mean, compare_paired, hide_last_basket
-from unbasket.exchange.ids import Id
 
 DATASETS = ("tafeng", "instacart", "valuedshopper")
 MOST = 4_000  # users of a dataset

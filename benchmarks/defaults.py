@@ -40,7 +40,7 @@ from unbasket.evaluation import (
     hide_last_basket,
     score_users,
 )
-from unbasket.evaluation.outcome import Evaluation
+from unbasket.evaluation.evaluation import Evaluation
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate, fit_candidates, rank
 
 OF_THE_PAPER = ("tafeng", "instacart", "valuedshopper")
@@ -66,7 +66,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "evaluation.md"
 console = Console(stderr=True)
 
 
-class Round(NamedTuple):
+class QueryBatch(NamedTuple):
     """A basket of each user hidden, an engine that has learned those before it, and the figures of the simple count."""
 
     data: Holdout
@@ -136,19 +136,19 @@ def _near(params: Params) -> list[Params]:
     return found
 
 
-def _rounds(shop: str, queries: int, seed: int) -> list[Round]:
+def _rounds(shop: str, queries: int, seed: int) -> list[QueryBatch]:
     """As many rounds as predict so many baskets, and at least one."""
     history, rounds = _with_future(shop).history, []
     for _ in range(max(1, queries // history["user"].n_unique())):
         data = hide_last_basket(history)
         split = _sampled(all_users_split(*data), queries, seed)
         simple = _figures(gp_topfreq(data.history, split, N), data)
-        rounds.append(Round(data, split, fit_candidates(data.history, split, Params()), simple))
+        rounds.append(QueryBatch(data, split, fit_candidates(data.history, split, Params()), simple))
         history = data.history
     return rounds
 
 
-def _worth(params: Params, rounds: list[Round]) -> float:
+def _worth(params: Params, rounds: list[QueryBatch]) -> float:
     """The mean of the figures on the hidden baskets, each divided by that of the simple count."""
     found = []
     for data, split, engine, _ in rounds:

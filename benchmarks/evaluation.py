@@ -134,7 +134,7 @@ def batches(users: int) -> list[Rows]:
 
 
 def without_self(near: Rows, rows: Rows) -> Rows:
-    """Drop the query from its own neighbors, or the last one if users of equal vectors crowded it out."""
+    """Drop the query from its own neighbors, or the last one if users of equal vectors hubsed it out."""
     own = near == rows[:, np.newaxis]
     own[~own.any(axis=1), -1] = True
     others: Rows = near[~own].reshape(len(rows), -1)

@@ -42,16 +42,16 @@ with ub.open(sys.argv[2], data.params) as rec:
 """
 
 
-class Memory(NamedTuple):
+class EngineState(NamedTuple):
     """Bytes of a process: now, and at most until now."""
 
     resident: int
     peak: int
 
 
-def _of(status: str) -> Memory:
+def _of(status: str) -> EngineState:
     values = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
-    return Memory(*(int(values[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")))
+    return EngineState(*(int(values[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")))
 
 
 def _printed(code: str, *arguments: object) -> str:
@@ -59,13 +59,13 @@ def _printed(code: str, *arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def engine(shop: str) -> tuple[int, Memory]:
+def engine(shop: str) -> tuple[int, EngineState]:
     """How many purchases there are, and what an engine with them needs."""
     purchases, _, status = _printed(ENGINE, shop).partition("\n")
     return int(purchases), _of(status)
 
 
-def service(shop: str) -> Memory:
+def service(shop: str) -> EngineState:
     """What a service needs."""
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder, "shop.db")

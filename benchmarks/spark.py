@@ -27,7 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from unbasket import Params
-from unbasket.engine.memory import Memory
+from unbasket.engine.state import EngineState
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
 from unbasket.spark.checkpoint import state_key
 from unbasket.spark.processor import Maintainer
@@ -44,7 +44,7 @@ CLOCKS = Path(tempfile.mkdtemp(prefix="unbasket-clocks-"))
 
 def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
     """What `update_states` answers, in the same size, for users to whom nothing happens."""
-    memory = Memory(params)
+    memory = EngineState(params)
     memory.load(decode([user.state for user in users if user.state is not None]))
     return [Model(encode(memory, user.events[0].user), some_vector()) for user in users]
 
@@ -266,7 +266,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=4, help="of each stream in a round")
     parser.add_argument("--rounds", type=int, default=2)
     given = parser.parse_args()
-    spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "4g", "spark.log.level": "OFF"})
+    spark = session(f"local[{CORES}]", settings={"spark.driver.state": "4g", "spark.log.level": "OFF"})
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-"))
     try:
         measure(spark, folder, given)

@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--users", type=int, nargs="+", default=[100_000, 1_000_000], help="sizes of shops")
     parser.add_argument("--pool", type=int, default=20_000)
     given = parser.parse_args()
-    spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "3g", "spark.log.level": "OFF"})
+    spark = session(f"local[{CORES}]", settings={"spark.driver.state": "3g", "spark.log.level": "OFF"})
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-pool-"))
     try:
         for users in given.users:

@@ -22,7 +22,7 @@ from rich.table import Table
 
 import unbasket as ub
 from unbasket.datasets import load
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 from unbasket.files import synchronise
 
 CALLERS = (1, 16)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.oracle import Oracle
 
 from unbasket import Basket, Params, Recommender
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 
 Factory = Callable[[Params], Recommender]
 
@@ -154,10 +154,10 @@ PARAMS = st.builds(
 
 @pytest.fixture(autouse=True, scope="module")
 def short_histories_count_as_long() -> Iterator[None]:
-    """Marks and sets of basket ids are for long histories; random ones are short."""
+    """Checkpoints and sets of basket ids are for long histories; random ones are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.derived.MARK_EVERY", 2)
-        patch.setattr("unbasket.engine.memory.LONG", 3)
+        patch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", 2)
+        patch.setattr("unbasket.engine.state.LONG", 3)
         yield
 
 
@@ -165,7 +165,7 @@ def short_histories_count_as_long() -> Iterator[None]:
 def parts_are_small() -> Iterator[None]:
     """The few users of a law are in several parts of the index."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.derived.PART_SIZE", 4)
+        patch.setattr("unbasket.engine.model_state.SHARD_SIZE", 4)
         yield
 
 

@@ -4,7 +4,7 @@
              (one user)           (all users)
 
 exchange    what comes in and goes out: ids, events, orders, results
-engine      what people hold: events by external ids, questions, proofs (`engine.recommender`, `engine.memory`)
+engine      what people hold: events by external ids, questions, proofs (`engine.recommender`, `engine.state`)
 core        the compiled path of an event: one user's history (`core.history`), the fold that replays it from the change
             on (`core.fold`), the live index that takes the vector over in place (`core.index`), the search that asks it
 store       the same engine in a file
@@ -15,6 +15,22 @@ service, spark, cli, datasets, evaluation, reproduction: whoever uses the engine
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from unbasket.domain.events import Event, Forget, Learn
+from unbasket.domain.products import Product
+from unbasket.domain.results import (
+    Basket,
+    BasketShare,
+    Explanation,
+    Forgotten,
+    ItemCount,
+    Learned,
+    Neighbor,
+    Recommendation,
+    Renamed,
+    Restocked,
+    Sizes,
+    Verification,
+)
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import (
     BasketConflictError,
@@ -36,29 +52,13 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
-from unbasket.exchange.events import Event, Forget, Learn
-from unbasket.exchange.products import Product
-from unbasket.exchange.results import (
-    Basket,
-    BasketShare,
-    Explanation,
-    Forgotten,
-    ItemCount,
-    Learned,
-    Neighbor,
-    Recommendation,
-    Renamed,
-    Restocked,
-    Sizes,
-    Verification,
-)
 from unbasket.params import Params
 from unbasket.store import DurableRecommender, Erased, ErasedId, Receipt, open  # noqa: A004
 
 if TYPE_CHECKING:
     __version__: str
     from unbasket import datasets, evaluation
-    from unbasket.evaluation.front import evaluate, tune
+    from unbasket.evaluation.api import evaluate, tune
 else:
 
     def __getattr__(name: str) -> Any:

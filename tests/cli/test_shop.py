@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import unbasket as ub
 from unbasket.cli import app
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 
 SALES = "user,basket,item,time\nann,1,10,100\nann,1,11,100\nann,2,10,200\nbob,1,10,150\nbob,1,12,150\n7,1,13,9\n"
 
@@ -194,7 +194,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".ndjson"])
 def test_recommending_to_all(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    monkeypatch.setattr("unbasket.cli.batch._AT_A_TIME", 1)
+    monkeypatch.setattr("unbasket.cli._shared.batch._AT_A_TIME", 1)
     output = tmp_path / f"recs{ending}"
     with ub.open(db, read_only=True) as rec:
         users, expected = len(rec), rec.recommend_frame(n=3, columns=["name", "color"], only_new=True, exclude=[13])
@@ -216,7 +216,7 @@ def test_a_batch_is_made_in_parts_and_is_there_completely_or_not_at_all(
             raise ub.ClosedError("on the way")
         return real(rec, users, *arguments, **filters)
 
-    monkeypatch.setattr("unbasket.cli.batch._AT_A_TIME", 2)
+    monkeypatch.setattr("unbasket.cli._shared.batch._AT_A_TIME", 2)
     monkeypatch.setattr(ub.DurableRecommender, "recommend_many", recommend_some)
     failing = False
     run("recommend", "--all", "--db", db, "--output", output)

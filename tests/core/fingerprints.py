@@ -18,7 +18,7 @@ from pathlib import Path
 import polars as pl
 
 import unbasket as ub
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 from unbasket.params import Grouping
 
 KEPT = Path(__file__).with_name("fingerprints.json")

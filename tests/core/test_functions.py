@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-SOURCES = sorted(Path(__file__).parents[2].glob("src/unbasket/core/*.pyx"))
+SOURCES = sorted(Path(__file__).parents[2].glob("src/unbasket/core/*/*.pyx"))
 HEAD = re.compile(r"^( *)(?:cdef|cpdef|def) (?!class|struct|enum|extern)[^=\n]*?(\w+)\(", re.MULTILINE)
 
 MAX_LINES = 60

@@ -1,4 +1,4 @@
-"""What import-linter can't see: the compiled modules import each other one way, and nothing that does I/O."""
+"""What import-linter can't see: compiled modules import their own folder and lower ones, and nothing that does I/O."""
 
 import re
 from pathlib import Path
@@ -6,57 +6,25 @@ from pathlib import Path
 import pytest
 
 CORE = Path(__file__).parents[2] / "src/unbasket/core"
-MODULES = sorted(file.stem for file in CORE.glob("*.pyx"))
+SOURCES = sorted(file for kind in ("*.pyx", "*.pxd") for file in CORE.rglob(kind))
 
-LAYERS = [
-    {"views", "survey"},
-    {"inspection"},
-    {"loading", "questions"},
-    {"live"},
-    {"search"},
-    {"ranking"},
-    {"nearest"},
-    {"index"},
-    {"crowd", "part"},
-    {"fold"},
-    {"canon", "marks", "vector", "numbers"},
-    {"history", "space", "select", "best", "arrange", "encode", "pack", "unpack"},
-    {"rows", "pool", "column", "pieces", "naming", "together"},
-    {"blocks"},
-    {"buffers"},
-]
-"""The highest first. Modules of a layer know those below it."""
+FOLDERS = ["memory", "util", "model", "index", "search", "codec", "check"]
+"""The lowest first."""
 
 OUTSIDE = {"cython", "libc", "cpython", "functools", "numpy"}
 
 
-def imports(module: str) -> set[str]:
-    """The first names of what a module imports, or of the core's modules, the names of those."""
-    files = [file for kind in (".pyx", ".pxd") if (file := CORE / f"{module}{kind}").exists()]
-    found = set()
-    for line in "\n".join(file.read_text() for file in files).splitlines():
-        if match := re.match(r"(?:from|c?import) ([\w.]+)(?: c?import (\w+))?", line):
-            name, what = match.groups()
-            parts = name.split(".")
-            found.add(parts[0] if parts[0] != "unbasket" else parts[2] if len(parts) > 2 else str(what))
-    return found - {module}
+def imported(source: Path) -> set[str]:
+    """Return the packages that a source imports; of the core's modules, their folders."""
+    names = re.findall(r"^(?:from|c?import) ([\w.]+)", source.read_text(), re.MULTILINE)
+    return {name.split(".")[2] if name.startswith("unbasket.core.") else name.split(".")[0] for name in names}
 
 
-def layer_of(module: str) -> int:
-    [layer] = [number for number, modules in enumerate(LAYERS) if module in modules]
-    return layer
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source.relative_to(CORE)))
+def test_a_module_imports_no_higher_folder(source: Path) -> None:
+    allowed = FOLDERS[: FOLDERS.index(source.parent.name) + 1]
+    assert imported(source) <= {*allowed, *OUTSIDE}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_knows_only_lower_layers(module: str) -> None:
-    assert MODULES
-    for name in imports(module) - OUTSIDE:
-        assert layer_of(name) > layer_of(module), f"{module} imports {name}"
-
-
-def test_the_layers_are_all_modules() -> None:
-    assert sorted(name for layer in LAYERS for name in layer) == sorted([*MODULES, "buffers"])
-
-
-def test_every_module_tells_python_what_it_has() -> None:
-    assert sorted(file.stem for file in CORE.glob("*.pyi")) == MODULES
+def test_the_folders_are_all() -> None:
+    assert sorted({source.parent.name for source in SOURCES}) == sorted(FOLDERS)

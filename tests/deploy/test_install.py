@@ -18,7 +18,7 @@ from tests.service.process import Process, ending
 
 DOCKER, UNIT = Dockerfile(), Unit()
 SOURCES = {".css", ".h", ".html", ".js", ".parquet", ".pxd", ".py", ".pyi", ".pyx", ".svg", ".typed"}
-PAGE = ROOT / "src" / "unbasket" / "service" / "page"
+PAGE = ROOT / "src" / "unbasket" / "service" / "web"
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_wheel_has_what_the_program_needs_and_nothing_else(wheel: Path) -> N
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"unbasket"}
-    assert {f"unbasket/service/page/{file.name}" for file in PAGE.iterdir() if file.is_file()} <= names
+    assert {f"unbasket/service/web/{file.name}" for file in PAGE.iterdir() if file.is_file()} <= names
     assert [name for name in names if name.endswith(".parquet")] == ["unbasket/datasets/data/tafeng.parquet"]
     assert "unbasket/py.typed" in names
     assert not [name for name in names if "test" in name or name.endswith((".pyc", ".c"))]

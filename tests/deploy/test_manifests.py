@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.deploy.recipes import DEPLOY, ROOT, Dockerfile, Unit, settings_example
 
-from unbasket.service.calls import CALLS
+from unbasket.service.routes import CALLS
 from unbasket.service.server import CLOSING
 from unbasket.service.settings import PREFIX, Settings
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from unbasket.domain.ids import in_order
 from unbasket.engine import digest as digests
 from unbasket.engine.digest import Digest, params_hash
-from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import in_order
+from unbasket.engine.state import EngineState
 from unbasket.params import Params
 
 SIZES = (0, 1, 31, 32, 127, 128, 129, 255, 256, 257, 65_535, 65_536)  # where MessagePack or BLAKE2b change their ways
@@ -22,7 +22,7 @@ ids = st.one_of(numbers, st.text("aé😀", min_size=1, max_size=300))
 baskets = st.tuples(ids, ids, st.lists(ids, min_size=1, max_size=20, unique=True), st.none() | numbers)
 
 
-def expected(memory: Memory) -> str:
+def expected(memory: EngineState) -> str:
     """The digest, written straight from its definition."""
     total = params_hash(memory.params)
     for user in memory.users.sorted():
@@ -42,7 +42,7 @@ def expected(memory: Memory) -> str:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(baskets, max_size=8), st.booleans())
 def test_it_is_the_hash_of_what_remains(events: list[Any], varying: bool) -> None:
-    memory = Memory(Params(grouping="varying" if varying else "fixed", group_size=2))
+    memory = EngineState(Params(grouping="varying" if varying else "fixed", group_size=2))
     for user, basket, items, time in events:
         memory.learn(user, items, basket, None if time == -(2**63) else time)
         if len(items) > 10:
@@ -51,7 +51,7 @@ def test_it_is_the_hash_of_what_remains(events: list[Any], varying: bool) -> Non
     assert whole(memory) == expected(memory)
 
 
-def whole(memory: Memory) -> str:
+def whole(memory: EngineState) -> str:
     """The digest of a memory that has learned already."""
     digest = Digest(memory)
     digest.wipe_all(list(memory.users.codes.values()))
@@ -60,7 +60,7 @@ def whole(memory: Memory) -> str:
 
 @pytest.mark.parametrize("size", [n for n in SIZES if n])
 def test_long_lists_and_texts(size: int) -> None:
-    memory = Memory(Params())
+    memory = EngineState(Params())
     memory.learn("x" * size, list(range(min(size, 8192))), "é" * size, -size)
     for basket in range(min(size, 300)):
         memory.learn("many", [basket], basket, None)
@@ -72,7 +72,7 @@ def test_it_is_kept_up_to_date_in_pieces(monkeypatch: pytest.MonkeyPatch, seed: 
     """Users come, change and go while the others are hashed, few at a time."""
     monkeypatch.setattr(digests, "_PIECE", 3)
     monkeypatch.setattr(digests, "_SEVERAL", 5)
-    chance, memory = random.Random(seed), Memory(Params())
+    chance, memory = random.Random(seed), EngineState(Params())
     digest = Digest(memory)
     for number in range(400):
         user = chance.randrange(60)
@@ -94,7 +94,7 @@ def test_it_is_kept_up_to_date_in_pieces(monkeypatch: pytest.MonkeyPatch, seed: 
 
 
 def test_many_users_are_not_noted_one_by_one() -> None:
-    memory = Memory(Params())
+    memory = EngineState(Params())
     digest = Digest(memory)
     for user in range(10_000):
         memory.learn(user, ["milk"], 1, None)

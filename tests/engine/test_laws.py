@@ -62,7 +62,7 @@ def test_varying_groups(params: Params, events: list[ShopEvent], seed: int) -> N
 @SEQUENCES
 @given(params=PARAMS, events=TEXT_IDS.shop_events(most=25), seed=st.integers(0, 99))
 def test_on_top_of_a_loaded_shop(params: Params, events: list[ShopEvent], seed: int) -> None:
-    """A loaded engine has a crowd from the start, which the events then change."""
+    """A loaded engine has a hubs from the start, which the events then change."""
     engine = Recommender(params).fit(SHOP)
     apply(engine, events)
     law_of_retraining(engine, Recommender, seed)
@@ -98,7 +98,7 @@ def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[ShopEve
         return len(str(user)) % lots
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.exchange.lots.Lots._hash", lambda _, user: few(user).to_bytes(8, "big"))
+        patch.setattr("unbasket.engine.sampling.PoolPriorities._hash", lambda _, user: few(user).to_bytes(8, "big"))
         patch.setattr("tests.oracle.lot", lambda _, user: few(user))
         keep_the_laws(params, events, seed)
 

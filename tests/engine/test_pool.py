@@ -10,9 +10,9 @@ import pytest
 from tests.oracle import Oracle, lot
 
 import unbasket as ub
-from unbasket.core import views
-from unbasket.core.live import Live
-from unbasket.exchange.ids import Id
+from unbasket.core.check import testing
+from unbasket.core.index.events import Live
+from unbasket.domain.ids import Id
 
 PARAMS = ub.Params(group_size=2, neighbors=3, pool=5, pool_seed=7)
 USERS = [f"user {number}" for number in range(12)]
@@ -120,8 +120,8 @@ def test_a_long_history_outside_is_folded_from_its_newest_mark() -> None:
     chance = random.Random(5)
     for basket in range(3, 900):
         rec.learn(outsider, chance.sample("abcdefgh", 2), basket=basket, time=basket)
-    live = rec._memory.live
-    assert views.newest_marks(live.marks)[rec._memory.users.codes[outsider]] > 0
+    live = rec._state.live
+    assert testing.newest_marks(live.checkpoints)[rec._state.users.codes[outsider]] > 0
     history = [basket.items for basket in rec.history(outsider)]
     assert rec.recommend(outsider, 100) == rec.recommend_for(history, 100, user=outsider)
     assert rec.verify().ok
@@ -131,8 +131,8 @@ def test_a_long_history_outside_is_folded_from_its_newest_mark() -> None:
 
 
 def postings(rec: ub.Recommender) -> list[list[tuple[int, int]]]:
-    rows = rec._memory.index.parts[0].postings
-    return [views.row(rows, item, views.POSTING).tolist() for item in range(rows.count)]
+    rows = rec._state.index.shards[0].postings
+    return [testing.row(rows, item, testing.POSTING).tolist() for item in range(rows.count)]
 
 
 def test_only_the_pool_is_in_the_index() -> None:
@@ -184,34 +184,34 @@ Spoiler = Callable[[Live, int], None]  # of a user in the pool or of one outside
 
 
 def a_member_out_of_the_index(live: Live, user: int) -> None:
-    views.put(live, user, in_index=False)
+    testing.put(live, user, in_index=False)
 
 
 def an_outsider_in_the_index(live: Live, user: int) -> None:
-    views.put(live, user, in_index=True)
+    testing.put(live, user, in_index=True)
 
 
 def a_lot(live: Live, user: int) -> None:
     assert live.pool is not None
-    views.pool(live.pool)["lots"][user] ^= 1
+    testing.pool(live.pool)["lots"][user] ^= 1
 
 
 def a_place(live: Live, user: int) -> None:
     assert live.pool is not None
-    views.pool(live.pool)["places"][user] += 1
+    testing.pool(live.pool)["places"][user] += 1
 
 
 def places_exchanged(live: Live, user: int) -> None:
     """The user and one from the other side of the border, in the line and in the index."""
     assert live.pool is not None
-    arrays = views.pool(live.pool)
+    arrays = testing.pool(live.pool)
     line, places = arrays["line"], arrays["places"]
     other = int(line[live.pool.size + 2] if live.pool.has(user) else line[2])
     mine, theirs = int(places[user]), int(places[other])
     line[[mine - 1, theirs - 1]] = other, user
     places[[user, other]] = theirs, mine
     for each in (user, other):
-        views.put(live, each, in_index=live.pool.has(each))
+        testing.put(live, each, in_index=live.pool.has(each))
 
 
 @pytest.mark.parametrize(
@@ -234,7 +234,7 @@ def test_a_wrong_pool_is_found(tmp_path: Path, spoil: Spoiler, place: int) -> No
         assert rec.verify().ok
         user = by_lot(USERS)[place]
         assert rec.verify(user).ok
-        spoil(rec._memory.live, rec._memory.users.codes[user])
+        spoil(rec._state.live, rec._state.users.codes[user])
         assert not rec.verify().ok
         assert not rec.verify(user).ok
         if spoil is not a_member_out_of_the_index:  # whom an event puts back
@@ -245,10 +245,10 @@ def test_a_wrong_pool_is_found(tmp_path: Path, spoil: Spoiler, place: int) -> No
 @pytest.mark.parametrize("left", ["lots", "places", "line"])
 def test_what_stays_of_one_who_was_forgotten_is_found(left: str) -> None:
     rec, user = shop_of(USERS), by_lot(USERS)[0]
-    owner, pool = rec._memory.users.codes[user], rec._memory.pool
+    owner, pool = rec._state.users.codes[user], rec._state.pool
     assert pool is not None
     rec.forget(user)
     assert rec.verify().ok
-    views.pool(pool)[left][pool.count if left == "line" else owner] = 3
+    testing.pool(pool)[left][pool.count if left == "line" else owner] = 3
     assert not rec.verify().ok
     assert not rec.verify(user).ok

@@ -18,12 +18,13 @@ import pytest
 
 import unbasket as ub
 from unbasket import Basket, BasketShare, Explanation, Forgotten, Learned, Verification
-from unbasket.core import questions, views
 from unbasket.core.arrays import Int64s
-from unbasket.core.history import Histories
-from unbasket.core.index import MAX_BASKET, Index
-from unbasket.core.rows import Rows
-from unbasket.exchange.ids import FREE
+from unbasket.core.check import testing
+from unbasket.core.index.index import MAX_BASKET, Index
+from unbasket.core.memory.jagged import JaggedArray
+from unbasket.core.model import queries
+from unbasket.core.model.history import Histories
+from unbasket.domain.ids import FREE
 from unbasket.params import Grouping
 
 Change = Callable[[ub.Recommender], object]
@@ -157,7 +158,7 @@ def test_the_largest_basket() -> None:
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long histories have an index of their basket ids; it must know every basket, also of one that got shorter."""
-    monkeypatch.setattr("unbasket.engine.memory.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.state.LONG", 4)
     rec = ub.Recommender(params(grouping))
     for basket in range(6):
         rec.learn("u", ["milk"], basket=basket)
@@ -169,7 +170,7 @@ def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatc
 
 
 def test_long_histories_know_their_baskets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.memory.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.state.LONG", 4)
     rec, plain = ub.Recommender(params()), random.Random(0)
     expected: dict[int, tuple[str, ...]] = {}
     for _ in range(400):
@@ -260,7 +261,7 @@ def test_nothing_of_the_forgotten_is_left_in_the_lists_of_ids(shop: ub.Recommend
     for user in shop.users():
         shop.forget(user)
     assert not shop._model.digest._hashes.any()  # at once: a hash confirms a guess
-    memory = shop._memory
+    memory = shop._state
     names = [*memory.users.names, *memory.items.names, *memory.texts.names]
     assert set(names) == {FREE}
     assert shop.digest() == ub.Recommender(params()).digest()
@@ -476,7 +477,7 @@ def test_recommending_to_many(shop: ub.Recommender) -> None:
 
 
 def test_progress_is_told(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.advisor._CHUNK", 2)
+    monkeypatch.setattr("unbasket.engine.recommending._CHUNK", 2)
     calls: list[tuple[int, int]] = []
     answers = shop.recommend_many(progress=lambda done, total: calls.append((done, total)))
     assert calls == [(2, 3), (3, 3)]
@@ -498,8 +499,8 @@ def test_items_that_nobody_has_are_recommended_too_and_leave_nothing_behind(shop
     assert shop.recommend_for([["secret"]], exclude=["secret"])
     assert all(item != "secret" for item, _ in shop.recommend_for([["secret"]], exclude=["secret"]))
     assert state(shop) == before
-    assert "secret" not in shop._memory.items.names
-    assert 99 not in shop._memory.items.names
+    assert "secret" not in shop._state.items.names
+    assert 99 not in shop._state.items.names
     assert shop.verify().ok
 
 
@@ -508,7 +509,7 @@ def test_an_error_after_items_were_lent_leaves_nothing_behind(shop: ub.Recommend
     with pytest.raises(ub.InvalidIdError):
         shop.recommend_for([["secret"]], user=1.5)  # type: ignore[arg-type]
     assert state(shop) == before
-    assert "secret" not in shop._memory.items.names
+    assert "secret" not in shop._state.items.names
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
@@ -572,16 +573,16 @@ def test_popular_items_are_counted_though_items_come_and_go(monkeypatch: pytest.
     rec.learn("first", ["rare"], basket=1, time=1)
     for user in range(40):
         rec.learn(user, ["common"], basket=1, time=1)
-    count, steps = questions.add_popularity, []
+    count, steps = queries.add_popularity, []
 
     def count_and_change(histories: Histories, first: int, end: int, since: int, counts: Int64s) -> None:
         count(histories, first, end, since, counts)
         steps.append(end)
         if len(steps) == 2:  # as another thread could between two steps
-            rec._memory.forget("first", None, None)
-            rec._memory.learn(39, ["other"], 2, 1)
+            rec._state.forget("first", None, None)
+            rec._state.learn(39, ["other"], 2, 1)
 
-    monkeypatch.setattr("unbasket.core.questions.add_popularity", count_and_change)
+    monkeypatch.setattr("unbasket.core.model.queries.add_popularity", count_and_change)
     assert rec.popular(since=0) == [("common", 40), ("other", 1)]
     assert steps == [4, 8, 16, 32, 48]
 
@@ -689,26 +690,26 @@ def test_the_defaults() -> None:
 
 
 def spoil_norm(index: Index, user: int) -> None:
-    part, row = views.where(index, user)
-    views.norms(part)[row] += 1
+    part, row = testing.where(index, user)
+    testing.norms(part)[row] += 1
 
 
-def spoil_first(pool: Rows, row: int, record: np.dtype[Any]) -> None:
+def spoil_first(pool: JaggedArray, row: int, record: np.dtype[Any]) -> None:
     """Change the weight of the first record of a row."""
-    views.row(pool, row, record)["weight"][0] += 1
+    testing.row(pool, row, record)["weight"][0] += 1
 
 
 def spoil_vector(index: Index, user: int) -> None:
-    part, row = views.where(index, user)
-    spoil_first(part.vectors, row, views.ENTRY)
+    part, row = testing.where(index, user)
+    spoil_first(part.vectors, row, testing.ENTRY)
 
 
 def spoil_entry(index: Index, item: int) -> None:
-    spoil_first(index.parts[0].postings, item, views.POSTING)
+    spoil_first(index.shards[0].postings, item, testing.POSTING)
 
 
 def spoil_popularity(histories: Histories, item: int) -> None:
-    views.popularity(histories)[item] += 1
+    testing.popularity(histories)[item] += 1
 
 
 def test_an_intact_model_is_verified(shop: ub.Recommender) -> None:
@@ -718,7 +719,7 @@ def test_an_intact_model_is_verified(shop: ub.Recommender) -> None:
 
 
 def test_a_wrong_norm_is_found(shop: ub.Recommender) -> None:
-    spoil_norm(shop._memory.index, shop._memory.users.codes["ann"])
+    spoil_norm(shop._state.index, shop._state.users.codes["ann"])
     wrong = Verification(False, 3, ("the norm of user 'ann'",))
     assert shop.verify() == wrong
     assert shop.verify("ann") == wrong._replace(users=1)
@@ -726,22 +727,22 @@ def test_a_wrong_norm_is_found(shop: ub.Recommender) -> None:
 
 
 def test_a_wrong_vector_is_found(shop: ub.Recommender) -> None:
-    spoil_vector(shop._memory.index, shop._memory.users.codes["bob"])
+    spoil_vector(shop._state.index, shop._state.users.codes["bob"])
     assert shop.verify() == Verification(False, 3, ("the vector of user 'bob'",))
 
 
 def test_a_wrong_entry_under_an_item_is_found(shop: ub.Recommender) -> None:
-    spoil_entry(shop._memory.index, shop._memory.items.codes["bread"])
+    spoil_entry(shop._state.index, shop._state.items.codes["bread"])
     assert shop.verify() == Verification(False, 3, ("the entries under items of user 'ann'",))
 
 
 def test_a_wrong_count_is_found(shop: ub.Recommender) -> None:
-    spoil_popularity(shop._memory.histories, shop._memory.items.codes["tea"])
+    spoil_popularity(shop._state.histories, shop._state.items.codes["tea"])
     assert shop.verify() == Verification(False, 3, ("the counts of items",))
 
 
 def test_an_item_that_nobody_has_is_found(shop: ub.Recommender) -> None:
-    shop._memory._item_codes(["ghost"])
+    shop._state._item_codes(["ghost"])
     assert shop.verify() == Verification(False, 3, ("the ids",))
 
 
@@ -749,7 +750,7 @@ def test_a_report_stays_short() -> None:
     rec = ub.Recommender(params())
     for user in range(50):
         rec.learn(user, ["x"], basket=1)
-        spoil_norm(rec._memory.index, user)
+        spoil_norm(rec._state.index, user)
     assert len(rec.verify().mismatches) == 20
     assert rec.verify().users == 50
 

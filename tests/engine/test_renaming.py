@@ -4,8 +4,8 @@ import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
+from unbasket.domain.events import Rename
 from unbasket.engine.model import Model
-from unbasket.exchange.events import Rename
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatc
 
     def leaking(self: Model, event: Rename) -> ub.Renamed:
         renamed = rename(self, event)
-        self.memory.suppressed[event.user] = {"milk"}
+        self.state.suppressed[event.user] = {"milk"}
         return renamed
 
     def losing(self: Model, event: Rename) -> ub.Renamed:

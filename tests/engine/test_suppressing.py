@@ -3,8 +3,8 @@
 import pytest
 
 import unbasket as ub
-from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
+from unbasket.engine.state import EngineState
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_it_is_in_the_digest(shop: ub.Recommender) -> None:
 def test_verify_finds_what_belongs_to_nobody_and_what_was_changed(shop: ub.Recommender) -> None:
     shop.suppress("ann", "wine")
     shop.digest()
-    memory: Memory = shop._memory
+    memory: EngineState = shop._state
     memory.suppressed["gone"] = {"milk"}
     assert shop.verify().mismatches == ("something that belongs to nobody in the suppressed items",)
     assert not shop.verify("gone").ok

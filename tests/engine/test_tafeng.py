@@ -6,7 +6,7 @@ import pytest
 
 from unbasket import Params, Recommender
 from unbasket.datasets import load
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 
 PARAMS = Params.paper("tafeng")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unbasket import Params, Recommender
-from unbasket.engine.helpers import Helpers, Task, Work
+from unbasket.engine.thread_pool import Helpers, Task, Work
 
 SHOPPERS = [f"shopper {number}" for number in range(40)]
 CHANGED = "shopper 0"
@@ -106,7 +106,7 @@ class Eager(Helpers):
 def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each user's answer is of one state, whoever has found it, and users who are there throughout all have one."""
     rec, helpers = shop(), Eager()
-    monkeypatch.setattr("unbasket.engine.desks.HELPERS", helpers)
+    monkeypatch.setattr("unbasket.engine.workspaces.HELPERS", helpers)
     allowed = {user: states(lambda rec, user=user: rec.recommend(user, 30)) for user in SHOPPERS}  # type: ignore[misc]
     done = threading.Event()
 
@@ -121,7 +121,7 @@ def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None
         answers.append(rec.recommend_many(n=30))
     done.set()
     writer.join()
-    assert all(desk.search.leftovers() == 0 for desk in rec._model.desks._made)
+    assert all(workspace.search.leftovers() == 0 for workspace in rec._model.workspaces._made)
     for answer in answers:
         assert set(SHOPPERS) <= set(answer)
         for user in SHOPPERS:
@@ -129,11 +129,11 @@ def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.advisor._CHUNK", 3)
+    monkeypatch.setattr("unbasket.engine.recommending._CHUNK", 3)
     rec = shop()
     expected = {user: rec.recommend(user) for user in rec.users()}
     for helpers in (None, Helpers(1, worth=1), Helpers(5, worth=1)):
-        monkeypatch.setattr("unbasket.engine.desks.HELPERS", helpers)
+        monkeypatch.setattr("unbasket.engine.workspaces.HELPERS", helpers)
         assert rec.recommend_many() == expected
 
 

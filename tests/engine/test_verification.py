@@ -1,6 +1,6 @@
 """A proof that can fail: each place where something of a user could stay is spoiled, and the proof must see it.
 
-A shop of three, all of them in the crowd, in which ann's history is long enough for marks. Whatever is forgotten of
+A shop of three, all of them in the hubs, in which ann's history is long enough for checkpoints. Whatever is forgotten of
 ann, a spoiler puts something back or changes a fact right after the model was brought up to date, which is before
 the receipt is written.
 """
@@ -15,14 +15,14 @@ import polars as pl
 import pytest
 
 import unbasket as ub
-from unbasket.core import views
-from unbasket.core.live import Live
-from unbasket.core.part import Part
+from unbasket.core.check import testing
+from unbasket.core.index.events import Live
+from unbasket.core.index.shard import Shard
+from unbasket.domain.ids import FREE, Id
 from unbasket.engine import verification
 from unbasket.engine.digest import Digest
-from unbasket.engine.inspector import Inspector, Trace
-from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import FREE, Id
+from unbasket.engine.inspector import InvariantChecker, Trace
+from unbasket.engine.state import EngineState
 
 Spoiler = Callable[[Live, int, int, int], None]  # of a user (a code), one of the user's items, and a magnitude
 
@@ -51,9 +51,9 @@ BASKETS: dict[str, dict[str, list[str]]] = {
 
 @pytest.fixture(autouse=True)
 def short_histories_count_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.derived.MARK_EVERY", 2)
-    monkeypatch.setattr("unbasket.engine.memory.LONG", 3)
-    monkeypatch.setattr("unbasket.engine.derived.PART_SIZE", PART)
+    monkeypatch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("unbasket.engine.state.LONG", 3)
+    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", PART)
 
 
 @pytest.fixture
@@ -70,104 +70,104 @@ def shop(tmp_path: Path) -> Iterator[ub.DurableRecommender]:
 
 
 def a_basket(live: Live, user: int, item: int, _: int) -> None:
-    views.add_basket(live.histories, user, 7, item)
+    testing.add_basket(live.histories, user, 7, item)
 
 
 def an_item_of_no_basket(live: Live, user: int, item: int, _: int) -> None:
-    views.append(live.histories.items, user)
-    views.row(live.histories.items, user, views.CODE)[-1] = item
+    testing.append(live.histories.items, user)
+    testing.row(live.histories.items, user, testing.CODE)[-1] = item
 
 
 def slot_of(live: Live, user: int) -> int:
     """The slot of a user, or the one that the user has given back: the only one that is not in use."""
-    slot = int(views.slots(live.index)[user]) - 1
+    slot = int(testing.slots(live.index)[user]) - 1
     if slot >= 0:
         return slot
-    return next(slot for slot in range(live.index.slot_end) if slot not in views.slots(live.index) - 1)
+    return next(slot for slot in range(live.index.slot_end) if slot not in testing.slots(live.index) - 1)
 
 
-def where(live: Live, user: int) -> tuple[Part, int]:
-    return live.index.parts[slot_of(live, user) // PART], slot_of(live, user) % PART
+def where(live: Live, user: int) -> tuple[Shard, int]:
+    return live.index.shards[slot_of(live, user) // PART], slot_of(live, user) % PART
 
 
 def an_entry_of_the_vector(live: Live, user: int, item: int, _: int) -> None:
     part, row = where(live, user)
-    views.append(part.vectors, row)
-    views.row(part.vectors, row, views.ENTRY)[-1] = (item, 5, 0)
+    testing.append(part.vectors, row)
+    testing.row(part.vectors, row, testing.ENTRY)[-1] = (item, 5, 0)
 
 
 def an_entry_under_an_item(live: Live, user: int, item: int, _: int) -> None:
     part, row = where(live, user)
-    views.append(part.postings, item)
-    views.row(part.postings, item, views.POSTING)[-1] = (row, 5)
+    testing.append(part.postings, item)
+    testing.row(part.postings, item, testing.POSTING)[-1] = (row, 5)
 
 
 def an_entry_that_was_another_users(live: Live, user: int, item: int, _: int) -> None:
     part, row = where(live, user)
-    rows = views.row(part.postings, item, views.POSTING)["row"]
+    rows = testing.row(part.postings, item, testing.POSTING)["row"]
     rows[rows != row] = row
 
 
 def a_slot(live: Live, user: int, *_: int) -> None:
-    views.slots(live.index)[user] = 2 if views.slots(live.index)[user] != 2 else 3  # another's
+    testing.slots(live.index)[user] = 2 if testing.slots(live.index)[user] != 2 else 3  # another's
 
 
 def a_slot_that_there_is_not(live: Live, user: int, *_: int) -> None:
-    views.slots(live.index)[user] = 100
+    testing.slots(live.index)[user] = 100
 
 
 def an_owner(live: Live, user: int, *_: int) -> None:
     part, row = where(live, user)
-    views.owners(part)[row] ^= 1
+    testing.owners(part)[row] ^= 1
 
 
 def a_norm(live: Live, user: int, *_: int) -> None:
     part, row = where(live, user)
-    views.norms(part)[row] += 1
+    testing.norms(part)[row] += 1
 
 
 def a_count_of_a_magnitude(live: Live, _: int, __: int, level: int) -> None:
-    views.population(live.index)[level] += 1
+    testing.population(live.index)[level] += 1
 
 
 def a_number_of_a_member(live: Live, user: int, *_: int) -> None:
     part, row = where(live, user)
-    views.members(part)[row] ^= 1
+    testing.members(part)[row] ^= 1
 
 
 def a_member(live: Live, user: int, *_: int) -> None:
-    views.crowd(live.index.crowd)["members"][:2] = slot_of(live, user)  # twice, or though not there any more
+    testing.hubs(live.index.hubs)["members"][:2] = slot_of(live, user)  # twice, or though not there any more
 
 
-def a_sum_of_the_crowd(live: Live, _: int, item: int, __: int) -> None:
-    views.crowd(live.index.crowd)["sums"][item] += 5
+def a_sum_of_the_hubs(live: Live, _: int, item: int, __: int) -> None:
+    testing.hubs(live.index.hubs)["sums"][item] += 5
 
 
-def a_sum_in_the_crowds_heap(live: Live, _: int, item: int, __: int) -> None:
-    crowd = views.crowd(live.index.crowd)
-    crowd["heap"]["total"][max(crowd["place"][item], 1) - 1] += 5
+def a_sum_in_the_hubss_heap(live: Live, _: int, item: int, __: int) -> None:
+    hubs = testing.hubs(live.index.hubs)
+    hubs["heap"]["total"][max(hubs["place"][item], 1) - 1] += 5
 
 
-def a_place_in_the_crowds_heap(live: Live, _: int, item: int, __: int) -> None:
-    views.crowd(live.index.crowd)["place"][item] += 1
+def a_place_in_the_hubss_heap(live: Live, _: int, item: int, __: int) -> None:
+    testing.hubs(live.index.hubs)["place"][item] += 1
 
 
-def the_order_of_the_crowds_heap(live: Live, *_: int) -> None:
-    crowd = views.crowd(live.index.crowd)
-    crowd["heap"][:2] = crowd["heap"][:2][::-1].copy()
-    crowd["place"][crowd["heap"]["item"][:2]] = [1, 2]
+def the_order_of_the_hubss_heap(live: Live, *_: int) -> None:
+    hubs = testing.hubs(live.index.hubs)
+    hubs["heap"][:2] = hubs["heap"][:2][::-1].copy()
+    hubs["place"][hubs["heap"]["item"][:2]] = [1, 2]
 
 
-def the_length_of_the_crowd(live: Live, *_: int) -> None:
-    live.index.crowd.records += 1
+def the_length_of_the_hubs(live: Live, *_: int) -> None:
+    live.index.hubs.records += 1
 
 
 def a_mark(live: Live, user: int, *_: int) -> None:
-    views.add_mark(live, user, 3, 3, 1)
+    testing.add_mark(live, user, 3, 3, 1)
 
 
 def a_count_of_an_item(live: Live, _: int, item: int, __: int) -> None:
-    views.popularity(live.histories)[item] += 1
+    testing.popularity(live.histories)[item] += 1
 
 
 SPOILERS: list[Spoiler] = [
@@ -183,11 +183,11 @@ SPOILERS: list[Spoiler] = [
     a_count_of_a_magnitude,
     a_number_of_a_member,
     a_member,
-    a_sum_of_the_crowd,
-    a_sum_in_the_crowds_heap,
-    a_place_in_the_crowds_heap,
-    the_order_of_the_crowds_heap,
-    the_length_of_the_crowd,
+    a_sum_of_the_hubs,
+    a_sum_in_the_hubss_heap,
+    a_place_in_the_hubss_heap,
+    the_order_of_the_hubss_heap,
+    the_length_of_the_hubs,
     a_mark,
     a_count_of_an_item,
 ]
@@ -197,16 +197,16 @@ def forget_spoiled(
     rec: ub.DurableRecommender, scope: str, patch: pytest.MonkeyPatch, spoil: Callable[[Trace], object]
 ) -> ub.Receipt:
     """Forget something of ann, and spoil it before anybody looks."""
-    trace = Inspector(rec._memory).trace("ann")
+    trace = InvariantChecker(rec._state).trace("ann")
     assert trace is not None
-    forget = Memory.forget
+    forget = EngineState.forget
 
-    def spoiled(memory: Memory, user: Id, basket: Id | None, item: Id | None) -> ub.Forgotten:
+    def spoiled(memory: EngineState, user: Id, basket: Id | None, item: Id | None) -> ub.Forgotten:
         forgotten = forget(memory, user, basket, item)
         spoil(trace)
         return forgotten
 
-    patch.setattr(Memory, "forget", spoiled)
+    patch.setattr(EngineState, "forget", spoiled)
     rec.forget("ann", **SCOPES[scope])
     [receipt] = rec.receipts()
     assert receipt.scope == scope
@@ -228,9 +228,9 @@ def test_what_is_not_spoiled_is_verified(
 def test_no_place_is_overlooked(
     shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, scope: str, spoiler: Spoiler, item: str
 ) -> None:
-    code = shop._memory.items.codes[item]
+    code = shop._state.items.codes[item]
     receipt = forget_spoiled(
-        shop, scope, monkeypatch, lambda trace: spoiler(shop._memory.live, trace.owner, code, trace.level)
+        shop, scope, monkeypatch, lambda trace: spoiler(shop._state.live, trace.owner, code, trace.level)
     )
     assert not receipt.verified
     assert not shop.verify().ok
@@ -238,32 +238,32 @@ def test_no_place_is_overlooked(
 
 
 def spoil_levels(live: Live) -> None:
-    """Change the state that every mark has saved."""
-    for mark in range(live.marks.size):
-        views.row(live.marks.levels, mark, views.LEVEL)["value"] *= 1.5
+    """Change the state that every checkpoint has saved."""
+    for checkpoint in range(live.checkpoints.size):
+        testing.row(live.checkpoints.levels, checkpoint, testing.LEVEL)["value"] *= 1.5
 
 
 def spoil_mark(live: Live) -> None:
-    """Let a user's newest mark lie elsewhere."""
-    views.marks(live.marks)["groups"][views.newest_marks(live.marks)[0]] += 1
+    """Let a user's newest checkpoint lie elsewhere."""
+    testing.checkpoints(live.checkpoints)["groups"][testing.newest_marks(live.checkpoints)[0]] += 1
 
 
 @pytest.mark.parametrize("spoil", [spoil_levels, spoil_mark])
 def test_marks_that_remain_are_looked_at(
     shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Live], None]
 ) -> None:
-    assert shop._memory.users.codes["ann"] == 0
-    receipt = forget_spoiled(shop, "item of a basket", monkeypatch, lambda _: spoil(shop._memory.live))
+    assert shop._state.users.codes["ann"] == 0
+    receipt = forget_spoiled(shop, "item of a basket", monkeypatch, lambda _: spoil(shop._state.live))
     assert not receipt.verified
-    assert shop.verify("ann").mismatches == ("the marks of user 'ann'",)
-    assert shop.verify().mismatches == ("the marks of user 'ann'",)
+    assert shop.verify("ann").mismatches == ("the checkpoints of user 'ann'",)
+    assert shop.verify().mismatches == ("the checkpoints of user 'ann'",)
 
 
 # Spoilers of ids and of the digest ------------------------------------------------------------------------------
 
 
 def test_a_name_that_stays_in_the_order_shows(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    receipt = forget_spoiled(shop, "user", monkeypatch, lambda _: shop._memory.users._texts.add("ann"))
+    receipt = forget_spoiled(shop, "user", monkeypatch, lambda _: shop._state.users._texts.add("ann"))
     assert not receipt.verified
     assert shop.verify("ann").mismatches == ("the id of user 'ann'",)
     assert shop.verify().mismatches == ("the ids",)
@@ -271,7 +271,7 @@ def test_a_name_that_stays_in_the_order_shows(shop: ub.DurableRecommender, monke
 
 
 def test_a_name_that_keeps_its_code_shows(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    users = shop._memory.users
+    users = shop._state.users
     with monkeypatch.context() as patch:
         patch.setattr(users, "remove", lambda _: None)
         assert not forget_spoiled(shop, "user", patch, lambda _: None).verified
@@ -280,9 +280,9 @@ def test_a_name_that_keeps_its_code_shows(shop: ub.DurableRecommender, monkeypat
 
 @pytest.mark.parametrize("scope", ["user", "basket"])
 def test_a_basket_id_that_stays_shows(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
-    monkeypatch.setattr(Memory, "_drop_basket", lambda *_: None)
+    monkeypatch.setattr(EngineState, "_drop_basket", lambda *_: None)
     if scope == "user":
-        monkeypatch.setattr(shop._memory, "long", Undroppable(shop._memory.long))
+        monkeypatch.setattr(shop._state, "long", Undroppable(shop._state.long))
     assert not forget_spoiled(shop, scope, monkeypatch, lambda _: None).verified
     assert "the ids" in " ".join(shop.verify().mismatches)
 
@@ -327,41 +327,41 @@ def test_the_digest_is_looked_at(
 
 def test_a_forget_of_nobody_is_verified_unless_there_is_a_trace(shop: ub.DurableRecommender) -> None:
     shop.forget("zoe")
-    shop._memory.users._texts.add("zoe")
+    shop._state.users._texts.add("zoe")
     shop.forget("zoe")
     assert [receipt.verified for receipt in shop.receipts()] == [True, False]
 
 
 def test_a_forget_that_forgets_nothing_shows(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Memory, "forget", lambda *_: ub.Forgotten(0, 0, 0))
+    monkeypatch.setattr(EngineState, "forget", lambda *_: ub.Forgotten(0, 0, 0))
     for scope in SCOPES.values():
         shop.forget("ann", **scope)
     assert [receipt.verified for receipt in shop.receipts()] == [False] * 4
 
 
 def a_byte_of_a_free_block(live: Live, _: int) -> None:
-    views.free_block(live.index.parts[0].vectors, 3 * views.ENTRY.itemsize)[5] = 1
+    testing.free_block(live.index.shards[0].vectors, 3 * testing.ENTRY.itemsize)[5] = 1
 
 
 def a_byte_behind_a_vector(live: Live, user: int) -> None:
     part, row = where(live, user)
-    part.vectors.reserve(row, 2 * views.rows(part.vectors)["capacity"][row])
-    views.spare(part.vectors, row)[-1] = 1
+    part.vectors.reserve(row, 2 * testing.rows(part.vectors)["capacity"][row])
+    testing.spare(part.vectors, row)[-1] = 1
 
 
 @pytest.mark.parametrize("litter", [a_byte_of_a_free_block, a_byte_behind_a_vector])
 def test_what_is_not_wiped_shows(shop: ub.DurableRecommender, litter: Callable[[Live, int], None]) -> None:
     shop.forget("cat")
-    litter(shop._memory.live, shop._memory.users.codes["ann"])
+    litter(shop._state.live, shop._state.users.codes["ann"])
     assert shop.verify().mismatches == ("something that belongs to nobody in the places that were left",)
     assert shop.verify("cat").mismatches == ("something that belongs to nobody in the places that were left",)
 
 
 def test_an_entry_of_nobody_shows_whoever_is_asked_for(shop: ub.DurableRecommender) -> None:
-    code = shop._memory.users.codes["cat"]
+    code = shop._state.users.codes["cat"]
     shop.forget("cat")
-    assert shop._memory.users.names[code] == FREE
-    an_entry_under_an_item(shop._memory.live, code, shop._memory.items.codes["tea"], 0)
+    assert shop._state.users.names[code] == FREE
+    an_entry_under_an_item(shop._state.live, code, shop._state.items.codes["tea"], 0)
     wrong = ("the entries under items", "something that belongs to nobody in the entries under items")
     assert shop.verify("cat") == shop.verify("zoe") == ub.Verification(False, 0, wrong)
     assert shop.verify("ann") == ub.Verification(False, 1, wrong)
@@ -372,7 +372,7 @@ def test_an_entry_of_nobody_shows_whoever_is_asked_for(shop: ub.DurableRecommend
 
 def verified(rec: ub.Recommender, events: list[Callable[[], object]]) -> ub.Verification:
     """All users are compared, one at a time, and an event happens after each."""
-    everybody = verification.Everybody(rec._model.memory, rec._model.digest)
+    everybody = verification.FullVerification(rec._model.state, rec._model.digest)
     while everybody.advance():
         if events:
             events.pop(0)()
@@ -403,7 +403,7 @@ def test_others_learn_and_forget_while_what_users_share_is_looked_at() -> None:
     rows = [(user, basket, chance.randrange(500)) for user in range(3000) for basket in range(3) for _ in range(20)]
     rec = ub.Recommender(PARAMS).fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
     rec.digest()
-    inspector, pieces = Inspector(rec._model.memory), 0
+    inspector, pieces = InvariantChecker(rec._model.state), 0
     looks = verification._looks_at_shared(inspector, rec._model.digest)
     shared = verification.Shared(chain(looks, inspector.id_faults()))
     while shared.advance():
@@ -419,12 +419,12 @@ def test_others_learn_and_forget_while_what_users_share_is_looked_at() -> None:
 
 @pytest.mark.usefixtures("one_at_a_time")
 def test_who_changes_after_they_were_compared_is_compared_again(shop: ub.DurableRecommender) -> None:
-    memory = shop._model.memory
+    memory = shop._model.state
     first = memory.users.names[0]
 
     def learn_and_spoil() -> None:
         shop.learn(first, ["tea"], basket="new")
-        views.row(memory.histories.items, 0, views.CODE)[-1] ^= 1
+        testing.row(memory.histories.items, 0, testing.CODE)[-1] ^= 1
 
     report = verified(shop, [learn_and_spoil])
     assert f"the vector of user {first!r}" in report.mismatches
@@ -433,13 +433,13 @@ def test_who_changes_after_they_were_compared_is_compared_again(shop: ub.Durable
 
 @pytest.mark.usefixtures("one_at_a_time")
 def test_a_user_who_is_forgotten_meanwhile_has_nothing_wrong(shop: ub.DurableRecommender) -> None:
-    memory = shop._model.memory
+    memory = shop._model.state
     first = memory.users.names[0]
-    kept = views.row(memory.histories.items, 0, views.CODE).copy()
-    views.row(memory.histories.items, 0, views.CODE)[0] ^= 1
+    kept = testing.row(memory.histories.items, 0, testing.CODE).copy()
+    testing.row(memory.histories.items, 0, testing.CODE)[0] ^= 1
 
     def mend_and_forget() -> None:
-        views.row(memory.histories.items, 0, views.CODE)[:] = kept
+        testing.row(memory.histories.items, 0, testing.CODE)[:] = kept
         shop.forget(first)
 
     assert verified(shop, [mend_and_forget]) == ub.Verification(ok=True, users=2, mismatches=())
@@ -447,15 +447,15 @@ def test_a_user_who_is_forgotten_meanwhile_has_nothing_wrong(shop: ub.DurableRec
 
 def test_nobody_is_watched_after_a_verification(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shop.verify().ok
-    monkeypatch.setattr(verification.Everybody, "report", lambda _: 1 / 0)
+    monkeypatch.setattr(verification.FullVerification, "report", lambda _: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         shop.verify()
     assert shop._model.digest._watching == []
 
 
 def test_an_item_that_nobody_has_shows(shop: ub.DurableRecommender) -> None:
-    shop._model.memory.items.add("nobody's")
-    shop._model.memory._admit()
+    shop._model.state.items.add("nobody's")
+    shop._model.state._admit()
     assert shop.verify().mismatches == ("the ids",)
 
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.item_sets import ItemSets
+from unbasket.evaluation._item_sets import ItemSets
 
 LISTS = st.lists(st.lists(st.integers(0, 8), max_size=6), max_size=5)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.item_sets import ItemSets
+from unbasket.evaluation._item_sets import ItemSets
 from unbasket.evaluation.metrics import Hits, NdcgForm, find_hits, hit_rate, ndcg, precision, recall
 
 

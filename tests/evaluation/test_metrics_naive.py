@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbasket.evaluation.item_sets import ItemSets
+from unbasket.evaluation._item_sets import ItemSets
 from unbasket.evaluation.metrics import find_hits, hit_rate, ndcg, precision, recall
 
 ITEMS = 12

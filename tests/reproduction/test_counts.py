@@ -8,7 +8,7 @@ from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import all_users_split
 from unbasket.params import Params
 from unbasket.reproduction import counts
-from unbasket.reproduction.evaluated import answers
+from unbasket.reproduction.scoring import answers
 from unbasket.reproduction.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("data")

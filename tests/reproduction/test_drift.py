@@ -5,7 +5,7 @@ import pytest
 
 from unbasket.reproduction import drift
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.streams import SINGLE_ITEM
+from unbasket.reproduction.workloads import SINGLE_ITEM
 
 
 @pytest.fixture(scope="module")

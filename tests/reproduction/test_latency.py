@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
+from unbasket.domain.results import Learned
 from unbasket.engine.recommender import Recommender
-from unbasket.exchange.results import Learned
 from unbasket.reproduction import latency
 from unbasket.reproduction.settings import Settings
 

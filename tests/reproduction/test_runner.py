@@ -10,12 +10,12 @@ from unbasket.datasets import MissingDatasetError, published_path
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import plots
 from unbasket.reproduction import report, runner
-from unbasket.reproduction.ledger import Ledger
-from unbasket.reproduction.parts import DATASETS, PARTS, Part
+from unbasket.reproduction.experiments import DATASETS, PARTS, Part
+from unbasket.reproduction.progress import Watch
+from unbasket.reproduction.result_cache import Ledger
 from unbasket.reproduction.runner import reproduce
 from unbasket.reproduction.section import Finding, Row, Section, Table
 from unbasket.reproduction.settings import Settings, quick_settings
-from unbasket.reproduction.watch import Watch
 
 
 @dataclass

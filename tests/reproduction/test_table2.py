@@ -7,13 +7,13 @@ import pytest
 from tests.reproduction.conftest import USERS
 
 from unbasket.datasets import load
+from unbasket.domain.results import Forgotten, Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, Holdout
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.exchange.results import Forgotten, Recommendation
 from unbasket.params import Params
 from unbasket.reproduction import table2
-from unbasket.reproduction.evaluated import COUNTED, LAST, NEXT, UNION, Answers, Evaluated, read, scores
+from unbasket.reproduction.scoring import COUNTED, LAST, NEXT, UNION, Answers, Evaluated, read, scores
 from unbasket.reproduction.settings import Settings
 
 pytestmark = pytest.mark.usefixtures("data")

@@ -7,10 +7,10 @@ import pytest
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.params import Params
-from unbasket.reproduction import streams, updates
-from unbasket.reproduction.rivals import USER, DenseRetrain, Engine, PaperRules, _FromNewest
+from unbasket.reproduction import updates, workloads
+from unbasket.reproduction.baselines import USER, DenseRetrain, Engine, PaperRules, _FromNewest
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.streams import SINGLE_ITEM
+from unbasket.reproduction.workloads import SINGLE_ITEM
 
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
 BASKETS = [[0, 1], [1], [2, 3], [0], [3], [1, 2], [0, 3], [2]]
@@ -70,12 +70,12 @@ def test_orders_of_deletion() -> None:
 
 @pytest.mark.usefixtures("data")
 def test_longest_history_is_the_stream() -> None:
-    stream = streams.read("coop100", most=5)
+    stream = workloads.read("coop100", most=5)
     assert len(stream.baskets) == 5
     assert stream.others["user"].n_unique() == 39
     assert max(max(basket) for basket in stream.baskets) < stream.dimension
     counts = stream.others.group_by("user").agg(pl.col("basket").n_unique())
-    assert len(streams.read("coop100", most=1000).baskets) >= max(counts["basket"])
+    assert len(workloads.read("coop100", most=1000).baskets) >= max(counts["basket"])
 
 
 @pytest.mark.parametrize("dataset", [SINGLE_ITEM, "coop100"])

@@ -14,13 +14,13 @@ import uvicorn
 
 import unbasket as ub
 from unbasket.service.app import create_app
-from unbasket.service.calls import CALLS
+from unbasket.service.auth import Security
+from unbasket.service.engine_loader import Shop
 from unbasket.service.errors import CODES, ApiError
+from unbasket.service.routes import CALLS
 from unbasket.service.routing import Router
-from unbasket.service.security import Security
 from unbasket.service.server import configuration
 from unbasket.service.settings import Settings
-from unbasket.service.shop import Shop
 
 _router = Router(CALLS)
 

@@ -15,9 +15,9 @@ import pytest
 from tests.service.serving import Service, serving, stock
 
 import unbasket as ub
-from unbasket.exchange.ids import Id
-from unbasket.service.calls import CALLS
+from unbasket.domain.ids import Id
 from unbasket.service.errors import CODES
+from unbasket.service.routes import CALLS
 from unbasket.store import Receipt, audit
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"

@@ -14,9 +14,9 @@ import pytest
 from tests.service.process import Service, running, until
 from tests.service.serving import serving, stock
 
-from unbasket.service import protocol
-from unbasket.service.access import Access
-from unbasket.service.security import Security
+from unbasket.service import connection as connections
+from unbasket.service.api_keys import Access
+from unbasket.service.auth import Security
 from unbasket.store import DurableRecommender
 
 MIB = 2**20
@@ -183,7 +183,7 @@ def test_requests_without_a_reader(service: Service) -> None:
 
 def test_headers_that_never_end_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a request is refused after its time, a connection without any too; a keep-alive one is closed."""
-    monkeypatch.setattr(protocol, "HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
     with serving(stock(tmp_path / "shop.db")) as service:
         for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc", PING + b"GET /hea"):
             with socket.create_connection(("127.0.0.1", service.port), 20) as connection:
@@ -192,7 +192,7 @@ def test_headers_that_never_end_in_time(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_an_answer_that_nobody_reads_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocol, "UNREAD_SECONDS", 0.3)
+    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
     with (
         serving(stock(tmp_path / "shop.db")) as service,
         socket.create_connection(("127.0.0.1", service.port), 20) as connection,

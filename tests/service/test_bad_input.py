@@ -18,7 +18,7 @@ import unbasket as ub
 from unbasket.service import logs
 from unbasket.service.app import Api
 from unbasket.store import DurableRecommender
-from unbasket.store.log import Log
+from unbasket.store.wal import Log
 
 MOST = 64 * 1024
 PUT = "/v1/users/ann/baskets/9"

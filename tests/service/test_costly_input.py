@@ -14,12 +14,12 @@ import pytest
 from tests.service.process import until
 from tests.service.serving import Service, serving, stock
 
-from unbasket.exchange.events import Learn
-from unbasket.service.access import Access
-from unbasket.service.calls import CALLS
+from unbasket.domain.events import Learn
+from unbasket.service.api_keys import Access
+from unbasket.service.auth import Security
 from unbasket.service.openapi import document
 from unbasket.service.request import Request
-from unbasket.service.security import Security
+from unbasket.service.routes import CALLS
 from unbasket.store import DurableRecommender
 
 DEEP = "[" * 15_000
@@ -140,7 +140,7 @@ def test_a_category_of_somebody_with_many_purchases_goes_in_pieces(
         return apply(rec, events)
 
     monkeypatch.setattr(type(engine), "apply", counted)
-    monkeypatch.setattr("unbasket.service.shoppers.MAX_READ", 13)
+    monkeypatch.setattr("unbasket.service.handlers.users.MAX_READ", 13)
     answer = service("DELETE", "/v1/users/kim/categories/Alcohol")
     assert pieces == [1, 1]
     assert answer["removed"] == {"purchases": 2, "baskets": 0, "users": 0}
@@ -158,7 +158,7 @@ def test_receipts(service: Service) -> None:
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     """The first and last numbers of the receipts that are read at once, two at most."""
-    monkeypatch.setattr("unbasket.service.privacy._PIECE", 2)
+    monkeypatch.setattr("unbasket.service.handlers.privacy._PIECE", 2)
     read: list[tuple[int, ...]] = []
     receipts = DurableRecommender.receipts
 

@@ -18,8 +18,8 @@ from tests.service.serving import stock
 from tests.service.test_attacks import memory
 
 import unbasket as ub
-from unbasket.service.calls import CALLS
 from unbasket.service.errors import CODES
+from unbasket.service.routes import CALLS
 
 FEW, MANY = 400, 100_000
 LARGEST = 64 * 1024

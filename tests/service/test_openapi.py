@@ -12,10 +12,10 @@ from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.service.serving import Service, serving, stock
 
-from unbasket.service.access import Access
-from unbasket.service.calls import CALLS
+from unbasket.service.api_keys import Access
+from unbasket.service.auth import Security
 from unbasket.service.openapi import document
-from unbasket.service.security import Security
+from unbasket.service.routes import CALLS
 
 ACCESS = Access.new()
 KEY = ACCESS.add("tester", ["admin"])

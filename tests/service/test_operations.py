@@ -24,7 +24,7 @@ from tests.service.process import Service, ask, running, until
 import unbasket as ub
 from unbasket.datasets import generate
 from unbasket.errors import SettingsError
-from unbasket.service.access import Access
+from unbasket.service.api_keys import Access
 from unbasket.service.settings import Settings
 
 PLACE = "/v1/users/{}/baskets/{}"

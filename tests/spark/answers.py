@@ -8,9 +8,9 @@ import polars as pl
 from pyspark.sql import DataFrame
 
 from unbasket import Params, Recommendation
+from unbasket.domain.ids import Id
 from unbasket.evaluation import PROTOCOLS, Holdout, tifuknn
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.exchange.ids import Id
 from unbasket.spark import recommend
 
 PAPER = PROTOCOLS["paper"]

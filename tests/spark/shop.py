@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from tests.laws import Event, Forget, Learn
 
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 from unbasket.spark import Table
 
 

@@ -13,7 +13,7 @@ from tests.spark.answers import answers
 from tests.spark.shop import Shop, random_events, vectors_in
 
 from unbasket import Params, Recommender
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 from unbasket.spark import Table, event_schema, maintain, read_files, recommend, settle
 from unbasket.spark.sources import IdType
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import unbasket as ub
-from unbasket.exchange.events import Event, Forget, Learn
-from unbasket.exchange.ids import Id
+from unbasket.domain.events import Event, Forget, Learn
+from unbasket.domain.ids import Id
 
 Request = list[Event]
 """What one call writes: a single event, or a batch for `apply`."""

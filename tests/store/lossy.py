@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from unbasket.store.log import log_of
+from unbasket.store.wal import log_of
 
 SECTOR = 512
 

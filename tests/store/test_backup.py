@@ -93,8 +93,8 @@ def test_a_shop_that_forgets_all_the_time(path: Path, tmp_path: Path, monkeypatc
 
 def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A compaction moves rows under the backup's eyes."""
-    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 20)
-    monkeypatch.setattr("unbasket.store.database._PACE", 0)
+    monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 20)
+    monkeypatch.setattr("unbasket.store.writer._PACE", 0)
     monkeypatch.setattr("unbasket.store.compaction.PIECE", 300)
     with ub.open(path) as rec:
         for user in range(40):

@@ -12,7 +12,7 @@ from tests.service.serving import serving, stock
 import unbasket as ub
 from unbasket.errors import ErasureBlockedError
 from unbasket.service.settings import Settings
-from unbasket.store import database
+from unbasket.store import writer
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_closing_ends_the_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_service_says_so_in_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings(db=path).timeout / 2 >= database.PATIENCE
+    assert Settings(db=path).timeout / 2 >= writer.PATIENCE
     patience(0.5, monkeypatch)
     with serving(path) as service:
         with reader(path):

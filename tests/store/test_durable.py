@@ -14,11 +14,11 @@ import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
-from unbasket.engine.inspector import Inspector
-from unbasket.engine.memory import Memory
-from unbasket.store.database import Database
-from unbasket.store.log import Log
+from unbasket.engine.inspector import InvariantChecker
+from unbasket.engine.state import EngineState
 from unbasket.store.schema import _SINCE
+from unbasket.store.wal import Log
+from unbasket.store.writer import Database
 
 SHOP = pl.DataFrame(
     {
@@ -459,8 +459,8 @@ def test_a_backup_is_a_database(path: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("piece", [1000, 100_000])
 def test_a_file_that_is_mostly_blank_is_compacted(path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     """With whatever is written, by a piece at a time; whoever opens it in between finds everything."""
-    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 5000)
-    monkeypatch.setattr("unbasket.store.database._PACE", 0)
+    monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 5000)
+    monkeypatch.setattr("unbasket.store.writer._PACE", 0)
     monkeypatch.setattr("unbasket.store.compaction.PIECE", piece)
     with ub.open(path) as rec:
         for number in range(200):
@@ -483,7 +483,7 @@ def test_a_file_that_is_mostly_blank_is_compacted(path: Path, monkeypatch: pytes
 
 
 def test_a_compaction_goes_on_after_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 5000)
+    monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 5000)
     monkeypatch.setattr("unbasket.store.compaction.PIECE", 1000)
     rec = ub.open(path)
     items = [f"item {i} of a shop" for i in range(500)]
@@ -556,7 +556,7 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
-        asked = {Memory: ("comes_last", "learn", "forget", "take_vanished"), Inspector: ("trace", "faults")}
+        asked = {EngineState: ("comes_last", "learn", "forget", "take_vanished"), InvariantChecker: ("trace", "faults")}
         for kind, names in asked.items():
             for name in names:
                 monkeypatch.setattr(kind, name, probed(kind, name))

@@ -19,6 +19,7 @@ import pytest
 from tests.store.helpers import Traffic, replayed, submit
 
 import unbasket as ub
+from unbasket.domain.events import Forget, Learn
 from unbasket.errors import (
     DiskFullError,
     ErasureBlockedError,
@@ -30,14 +31,13 @@ from unbasket.errors import (
     UnbasketError,
     UncertainError,
 )
-from unbasket.exchange.events import Forget, Learn
-from unbasket.store import audit, database, schema
-from unbasket.store.database import Database
+from unbasket.store import audit, schema, writer
 from unbasket.store.lock import WriterLock
-from unbasket.store.log import Log, log_of
+from unbasket.store.reader import Tables
 from unbasket.store.requests import Request
 from unbasket.store.signing import SigningKeys
-from unbasket.store.tables import Tables
+from unbasket.store.wal import Log, log_of
+from unbasket.store.writer import Database
 
 NOBODY = 65534
 PAGE = 4096  # of memory, and of most disks
@@ -784,7 +784,7 @@ def test_an_empty_file(path: Path) -> None:
 
 def test_an_unfinished_database(path: Path) -> None:
     """Who created it was killed before it had parameters: a reader sees an error, a writer finishes it."""
-    database.Database(path, read_only=False).abandon()
+    writer.Database(path, read_only=False).abandon()
     with pytest.raises(StoreError, match="has no parameters"):
         ub.open(path, read_only=True)
     with ub.open(path, ub.Params(group_size=2)) as engine:

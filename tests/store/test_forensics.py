@@ -23,19 +23,19 @@ import pytest
 from tests.store.forensics import WINDOW, Detective, encoded, findable, windows
 
 import unbasket as ub
+from unbasket.domain.events import Event, Forget, Learn
+from unbasket.domain.ids import Id
 from unbasket.errors import ErasureBlockedError, StoreError
-from unbasket.exchange.events import Event, Forget, Learn
-from unbasket.exchange.ids import Id
 from unbasket.store import DurableRecommender
-from unbasket.store.database import Database
-from unbasket.store.rows import decode_basket
+from unbasket.store.row_codec import decode_basket
+from unbasket.store.writer import Database
 
 PRINTABLE = bytes(33 + code % 94 for code in range(256))
 CATEGORIES = 5
 PARAMS = ub.Params(group_size=3, neighbors=5)
 
 
-class Marks:
+class Checkpoints:
     """Ids and names that are like nothing else."""
 
     def __init__(self, seed: int) -> None:
@@ -68,7 +68,7 @@ class Marks:
 class Shop:
     """An engine in a folder, and a plain account of what it holds."""
 
-    def __init__(self, folder: Path, detective: Detective, marks: Marks) -> None:
+    def __init__(self, folder: Path, detective: Detective, marks: Checkpoints) -> None:
         self.folder, self.path = folder, folder / "shop.db"
         self.detective, self.marks = detective, marks
         self.engine: DurableRecommender = ub.open(self.path, PARAMS)
@@ -290,7 +290,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def shop(folder: Path, detective: Detective) -> Iterator[Shop]:
-    shop = Shop(folder, detective, Marks(10)).fill(users=60)
+    shop = Shop(folder, detective, Checkpoints(10)).fill(users=60)
     with closing(shop.engine):
         yield shop
     shop.engine.close()
@@ -300,7 +300,7 @@ def shop(folder: Path, detective: Detective) -> Iterator[Shop]:
 
 
 def test_the_search_finds_every_fragment(folder: Path, detective: Detective) -> None:
-    mark, number = Marks(1).text(30), 2**62 + 12345
+    mark, number = Checkpoints(1).text(30), 2**62 + 12345
     needle = encoded(mark)
     for start in range(len(needle) - 7):
         (folder / "file").write_bytes(b"x" * (4096 + start) + needle[start : start + 8] + b"y" * start)
@@ -311,7 +311,7 @@ def test_the_search_finds_every_fragment(folder: Path, detective: Detective) -> 
 
 def test_the_search_finds_what_sqlite_leaves_behind(folder: Path, detective: Detective) -> None:
     """An engine that deletes rows without care would be caught: in gaps, overflow pages and free pages."""
-    marks = Marks(2)
+    marks = Checkpoints(2)
     texts = [marks.text(length) for length in [30] * 300 + [9000] * 20]
     with closing(sqlite3.connect(folder / "a.db")) as connection:
         connection.execute("PRAGMA secure_delete = OFF")
@@ -516,7 +516,7 @@ def forget_at_random(shop: Shop, count: int) -> None:
 
 
 def random_forgets(folder: Path, detective: Detective, seed: int, users: int, count: int) -> None:
-    shop = Shop(folder, detective, Marks(seed)).fill(users)
+    shop = Shop(folder, detective, Checkpoints(seed)).fill(users)
     try:
         forget_at_random(shop, count)
     finally:
@@ -528,7 +528,7 @@ def test_random_forgets(folder: Path, detective: Detective) -> None:
 
 
 def test_random_forgets_while_others_read(folder: Path, detective: Detective) -> None:
-    shop = Shop(folder, detective, Marks(2)).fill(users=200)
+    shop = Shop(folder, detective, Checkpoints(2)).fill(users=200)
     with closing(shop.engine), child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"):
         for _ in range(30):
             shop.happen(shop.any_forget(), Forget("nobody at all", None, None))  # an edit alone would not wait
@@ -556,7 +556,7 @@ def test_very_many_random_forgets_with_compaction(
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300, 304))
 def test_very_many_random_forgets_while_others_read(folder: Path, detective: Detective, seed: int) -> None:
-    shop = Shop(folder, detective, Marks(seed)).fill(users=500)
+    shop = Shop(folder, detective, Checkpoints(seed)).fill(users=500)
     readers = (child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"), child(RAW_READER, shop.path, "0.3"))
     with closing(shop.engine), readers[0], readers[1], readers[2]:
         for _ in range(300):
@@ -787,8 +787,8 @@ def test_a_backup_that_fails_leaves_nothing(shop: Shop, monkeypatch: pytest.Monk
 
 def compact_soon(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     """Let every forget do a piece of a compaction, so many bytes at a time."""
-    monkeypatch.setattr("unbasket.store.database._WORTH_COMPACTING", 20)
-    monkeypatch.setattr("unbasket.store.database._PACE", 0)
+    monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 20)
+    monkeypatch.setattr("unbasket.store.writer._PACE", 0)
     monkeypatch.setattr("unbasket.store.compaction.PIECE", piece)
 
 
@@ -824,7 +824,7 @@ def test_no_copy_of_a_row_is_left_where_rows_are_deleted(folder: Path, detective
     """Small pieces of a table of many pages: what is carried over is nowhere else, not even in unallocated parts."""
     with pytest.MonkeyPatch.context() as patch:
         compact_soon(patch, 3000)
-        shop = Shop(folder, detective, Marks(5)).fill(users=300)
+        shop = Shop(folder, detective, Checkpoints(5)).fill(users=300)
         with closing(shop.engine):
             forget_most(shop)
             for user in list(shop.baskets):
@@ -905,7 +905,7 @@ def test_a_compaction_that_fails(
 KILLED = """
     import os, signal, sqlite3, sys
     import unbasket as ub
-    from unbasket.store.database import Database
+    from unbasket.store.writer import Database
 
     path, user, moment = sys.argv[1:]
     engine = ub.open(path)
@@ -936,11 +936,11 @@ KILLED = """
 KILLED_WHILE_COMPACTING = """
     import os, signal, sys
     import unbasket as ub
-    from unbasket.store import compaction, database
+    from unbasket.store import compaction, writer
 
     path, word, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     users = sys.argv[4:]
-    database._WORTH_COMPACTING, database._PACE, compaction.PIECE = 20, 0, 5000
+    writer._WORTH_COMPACTING, writer._PACE, compaction.PIECE = 20, 0, 5000
     engine = ub.open(path)
     print("ready", flush=True)
 
@@ -960,14 +960,14 @@ KILLED_WHILE_COMPACTING = """
         def __getattr__(self, name):
             return getattr(self.connection, name)
 
-    carry = database.Database._carry
+    carry = writer.Database._carry
 
     def mortally(self, *arguments):
         connection, self._connection = self._connection, Mortal(self._connection)
         carry(self, *arguments)
         self._connection = connection
 
-    database.Database._carry = mortally
+    writer.Database._carry = mortally
     engine.apply([ub.Forget(user, None, None) for user in users])
     while True:
         engine.restock(hide=(), show=["nothing"])

@@ -19,8 +19,8 @@ from tests.store.helpers import Request, Traffic, found_in, held_ids, ids_of, re
 from tests.store.writer import Job
 
 import unbasket as ub
-from unbasket.exchange.events import Forget
-from unbasket.exchange.ids import Id
+from unbasket.domain.events import Forget
+from unbasket.domain.ids import Id
 from unbasket.store import audit
 
 AHEAD = 150  # requests that a writer is given: more than it can do before it is killed, mostly

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 import unbasket as ub
 from unbasket.cli.app import app
 from unbasket.errors import StoreError, StoreLockedError, UncertainError
-from unbasket.store import database
-from unbasket.store.log import log_of
+from unbasket.store import writer
+from unbasket.store.wal import log_of
 
 _WRITE = """
 import sys
@@ -98,7 +98,7 @@ def test_the_lock_is_removed(path: Path) -> None:
 def test_sqlites_locks_outlast_ours(path: Path) -> None:
     """Closing an engine must not free what another connection of the same process has locked; see fcntl(2)."""
     with ub.open(path) as engine:
-        reader = ub.store.database.Database(path, read_only=True)
+        reader = ub.store.writer.Database(path, read_only=True)
     try:
         assert _locks_of(path) > 0
         engine.close()
@@ -136,7 +136,7 @@ def test_a_file_that_is_taken_away(path: Path, tmp_path: Path, happens: Callable
     with ub.open(path) as engine:
         engine.learn("ann", ["milk"], basket=1)
         happens(path, tmp_path)
-        time.sleep(2 * database._NAMES_CHECKED_EVERY)
+        time.sleep(2 * writer._NAMES_CHECKED_EVERY)
         with pytest.raises(UncertainError, match="moved, replaced or removed while it was open"):
             engine.learn("bob", ["milk"], basket=1)
         for change in (lambda: engine.learn("bob", ["milk"], basket=2), lambda: engine.forget("ann")):

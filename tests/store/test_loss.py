@@ -13,7 +13,7 @@ import unbasket as ub
 from unbasket.cli.app import app
 from unbasket.errors import StoreCorruptError, UnbasketError
 from unbasket.store.lock import noted
-from unbasket.store.log import log_of
+from unbasket.store.wal import log_of
 
 
 @pytest.fixture

@@ -11,11 +11,11 @@ from tests.store.helpers import Request, Traffic, found_in, held_ids, ids_of, re
 from tests.store.lossy import Disk
 
 import unbasket as ub
-from unbasket.engine.memory import Memory
+from unbasket.domain.events import Forget
+from unbasket.domain.ids import Id
+from unbasket.engine.state import EngineState
 from unbasket.errors import StoreCorruptError
-from unbasket.exchange.events import Forget
-from unbasket.exchange.ids import Id
-from unbasket.store import audit, database, opening, tables
+from unbasket.store import audit, opening, reader, writer
 
 LOSSES = 55  # of each grouping
 
@@ -59,9 +59,9 @@ class Session:
     def open(self) -> Iterator[ub.DurableRecommender]:
         """An engine on the lossy disk."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(database, "connect", self.disk.connect)
-            patch.setattr(tables, "connect", self.disk.connect)
-            patch.setattr(database, "Log", self.disk.log)
+            patch.setattr(writer, "connect", self.disk.connect)
+            patch.setattr(reader, "connect", self.disk.connect)
+            patch.setattr(writer, "Log", self.disk.log)
             patch.setattr(opening, "_check_files", lambda *_: None)  # the files themselves stay empty
             with ub.open(self.path, self.params) as engine:
                 yield engine
@@ -146,15 +146,15 @@ def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
 ) -> None:
     """A basket is written, not synced yet, and the caller interrupts, asks again, and hears that nothing is new."""
     session = Session(tmp_path / "running", "fixed", seed=3, often=10**9)
-    learn = Memory.learn
+    learn = EngineState.learn
 
     def interrupted(*_: object) -> None:
-        monkeypatch.setattr(Memory, "learn", learn)
+        monkeypatch.setattr(EngineState, "learn", learn)
         raise KeyboardInterrupt
 
     def ask_again(engine: ub.Recommender) -> None:
         session.lose(0.0)
-        monkeypatch.setattr(Memory, "learn", interrupted)
+        monkeypatch.setattr(EngineState, "learn", interrupted)
         with pytest.raises(KeyboardInterrupt):
             engine.learn("ann", ["tea"], basket=1)
         session.lose(0.0)
@@ -170,7 +170,7 @@ def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
 
 def test_less_would_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a sync at each commit, losses are seen: this disk does forget, and these tests do look."""
-    monkeypatch.setattr(database.Database, "sync", lambda _: None)
+    monkeypatch.setattr(writer.Database, "sync", lambda _: None)
     session = Session(tmp_path / "running", "fixed", seed=1)
     session.work(60)
     recovered, named = 0, 0

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 import unbasket as ub
-from unbasket.core import views
-from unbasket.core.index import Index
-from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import Id
+from unbasket.core.check import testing
+from unbasket.core.index.index import Index
+from unbasket.domain.ids import Id
+from unbasket.engine.state import EngineState
 from unbasket.store import Receipt, audit
 from unbasket.store.signing import SigningKeys
 
@@ -48,13 +48,13 @@ def test_a_receipt_says_what_was_removed_and_what_the_model_was(path: Path) -> N
 
 
 def spoil_vectors(index: Index) -> None:
-    for row in range(index.parts[0].end):
-        views.row(index.parts[0].vectors, row, views.ENTRY)["weight"] += 1
+    for row in range(index.shards[0].end):
+        testing.row(index.shards[0].vectors, row, testing.ENTRY)["weight"] += 1
 
 
 def spoil_postings(index: Index) -> None:
     for item in range(index.item_room):
-        views.row(index.parts[0].postings, item, views.POSTING)["weight"] += 1
+        testing.row(index.shards[0].postings, item, testing.POSTING)["weight"] += 1
 
 
 @pytest.mark.parametrize("spoil", [spoil_vectors, spoil_postings])
@@ -63,14 +63,14 @@ def test_a_receipt_admits_that_the_vector_is_not_that_of_a_retrain(
 ) -> None:
     with ub.open(path) as rec:
         rec.learn("ann", ["milk", "tea"], basket=1)
-        forget = Memory.forget
+        forget = EngineState.forget
 
-        def spoiled(memory: Memory, user: Id, basket: Id | None, item: Id | None) -> ub.Forgotten:
+        def spoiled(memory: EngineState, user: Id, basket: Id | None, item: Id | None) -> ub.Forgotten:
             forgotten = forget(memory, user, basket, item)
             spoil(memory.index)
             return forgotten
 
-        monkeypatch.setattr(Memory, "forget", spoiled)
+        monkeypatch.setattr(EngineState, "forget", spoiled)
         rec.forget("ann", item="tea")
         [receipt] = rec.receipts()
         assert not receipt.verified

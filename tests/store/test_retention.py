@@ -15,8 +15,8 @@ from tests.laws import law_of_equality
 from tests.store.helpers import found_in
 
 import unbasket as ub
+from unbasket.domain.ids import Id
 from unbasket.errors import RetentionError
-from unbasket.exchange.ids import Id
 from unbasket.store import audit
 from unbasket.store.retention import plan, run
 from unbasket.store.rules import Rule, Rules, read_rules

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperGroup
 
-from unbasket.cli.terminal import command, say
+from unbasket.cli._shared.terminal import command, say
 
 _SHOP, _USERS, _LARGE, _LAB = "A shop's database", "Its users", "More than one machine", "Trying and measuring"
 
@@ -22,7 +22,7 @@ class _Command(NamedTuple):
 
 COMMANDS = {
     "import": _Command(
-        "importing.import_purchases", _SHOP, "Import purchases into a database, which is created if it does not exist."
+        "import_.import_purchases", _SHOP, "Import purchases into a database, which is created if it does not exist."
     ),
     "items": _Command(
         "items.items",
@@ -63,11 +63,9 @@ COMMANDS = {
         _USERS,
         "Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.",
     ),
-    "suppress": _Command(
-        "suppressing.suppress", _USERS, "Never recommend an item to a user, until it is allowed again."
-    ),
+    "suppress": _Command("suppress.suppress", _USERS, "Never recommend an item to a user, until it is allowed again."),
     "allow": _Command(
-        "suppressing.allow",
+        "suppress.allow",
         _USERS,
         "Let a suppressed item be recommended to a user again, and forget that it was suppressed.",
     ),
@@ -112,12 +110,12 @@ COMMANDS = {
 def load(name: str) -> Any:
     """A command, or a group of them, with its options."""
     module, attribute = COMMANDS[name].place.split(".")
-    found = getattr(import_module(f"unbasket.cli.{module}"), attribute)
+    found = getattr(import_module(f"unbasket.cli.commands.{module}"), attribute)
     if isinstance(found, typer.Typer):
         group = typer.main.get_group(found)  # get_command would offer to install completions
         group.name = name
         return group
-    epilog = import_module("unbasket.exchange.spelling").RULE if COMMANDS[name].panel == _USERS else None
+    epilog = import_module("unbasket.domain.id_text").RULE if COMMANDS[name].panel == _USERS else None
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
     alone.command(name, epilog=epilog)(command(found))
     return typer.main.get_command(alone)

@@ -4,12 +4,12 @@
              (one user)           (all users)
 
 history      the baskets of each user, in order, and the changes an event can make to them
-fold         the one update rule: from baskets to weights, from a mark or from the start (in a work `space`)
-marks        saved states of the fold, so that a change late in a long history replays little
+fold         the one update rule: from baskets to weights, from a checkpoint or from the start (in a work `space`)
+checkpoints        saved states of the fold, so that a change late in a long history replays little
 vector       a vector in fixed point, on its own
-part         the vectors of some users, and for each item those who have it
-index        the parts, and who is where in them
-crowd        the users who are near to everyone, summed in advance
+shard         the vectors of some users, and for each item those who have it
+index        the shards, and who is where in them
+hubs        the users who are near to everyone, summed in advance
 pool         who is in the index, if not everybody is
 nearest      the nearest users
 ranking      the mean of their vectors, the best items
@@ -41,7 +41,7 @@ buffers      memory that comes zeroed and is wiped before it goes
 `.pyx` files are Cython, compiled by setup.py; `.pxd` files are their C side, `.pyi` files what Python sees.
 """
 
-from unbasket.core.sources import are_compiled
+from unbasket.core._build_check import are_compiled
 
 if not are_compiled():
     raise ImportError(
@@ -50,48 +50,36 @@ if not are_compiled():
     )
 
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
-from unbasket.core import (
-    canon,
-    column,
-    fold,
-    history,
-    index,
-    inspection,
-    live,
-    loading,
-    marks,
-    numbers,
-    pack,
-    pieces,
-    pool,
-    search,
-    space,
-    unpack,
-    vector,
-)
+from unbasket.core.check import invariants
+from unbasket.core.codec import row_reader, row_writer, user_hash
+from unbasket.core.index import bulk_load, events, index, pool
+from unbasket.core.memory import growable
+from unbasket.core.model import checkpoints, fold, history, row_ids, vector, workspace
+from unbasket.core.search import search
+from unbasket.core.util import sharded_dict
 
-MARK_EVERY = marks.MARK_EVERY
+CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY
 MAX_BASKET = index.MAX_BASKET
 ONE = index.ONE
-PART_SIZE = index.PART_SIZE
-PLACES = inspection.PLACES
-TIED = live.TIED
+SHARD_SIZE = index.SHARD_SIZE
+STRUCTURES = invariants.STRUCTURES
+TIED = events.TIED
 UNTIMED = history.UNTIMED
 
-BasketPacker = pack.BasketPacker
-Baskets = loading.Baskets
-Canon = canon.Canon
-Column = column.Column
-FoldSpace = space.FoldSpace
+BasketRowWriter = row_writer.BasketRowWriter
+Baskets = bulk_load.Baskets
+UserHasher = user_hash.UserHasher
+GrowableArray = growable.GrowableArray
+FoldWorkspace = workspace.FoldWorkspace
 Histories = history.Histories
 Index = index.Index
-Live = live.Live
-Numbers = numbers.Numbers
-Pieces = pieces.Pieces
+Live = events.Live
+RowIds = row_ids.RowIds
+ShardedDict = sharded_dict.ShardedDict
 Pool = pool.Pool
-Question = search.Question
-Round = search.Round
+Query = search.Query
+QueryBatch = search.QueryBatch
 Rule = fold.Rule
-SearchSpace = search.SearchSpace
-Unpacker = unpack.Unpacker
+SearchWorkspace = search.SearchWorkspace
+RowReader = row_reader.RowReader
 Vector = vector.Vector

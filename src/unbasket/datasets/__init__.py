@@ -17,8 +17,8 @@ from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import read_tafeng
 from unbasket.datasets.tifuknn import read_tifuknn
 from unbasket.datasets.valuedshoppers import read_valued_shoppers
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError, MissingDatasetError
-from unbasket.exchange.progress import ReadingProgress
 
 __all__ = [
     "PUBLISHED",

@@ -5,8 +5,8 @@ import importlib
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset, hold_out_last
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import MissingDatasetError
-from unbasket.exchange.progress import ReadingProgress
 
 _MIN_BASKETS_PER_ITEM = 10
 _MIN_BASKETS_PER_USER = 3

@@ -10,8 +10,8 @@ import polars as pl
 
 from unbasket.datasets.catalog import OCCASIONAL_CATEGORIES, catalog
 from unbasket.datasets.dataset import Dataset
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
-from unbasket.exchange.progress import ReadingProgress
 
 _OPENED = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())  # a Monday
 _WEEK, _DAY, _HOUR = 7 * 86_400, 86_400, 3_600

@@ -8,7 +8,7 @@ import polars as pl
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import complaint, drop_ones, purchases, sampled, whole_number
 from unbasket.datasets.source import ROW, open_source
-from unbasket.exchange.progress import ReadingProgress
+from unbasket.domain.progress import ReadingProgress
 from unbasket.params import Params
 
 _ORDER_COLUMNS = ("order_id", "user_id", "order_number")

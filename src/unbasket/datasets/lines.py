@@ -11,8 +11,8 @@ from typing import IO, NamedTuple
 
 import msgspec
 
+from unbasket.domain.decoding import decode_json
 from unbasket.errors import DatasetError
-from unbasket.exchange.decoding import decode_json
 
 _LONG = 1 << 20  # characters
 

@@ -12,8 +12,8 @@ from unbasket.datasets.table import read_table
 from unbasket.datasets.tafeng import TAFENG_COLUMNS, read_tafeng
 from unbasket.datasets.tifuknn import TIFUKNN_COLUMNS, read_tifuknn
 from unbasket.datasets.valuedshoppers import VALUED_SHOPPERS_COLUMNS, read_valued_shoppers
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
-from unbasket.exchange.progress import ReadingProgress
 
 PUBLISHED = (*PREPARED, "completejourney")
 

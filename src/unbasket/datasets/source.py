@@ -11,9 +11,9 @@ import msgspec
 import polars as pl
 
 from unbasket.datasets.lines import fields_of, is_json_object, lines_of, open_text, records_of, shown, shown_list
+from unbasket.domain.decoding import decode_json
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError, Remedy
-from unbasket.exchange.decoding import decode_json
-from unbasket.exchange.progress import ReadingProgress
 
 # Called with the work done and the work expected, here in rows: an estimate, or None where there is none.
 

@@ -11,9 +11,9 @@ from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
 from unbasket.datasets.returns import without_returns
 from unbasket.datasets.source import Source, Text, expected_rows, files_at, open_source
+from unbasket.domain.frames import iso_seconds
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
-from unbasket.exchange.frames import iso_seconds
-from unbasket.exchange.progress import ReadingProgress
 
 
 def read_table(

@@ -5,7 +5,7 @@ from pathlib import Path
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import day_number, drop_ones, narrow_ids, purchases, seconds, text_id
 from unbasket.datasets.source import open_source
-from unbasket.exchange.progress import ReadingProgress
+from unbasket.domain.progress import ReadingProgress
 from unbasket.params import Params
 
 TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")

@@ -7,8 +7,8 @@ import polars as pl
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import FutureChoice, drop_ones, narrow_ids, one_future, purchases, text_id
 from unbasket.datasets.source import open_source
+from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
-from unbasket.exchange.progress import ReadingProgress
 
 TIFUKNN_COLUMNS = ("CUSTOMER_ID", "ORDER_NUMBER", "MATERIAL_NUMBER")
 

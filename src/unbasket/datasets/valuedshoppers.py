@@ -6,7 +6,7 @@ from pathlib import Path
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import day_number, drop_ones, purchases, sampled, seconds, whole_number
 from unbasket.datasets.source import open_source
-from unbasket.exchange.progress import ReadingProgress
+from unbasket.domain.progress import ReadingProgress
 from unbasket.params import Params
 
 VALUED_SHOPPERS_COLUMNS = ("id", "category", "date")

@@ -16,7 +16,7 @@ digest         one number for all remaining baskets
 renewal        a change of parameters under way
 verification   proof that nothing else is left
 inspector      places that contradict the histories, or hold something of nobody
-desks          where questions are worked on
+workspaces          where questions are worked on
 helpers        threads that help with a search
 shares         what each basket contributes to a weight
 locks          many readers, or one writer

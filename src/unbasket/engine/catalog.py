@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator
 
-from unbasket.exchange.ids import Id
-from unbasket.exchange.products import Product
+from unbasket.domain.ids import Id
+from unbasket.domain.products import Product
 
 
 class Catalog:

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.core import Canon, Column
-from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import FREE, Id, in_order
+from unbasket.core import GrowableArray, UserHasher
+from unbasket.domain.ids import FREE, Id, in_order
+from unbasket.engine.state import EngineState
 from unbasket.params import Params
 
 _SIZE = 32
@@ -57,11 +57,11 @@ class Digest:
     is that of the hashes that are there.
     """
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: EngineState) -> None:
+        self._state = memory
         self._sum = params_hash(memory.params)
-        self._canon = Canon(b"unbasket user")
-        self._column = Column(_SIZE // 8)
+        self._canon = UserHasher(b"unbasket user")
+        self._column = GrowableArray(_SIZE // 8)
         self._hashes = self._view()
         self._stale: set[int] = set()
         self._seen: int | None = None  # how many users were looked through, if all have to be
@@ -106,7 +106,7 @@ class Digest:
         if self._seen is None:
             return False
         self._make_room()
-        names, first = self._memory.users.names, self._seen
+        names, first = self._state.users.names, self._seen
         self._seen = min(first + _PIECE, len(names))
         missing = np.flatnonzero(~self._hashes[first : self._seen].any(axis=1)) + first
         self._hash([owner for owner in missing.tolist() if names[owner] != FREE])
@@ -116,21 +116,21 @@ class Digest:
 
     def follow_params(self, old: Params) -> None:
         """Take over the parameters that the memory has now."""
-        self._sum = (self._sum - params_hash(old) + params_hash(self._memory.params)) % _MODULUS
+        self._sum = (self._sum - params_hash(old) + params_hash(self._state.params)) % _MODULUS
 
     def value(self) -> str:
         """The digest in hex."""
         while self.advance():
             pass
         self._make_room()
-        names = self._memory.users.names
+        names = self._state.users.names
         self._hash([owner for owner in self._stale if names[owner] != FREE])
         self._stale.clear()
         return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
 
     def _make_room(self) -> None:
         """Make room for a hash for every code."""
-        count = len(self._memory.users.names)
+        count = len(self._state.users.names)
         if count > len(self._hashes):
             self._hashes = np.zeros((0, _SIZE), np.uint8)  # the column can grow where it is if nobody looks at it
             self._column = self._column.extended(count + count // 4)
@@ -144,7 +144,7 @@ class Digest:
 
     def _hashes_of(self, owners: list[int]) -> npt.NDArray[np.uint8]:
         """The hashes of all that is held about some users."""
-        memory, hashes = self._memory, np.empty((len(owners), _SIZE), np.uint8)
+        memory, hashes = self._state, np.empty((len(owners), _SIZE), np.uint8)
         self._canon.hash_users(
             memory.histories,
             owners,
@@ -169,16 +169,16 @@ class Digest:
 
     def is_exact(self, owner: int) -> bool:
         """Whether the part of the user with this code is the hash of what is held: none, if nobody has the code."""
-        if self._memory.users.names[owner] == FREE:
+        if self._state.users.names[owner] == FREE:
             return not self._hashes[owner].any()
         return self._part(owner) == self._hashes_of([owner]).tobytes()
 
     def looks(self) -> Iterator[bool]:
         """Whether the sum is that of the parameters and of the parts of those who are there: piece by piece."""
-        names = self._memory.users.names
+        names = self._state.users.names
         for first in range(0, len(names), _PIECE):
             hashes = self._hashes[first : first + _PIECE]
             free = [place for place, name in enumerate(names[first : first + len(hashes)]) if name == FREE]
             yield not hashes[free].any()
-        total = params_hash(self._memory.params) + _total(self._hashes)
+        total = params_hash(self._state.params) + _total(self._hashes)
         yield total % _MODULUS == self._sum and not self._hashes[len(names) :].any()

@@ -6,23 +6,23 @@ from typing import NamedTuple
 import numpy as np
 
 from unbasket.core import ONE
-from unbasket.engine.memory import Record
+from unbasket.domain.ids import Id
+from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.model import Model
 from unbasket.engine.shares import basket_parts
-from unbasket.exchange.ids import Id
-from unbasket.exchange.results import BasketShare, Explanation
+from unbasket.engine.state import Record
 from unbasket.params import Params
 
 
 def explain(model: Model, user: Id, items: list[Id]) -> list[Explanation]:
     """The parts of the scores of some items for a user, whose neighbors are looked for once."""
-    with model.lock.reading, model.desks.take() as desk:
-        memory, owner = model.memory, model.owner(user)
+    with model.lock.reading, model.workspaces.take() as workspace:
+        memory, owner = model.state, model.owner(user)
         params, records = memory.params, memory.records(user)
         codes = [memory.items.codes.get(item, -1) for item in items]
-        own, totals, having, found = desk.search.holders(
+        own, totals, having, found = workspace.search.holders(
             memory.index,
-            memory.query(owner, desk.fold),
+            memory.query(owner, workspace.fold),
             owner,
             np.array(codes, np.int64),
             params.neighbors,

@@ -4,13 +4,15 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from unbasket.core import PLACES, FoldSpace, Live, inspection, questions, survey
-from unbasket.engine.memory import Memory
-from unbasket.exchange.ids import FREE, Id
+from unbasket.core import STRUCTURES, FoldWorkspace, Live
+from unbasket.core.check import invariants, survey
+from unbasket.core.model import queries
+from unbasket.domain.ids import FREE, Id
+from unbasket.engine.state import EngineState
 
 
 class Trace(NamedTuple):
-    """Where something of a user is, to look there again once it is forgotten; see `inspection.trace`."""
+    """Where something of a user is, to look there again once it is forgotten; see `invariants.trace`."""
 
     user: Id
     owner: int
@@ -19,30 +21,30 @@ class Trace(NamedTuple):
     slot: int
 
 
-class Inspector:
+class InvariantChecker:
     """Looks at a memory, and trusts nothing of what events keep up to date in it; locking is the caller's."""
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    def __init__(self, memory: EngineState) -> None:
+        self._state = memory
 
     def trace(self, user: Id) -> Trace | None:
         """Where something of the user is; None if the user is not there."""
-        owner = self._memory.users.codes.get(user)
-        return None if owner is None else Trace(user, owner, *inspection.trace(self._memory.live, owner))
+        owner = self._state.users.codes.get(user)
+        return None if owner is None else Trace(user, owner, *invariants.trace(self._state.live, owner))
 
-    def faults(self, trace: Trace, space: FoldSpace) -> list[str]:
+    def faults(self, trace: Trace, space: FoldWorkspace) -> list[str]:
         """The places where something of a user is not as the history says; with no history, nothing may be anywhere.
 
         The code of a user who is gone must not have been given to another since the trace was taken.
         """
-        places = _wrong_places(inspection.user_faults(self._memory.live, space, *trace[1:]))
+        places = _wrong_places(invariants.user_faults(self._state.live, space, *trace[1:]))
         return places + self._named_faults(trace.user, trace.owner)
 
-    def private_faults(self, user: Id, space: FoldSpace) -> list[str]:
+    def private_faults(self, user: Id, space: FoldWorkspace) -> list[str]:
         """Those of these places that no other user's records have a part in."""
-        owner = self._memory.users.codes[user]
-        marks = inspection.mark_faults(self._memory.live, space, owner)
-        return ["the marks"] * bool(marks) + self._named_faults(user, owner)
+        owner = self._state.users.codes[user]
+        checkpoints = invariants.mark_faults(self._state.live, space, owner)
+        return ["the checkpoints"] * bool(checkpoints) + self._named_faults(user, owner)
 
     def _named_faults(self, user: Id, owner: int) -> list[str]:
         """Those of these places that know ids, or what depends on them."""
@@ -50,13 +52,13 @@ class Inspector:
         return ["the ids"] * (not ids) + ["the pool"] * (not pool)
 
     def _lot_is_right(self, user: Id, owner: int) -> bool:
-        memory = self._memory
+        memory = self._state
         lot = memory.lots.of(user) if memory.histories.count(owner) else 0
         return memory.pool is None or memory.pool.lot_of(owner) == lot
 
     def _ids_are_right(self, user: Id, owner: int) -> bool:
         """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
-        memory = self._memory
+        memory = self._state
         users, ids = memory.users, memory.long.get(owner)
         if memory.histories.count(owner) == 0:
             gone = users.names[owner] == FREE and not users.knows(user)
@@ -66,7 +68,7 @@ class Inspector:
 
     def strays(self) -> Iterator[list[str]]:
         """The places that hold something of a user or an item that is not there, or that was not wiped: by pieces."""
-        memory = self._memory
+        memory = self._state
         yield from self._by_pieces(survey.entry_strays)
         yield from self._by_pieces(lambda live, place: survey.user_strays(live, memory.users.names, place))
         yield _wrong_places(survey.strays(memory.live, len(memory.users), memory.items.names))
@@ -76,27 +78,27 @@ class Inspector:
     def shared_faults(self) -> Iterator[list[str]]:
         """The places shared by many users where something is wrong: by pieces, between which others may write."""
         yield from self._by_pieces(survey.slot_faults)
-        yield from self._by_pieces(survey.part_faults)
-        yield _wrong_places(survey.total_faults(self._memory.live))
-        yield _wrong_places(survey.item_count_faults(self._memory.live))
+        yield from self._by_pieces(survey.shard_faults)
+        yield _wrong_places(survey.total_faults(self._state.live))
+        yield _wrong_places(survey.item_count_faults(self._state.live))
 
     def _by_pieces(self, look: Callable[[Live, int], tuple[list[int], int]]) -> Iterator[list[str]]:
         place = 0
         while place >= 0:
-            found, place = look(self._memory.live, place)
+            found, place = look(self._state.live, place)
             yield _wrong_places(found)
 
     def id_faults(self) -> Iterator[list[str]]:
         """Whether ids and codes say the same, somebody has each item, and texts are counted right: by pieces."""
-        for is_right in chain(self._memory.users.looks(), self._memory.items.looks(), self._use_looks()):
+        for is_right in chain(self._state.users.looks(), self._state.items.looks(), self._use_looks()):
             yield [] if is_right else ["the ids"]
 
     def _use_looks(self) -> Iterator[bool]:
-        histories, items, texts = self._memory.histories, self._memory.items, self._memory.texts
-        yield bool(questions.popularity(histories)[[*items.codes.values()]].all())
+        histories, items, texts = self._state.histories, self._state.items, self._state.texts
+        yield bool(queries.popularity(histories)[[*items.codes.values()]].all())
         if texts.names:
-            yield texts.is_consistent(questions.text_uses(histories, len(texts.names)).tolist())
+            yield texts.is_consistent(queries.text_uses(histories, len(texts.names)).tolist())
 
 
 def _wrong_places(faults: list[int]) -> list[str]:
-    return [place for place, count in zip(PLACES, faults, strict=True) if count]
+    return [place for place, count in zip(STRUCTURES, faults, strict=True) if count]

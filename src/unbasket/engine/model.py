@@ -9,28 +9,28 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple, cast
 
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.events import Allow, Forget, Learn, Rename, Suppress
+from unbasket.domain.ids import Id, checked, sort_key
+from unbasket.domain.progress import Progress
+from unbasket.domain.results import Forgotten, Learned, Renamed, Verification
 from unbasket.engine import verification
 from unbasket.engine.catalog import Catalog
-from unbasket.engine.choice import Choices
-from unbasket.engine.desks import Desks
 from unbasket.engine.digest import Digest
+from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
-from unbasket.engine.memory import Memory
-from unbasket.engine.renewal import Renewal
-from unbasket.engine.stock import Stock
+from unbasket.engine.rebuild import Rebuild
+from unbasket.engine.state import EngineState
+from unbasket.engine.stock import Availability
+from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
-from unbasket.exchange.events import Allow, Forget, Learn, Rename, Suppress
-from unbasket.exchange.ids import Id, checked, sort_key
-from unbasket.exchange.orders import Orders
-from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned, Renamed, Verification
 from unbasket.params import Params
 
 _CHUNK = 256  # users who get other parameters under one lock: writers wait for no more than these
 
 
 class Proof(NamedTuple):
-    """What a forget or a rename removed, the digests before and after it, and whether a `Witness` found it gone."""
+    """What a forget or a rename removed, the digests before and after it, and whether an `ErasureProof` holds."""
 
     forgotten: Forgotten
     before: str
@@ -39,30 +39,30 @@ class Proof(NamedTuple):
 
 
 class Model:
-    """Memory, digest, catalog, stock, their lock, and the desks of those who ask."""
+    """Memory, digest, catalog, stock, their lock, and the workspaces of those who ask."""
 
     def __init__(self, params: Params) -> None:
-        self.memory = Memory(params)
-        self.digest = Digest(self.memory)
+        self.state = EngineState(params)
+        self.digest = Digest(self.state)
         self.catalog = Catalog()
-        self.stock = Stock()
-        self.choices = Choices(self.catalog, self.stock, self.memory.items)
+        self.stock = Availability()
+        self.choices = ItemFilters(self.catalog, self.stock, self.state.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
-        self.desks = Desks()
-        self._renewal: Renewal | None = None
+        self.workspaces = WorkspacePool()
+        self._renewal: Rebuild | None = None
 
     # Events -----------------------------------------------------------------------------------------------------
 
     def learn(self, event: Learn) -> Learned:
         """Learn a basket."""
         with self.lock.writing:
-            learned = self.memory.learn(*event)
+            learned = self.state.learn(*event)
             if learned is not Learned.UNCHANGED:
-                self.digest.wipe(self.memory.users.codes[event.user])
+                self.digest.wipe(self.state.users.codes[event.user])
                 self._clear_choices()
             if self._renewal is not None:
-                self._renewal.follow(self.memory.users.codes[event.user])
+                self._renewal.follow(self.state.users.codes[event.user])
         return learned
 
     def forget(self, event: Forget) -> Forgotten:
@@ -71,8 +71,8 @@ class Model:
             return self._forget(event)
 
     def _forget(self, event: Forget) -> Forgotten:
-        owner = self.memory.users.codes.get(event.user)
-        forgotten = self.memory.forget(*event)
+        owner = self.state.users.codes.get(event.user)
+        forgotten = self.state.forget(*event)
         if owner is not None and forgotten:
             self.digest.wipe(owner)
             self._clear_choices()
@@ -83,12 +83,12 @@ class Model:
     def suppress(self, event: Suppress) -> bool:
         """Recommend an item to a user no more; returns whether that is new. An error if nothing is held about them."""
         with self.lock.writing:
-            owner = self.memory.users.codes.get(event.user)
+            owner = self.state.users.codes.get(event.user)
             if owner is None:
                 raise UnknownUserError(
                     f"nothing is held about user {event.user!r}: what they do not want is kept only beside baskets"
                 )
-            is_new = self.memory.suppress(*event)
+            is_new = self.state.suppress(*event)
             if is_new:
                 self.digest.wipe(owner)
             return is_new
@@ -96,14 +96,14 @@ class Model:
     def allow(self, event: Allow) -> bool:
         """Take back `suppress`; returns whether there was something to take back."""
         with self.lock.writing:
-            was_there = self.memory.allow(*event)
+            was_there = self.state.allow(*event)
             if was_there:
-                self.digest.wipe(self.memory.users.codes[event.user])
+                self.digest.wipe(self.state.users.codes[event.user])
             return was_there
 
     def rename(self, event: Rename) -> Renamed:
         """Let another user have all that is held of one, who goes. An error if they have a basket id in common."""
-        memory = self.memory
+        memory = self.state
         with self.lock.writing:
             owner = memory.users.codes.get(event.user)
             if owner is None:
@@ -123,24 +123,24 @@ class Model:
 
     def _clear_choices(self) -> None:
         """Keep no selection of items that may name one that nobody has any longer."""
-        if self.memory.vanished:
+        if self.state.vanished:
             self.choices.clear()
 
-    def load(self, orders: Orders, group: str | None = None) -> None:
+    def load(self, orders: BasketColumns, group: str | None = None) -> None:
         """Learn all orders; `group` is the column that their groups come from, if one was named."""
         with self.lock.writing:
             self.check_groups(orders, group)
-            self.memory.load(orders)
-            owners = [self.memory.users.codes[name] for name in orders.users]
+            self.state.load(orders)
+            owners = [self.state.users.codes[name] for name in orders.users]
             self.digest.wipe_all(owners)
             if self._renewal is not None:
                 for owner in owners:
                     self._renewal.follow(owner)
             self._clear_choices()
 
-    def check_groups(self, orders: Orders, group: str | None) -> None:
+    def check_groups(self, orders: BasketColumns, group: str | None) -> None:
         """An error if groups were named that can't be taken over."""
-        memory = self.memory
+        memory = self.state
         if group is not None and (
             memory.params.grouping == "fixed" or any(user in memory.users for user in orders.users)
         ):
@@ -156,7 +156,7 @@ class Model:
         with self.lock.writing:
             if self._renewal is not None:
                 raise BusyError("the parameters are being changed already. Try again when that is done")
-            renewal = self._renewal = Renewal(self.memory, params)
+            renewal = self._renewal = Rebuild(self.state, params)
         try:
             while renewal.done < renewal.total:
                 with self.lock.reading:
@@ -173,7 +173,7 @@ class Model:
     def _take_over(self) -> None:
         assert self._renewal is not None, "nothing to take over"
         with self.lock.writing:
-            old = self.memory.params
+            old = self.state.params
             self._renewal.take_over()
             self.digest.follow_params(old)
 
@@ -184,30 +184,32 @@ class Model:
 
         Under varying groups only memory knows whether it opens one.
         """
-        if self.memory.params.grouping == "varying":
+        if self.state.params.grouping == "varying":
             return False
         with self.lock.reading:  # as a question about unknown items may let memory grow meanwhile
-            return self.memory.comes_last(event.user, event.basket, event.time)
+            return self.state.comes_last(event.user, event.basket, event.time)
 
     def forget_with_proof(self, event: Forget) -> Proof:
         """Forget something, and prove it. Nobody else may learn or forget meanwhile."""
         before = self.fingerprint()
         with self.lock.reading, self._digesting:
-            witness = verification.Witness(self.memory, self.digest, event)
+            witness = verification.ErasureProof(self.state, self.digest, event)
         forgotten = self.forget(event)
         after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.desks.take() as desk:
-            return Proof(forgotten, before, after, witness.confirms(desk.fold))
+        with self.lock.reading, self._digesting, self.workspaces.take() as workspace:
+            return Proof(forgotten, before, after, witness.confirms(workspace.fold))
 
     def rename_with_proof(self, event: Rename) -> tuple[Renamed, Proof]:
         """Rename a user, and prove that the old id is gone. Nobody else may learn or forget meanwhile."""
         before = self.fingerprint()
         with self.lock.reading, self._digesting:
-            witness = verification.Witness(self.memory, self.digest, Forget(event.user, None, None), heir=event.other)
+            witness = verification.ErasureProof(
+                self.state, self.digest, Forget(event.user, None, None), heir=event.other
+            )
         renamed = self.rename(event)
         after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.desks.take() as desk:
-            return renamed, Proof(Forgotten(0, 0, 1), before, after, witness.confirms(desk.fold))
+        with self.lock.reading, self._digesting, self.workspaces.take() as workspace:
+            return renamed, Proof(Forgotten(0, 0, 1), before, after, witness.confirms(workspace.fold))
 
     def drop(self, users: set[Id]) -> None:
         """Forget all that is held of these users."""
@@ -233,10 +235,10 @@ class Model:
         self.fingerprint()  # in pieces, where many users are to be hashed first
         with self.lock.reading, self._digesting:
             if user is None:
-                looking: verification.Everybody | verification.Somebody
-                looking = verification.Everybody(self.memory, self.digest)
+                looking: verification.FullVerification | verification.UserVerification
+                looking = verification.FullVerification(self.state, self.digest)
             else:
-                looking = verification.Somebody(self.memory, self.digest, user)
+                looking = verification.UserVerification(self.state, self.digest, user)
         try:
             while True:
                 with self.lock.reading, self._digesting:
@@ -247,7 +249,7 @@ class Model:
 
     def owner(self, user: Id) -> int:
         """The code of a user, or an error that names a user of whom nothing is held; under the lock only."""
-        owner = self.memory.users.codes.get(checked(user, "user"))
+        owner = self.state.users.codes.get(checked(user, "user"))
         if owner is None:
             raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
         return owner

@@ -2,11 +2,12 @@
 
 import numpy as np
 
-from unbasket.core import naming, questions
 from unbasket.core.arrays import Int64s
+from unbasket.core.model import queries
+from unbasket.core.util import id_fast
+from unbasket.domain.filters import Filters
+from unbasket.domain.results import ItemCount
 from unbasket.engine.model import Model
-from unbasket.exchange.filters import Filters
-from unbasket.exchange.results import ItemCount
 
 _COUNTED = 16_384  # users whose baskets are looked through at first under one lock
 
@@ -16,12 +17,12 @@ class Popularity:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._memory = model.memory
+        self._state = model.state
 
     def most_common(self, n: int, filters: Filters | None) -> list[ItemCount]:
         """The items in most baskets; in how many each is, is known."""
         with self._model.lock.reading:
-            return self._largest(questions.popularity(self._memory.histories), n, filters)
+            return self._largest(queries.popularity(self._state.histories), n, filters)
 
     def most_common_since(self, time: int, n: int, filters: Filters | None) -> list[ItemCount]:
         """The items in most baskets of this time or later.
@@ -32,20 +33,20 @@ class Popularity:
         counts = np.zeros(0, np.int64)
         while True:
             with self._model.lock.reading:
-                memory = self._memory
+                memory = self._state
                 if memory.items.changes != changes:  # codes may stand for other items now: start anew, in larger steps
                     first, size, changes = 0, 4 * size, memory.items.changes
                     counts = np.zeros(memory.histories.item_room, np.int64)
-                questions.add_popularity(memory.histories, first, first + size, time, counts)
+                queries.add_popularity(memory.histories, first, first + size, time, counts)
                 first += size
                 if first >= len(memory.users.names):
                     return self._largest(counts, n, filters)
 
     def _largest(self, counts: Int64s, n: int, filters: Filters | None) -> list[ItemCount]:
-        choice, items = self._model.choices.of(filters, None), self._memory.items
+        choice, items = self._model.choices.of(filters, None), self._state.items
         allowed = None
         if choice is not None:
             counts[choice.banned] = 0
             allowed = choice.allowed
-        largest = questions.largest(counts, allowed, items.order, min(n, len(items.names)))
-        return naming.named(ItemCount, largest, items.names)
+        largest = queries.largest(counts, allowed, items.order, min(n, len(items.names)))
+        return id_fast.named(ItemCount, largest, items.names)

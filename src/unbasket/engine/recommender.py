@@ -7,28 +7,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from unbasket.core import ONE, questions
-from unbasket.engine.advisor import Advisor
-from unbasket.engine.explanations import explain
-from unbasket.engine.journal import Journal, NoJournal
-from unbasket.engine.model import Model
-from unbasket.engine.popularity import Popularity
-from unbasket.engine.shares import group_starts
-from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
-from unbasket.exchange.checks import (
-    checked_cart,
-    checked_count,
-    checked_history,
-    checked_selection,
-    checked_time,
-    checked_users,
-)
-from unbasket.exchange.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
-from unbasket.exchange.filters import Filters
-from unbasket.exchange.ids import Id, Kind, checked, in_order, sort_key
-from unbasket.exchange.notebook import html_table
-from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import (
+from unbasket.core import ONE
+from unbasket.core.model import queries
+from unbasket.domain._repr_html import html_table
+from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
+from unbasket.domain.filters import Filters
+from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key
+from unbasket.domain.progress import Progress
+from unbasket.domain.results import (
     Basket,
     Explanation,
     Forgotten,
@@ -41,6 +27,21 @@ from unbasket.exchange.results import (
     Sizes,
     Verification,
 )
+from unbasket.domain.validation import (
+    checked_cart,
+    checked_count,
+    checked_history,
+    checked_selection,
+    checked_time,
+    checked_users,
+)
+from unbasket.engine.explanations import explain
+from unbasket.engine.model import Model
+from unbasket.engine.popularity import Popularity
+from unbasket.engine.ports import Journal, NoJournal
+from unbasket.engine.recommending import Advisor
+from unbasket.engine.shares import group_starts
+from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Recommender:
         """An engine in memory, or one whose events a journal keeps, and whose model it has filled."""
         self._journal = journal or NoJournal(Model(params or Params()))
         self._model = self._journal.model
-        self._memory = self._model.memory
+        self._state = self._model.state
         self.catalog = self._model.catalog
         self._advisor = Advisor(self._model)
         self._popularity = Popularity(self._model)
@@ -78,7 +79,7 @@ class Recommender:
     @property
     def params(self) -> Params:
         """The parameters of the model."""
-        return self._memory.params
+        return self._state.params
 
     # Writing ----------------------------------------------------------------------------------------------------
 
@@ -97,7 +98,7 @@ class Recommender:
 
         `progress` is called with (baskets done, baskets in all).
         """
-        from unbasket.exchange.frames import read_orders  # and with it Polars, which an engine does without until then
+        from unbasket.domain.frames import read_orders  # and with it Polars, which an engine does without until then
 
         orders = read_orders(
             frame,
@@ -138,7 +139,7 @@ class Recommender:
 
         What is known of an item is forgotten with the last purchase of it.
         """
-        from unbasket.exchange.frames import read_products
+        from unbasket.domain.frames import read_products
 
         self._journal.describe(read_products(frame, item=item, name=name, category=category))
         return self
@@ -168,7 +169,7 @@ class Recommender:
         """The items that are never recommended to the user, in the order of their ids."""
         with self._model.lock.reading:
             self._model.owner(user)
-            return in_order(list(self._memory.suppressed.get(user, ())))
+            return in_order(list(self._state.suppressed.get(user, ())))
 
     def hide(self, items: Iterable[Id]) -> int:
         """Recommend these items to nobody until they are shown again, since they are out of stock; see `restock`.
@@ -268,7 +269,7 @@ class Recommender:
         `columns` are further ones, of the catalog: name, category or any other that `describe` was given. They are null
         where nothing is known of an item.
         """
-        from unbasket.exchange.frames import checked_columns, recommendation_frame
+        from unbasket.domain.frames import checked_columns, recommendation_frame
 
         wanted = checked_columns(columns)
         answers = self.recommend_many(
@@ -325,11 +326,11 @@ class Recommender:
 
     def vector(self, user: Id) -> dict[Id, float]:
         """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""
-        with self._model.lock.reading, self._model.desks.take() as desk:
-            codes, values = questions.vector(
-                self._memory.histories, desk.fold, self._memory.rule, self._model.owner(user)
+        with self._model.lock.reading, self._model.workspaces.take() as workspace:
+            codes, values = queries.vector(
+                self._state.histories, workspace.fold, self._state.rule, self._model.owner(user)
             )
-            names = [self._memory.items.names[code] for code in codes.tolist()]
+            names = [self._state.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
         return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
 
@@ -339,11 +340,11 @@ class Recommender:
         With a pool, they are users of the pool.
         """
         n = checked_count(n)
-        with self._model.lock.reading, self._model.desks.take() as desk:
-            memory, owner = self._memory, self._model.owner(user)
-            query = memory.query(owner, desk.fold)
+        with self._model.lock.reading, self._model.workspaces.take() as workspace:
+            memory, owner = self._state, self._model.owner(user)
+            query = memory.query(owner, workspace.fold)
             n = min(n, len(memory.users))
-            codes, squares = desk.search.neighbors(memory.index, query, owner, n, memory.users.order)
+            codes, squares = workspace.search.neighbors(memory.index, query, owner, n, memory.users.order)
             labels = memory.users.labels[codes]
             return [
                 Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)
@@ -362,50 +363,50 @@ class Recommender:
         """All baskets of the user, oldest first."""
         with self._model.lock.reading:
             self._model.owner(user)
-            return self._memory.history(user)
+            return self._state.history(user)
 
     def groups(self, user: Id) -> list[int]:
         """The sizes of the user's groups of baskets, oldest first."""
         with self._model.lock.reading:
             self._model.owner(user)
-            opens = [record.opens for record in self._memory.records(user)]
+            opens = [record.opens for record in self._state.records(user)]
         starts = group_starts(self.params, opens)
         return [end - start for start, end in pairwise([*starts, len(opens)])]
 
     def users(self) -> list[Id]:
         """All users, in the order of their ids."""
         with self._model.lock.reading:
-            return self._memory.users.sorted()
+            return self._state.users.sorted()
 
     def items(self) -> list[Id]:
         """All items that somebody has, in the order of their ids."""
         with self._model.lock.reading:
-            return self._memory.items.sorted()
+            return self._state.items.sorted()
 
     def has_item(self, item: Id) -> bool:
         """Whether anybody has the item."""
         with self._model.lock.reading:
-            return item in self._memory.items
+            return item in self._state.items
 
     def has_texts(self, kind: Kind) -> bool:
         """Whether any user, item or basket has a text as its id; where ids come as text, that tells what 17 means."""
         with self._model.lock.reading:
-            return self._memory.has_texts(kind)
+            return self._state.has_texts(kind)
 
     def has_basket_like(self, user: Id, basket: int) -> bool:
         """Whether the user has a basket of this number, or none with a text as its id; see `has_texts`."""
         with self._model.lock.reading:
             self._model.owner(user)
-            return self._memory.has_basket_like(user, basket)
+            return self._state.has_basket_like(user, basket)
 
     def sizes(self) -> Sizes:
         """How many users, items, baskets, purchases, and entries of the index there are."""
         with self._model.lock.reading:
-            return self._memory.sizes()
+            return self._state.sizes()
 
     def __len__(self) -> int:
         with self._model.lock.reading:
-            return len(self._memory.users)
+            return len(self._state.users)
 
     def __contains__(self, user: object) -> bool:
         try:
@@ -413,7 +414,7 @@ class Recommender:
         except InvalidIdError:
             return False
         with self._model.lock.reading:
-            return wanted in self._memory.users
+            return wanted in self._state.users
 
     def __repr__(self) -> str:
         try:

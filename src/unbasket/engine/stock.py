@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from unbasket.exchange.ids import Id
+from unbasket.domain.ids import Id
 
 
-class Stock:
+class Availability:
     """The hidden items.
 
     An item is hidden until it is shown, whether anybody has bought it or not: what is out of stock is the shop's own

@@ -5,41 +5,42 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain, islice
 
-from unbasket.core import PLACES, FoldSpace, questions
+from unbasket.core import STRUCTURES, FoldWorkspace
+from unbasket.core.model import queries
+from unbasket.domain.events import Forget
+from unbasket.domain.ids import FREE, Id, sort_key
+from unbasket.domain.results import Verification
 from unbasket.engine.digest import Digest
-from unbasket.engine.inspector import Inspector, Trace
-from unbasket.engine.memory import Memory
-from unbasket.exchange.events import Forget
-from unbasket.exchange.ids import FREE, Id, sort_key
-from unbasket.exchange.results import Verification
+from unbasket.engine.inspector import InvariantChecker, Trace
+from unbasket.engine.state import EngineState
 
 _MOST = 20  # mismatches that a report lists
 _PIECE = 8  # users that are compared at a time, in some milliseconds
 
 _STRAY = "something that belongs to nobody in "
-_ORDER = [*PLACES, *(_STRAY + place for place in (*PLACES, "the suppressed items")), "the digest", "the ids"]
+_ORDER = [*STRUCTURES, *(_STRAY + place for place in (*STRUCTURES, "the suppressed items")), "the digest", "the ids"]
 
 _OUTSIDE: dict[str, object] = {"the vector": {}, "the entries under items": {}, "the norm": 0, "the pool": False}
 """What the index holds of a user who is not in the pool."""
 
 
-class Witness:
+class ErasureProof:
     """Notes what is held about a user before a forget, and says after it whether that is gone, and only that.
 
     It looks, place by place, at the history, the vector, the users of every item that the user had, the norm, the
-    counts of users of its magnitude before and now, the crowd's members and the sum of their vectors, the marks, the
+    counts of users of its magnitude before and now, the hubs and the sum of their vectors, the checkpoints, the
     counts of the user's items, the pool, the ids, and the user's part of the digest. Each must hold what a fold of the
     remaining history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the
     history, and everybody else's part of the counts and of the digest must be what it was.
 
     If an `heir` is to get what is forgotten of the user, the same places are looked at for them.
 
-    It costs about as much as a recommendation for that user. Other users' records are left to `Everybody`.
+    It costs about as much as a recommendation for that user. Other users' records are left to `FullVerification`.
     """
 
-    def __init__(self, memory: Memory, digest: Digest, event: Forget, heir: Id | None = None) -> None:
-        self._memory, self._digest, self._event, self._heir = memory, digest, event, heir
-        self._inspector = Inspector(memory)
+    def __init__(self, memory: EngineState, digest: Digest, event: Forget, heir: Id | None = None) -> None:
+        self._state, self._digest, self._event, self._heir = memory, digest, event, heir
+        self._inspector = InvariantChecker(memory)
         self._traces = {user: self._inspector.trace(user) for user in (event.user, heir) if user is not None}
         self._rest = self._rest_of_the_digest()
         if heir is not None:
@@ -50,7 +51,7 @@ class Witness:
         left, right = self._traces[self._event.user], self._traces[heir]
         if left is None:
             return
-        for item, count in Counter(chain.from_iterable(r.items for r in self._memory.records(left.user))).items():
+        for item, count in Counter(chain.from_iterable(r.items for r in self._state.records(left.user))).items():
             if right is not None:
                 right.elsewhere[item] = right.elsewhere.get(item, left.elsewhere[item] + count) - count
             left.elsewhere[item] += count
@@ -59,18 +60,18 @@ class Witness:
         traces = {trace.owner for trace in self._traces.values() if trace is not None}
         return self._digest.rest(*traces)
 
-    def confirms(self, space: FoldSpace) -> bool:
+    def confirms(self, space: FoldWorkspace) -> bool:
         """Whether it was forgotten. Ask before the code of a user who is gone is given to another."""
-        memory = self._memory
+        memory = self._state
         if self._heir is not None and self._traces[self._heir] is None:  # who is new
             self._traces[self._heir] = self._inspector.trace(self._heir)
         if memory.holds(*self._event) or self._rest_of_the_digest() != self._rest:
             return False
         return all(self._is_right(user, trace, space) for user, trace in self._traces.items())
 
-    def _is_right(self, user: Id, trace: Trace | None, space: FoldSpace) -> bool:
+    def _is_right(self, user: Id, trace: Trace | None, space: FoldWorkspace) -> bool:
         if trace is None:
-            return not self._memory.users.knows(user)
+            return not self._state.users.knows(user)
         return self._digest.is_exact(trace.owner) and not self._inspector.faults(trace, space)
 
 
@@ -96,15 +97,15 @@ class Shared:
         return sorted(self._wrong, key=_ORDER.index)
 
 
-class Somebody:
+class UserVerification:
     """Trains a fresh memory on a user's remaining baskets, and compares all that is derived from them; and `Shared`."""
 
-    def __init__(self, live: Memory, digest: Digest, user: Id) -> None:
+    def __init__(self, live: EngineState, digest: Digest, user: Id) -> None:
         digest.value()  # users that changed since the last look are hashed
-        inspector = Inspector(live)
+        inspector = InvariantChecker(live)
         trace, wrong = inspector.trace(user), []
         if trace is not None:
-            wrong = _wrong_of(live, digest, [user])[user] + inspector.faults(trace, FoldSpace())
+            wrong = _wrong_of(live, digest, [user])[user] + inspector.faults(trace, FoldWorkspace())
         elif live.users.knows(user):
             wrong.append("the id")
         self._users = int(trace is not None)
@@ -123,19 +124,19 @@ class Somebody:
         """Nothing is to be done."""
 
 
-class Everybody:
+class FullVerification:
     """The same for all users, a few at a time: others may learn and forget between two steps.
 
     Whoever changes after they were looked at is looked at again, so that in the end everybody was compared since their
     last change.
     """
 
-    def __init__(self, live: Memory, digest: Digest) -> None:
+    def __init__(self, live: EngineState, digest: Digest) -> None:
         self._live, self._digest = live, digest
         self._seen = 0
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
-        inspector = Inspector(live)
+        inspector = InvariantChecker(live)
         self._shared = Shared(chain(_looks_at_shared(inspector, digest), inspector.id_faults()))
         self._shares = True  # there is more to see of what users share
 
@@ -175,10 +176,10 @@ class Everybody:
         self._digest.unwatch(self._changed)
 
 
-def _wrong_of(live: Memory, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
+def _wrong_of(live: EngineState, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
     """What is wrong with what is held of some users alone."""
-    fresh, space = _retrained(live, users[::-1]), FoldSpace()  # in another order, so under other codes
-    inspector, wrong = Inspector(live), {}
+    fresh, space = _retrained(live, users[::-1]), FoldWorkspace()  # in another order, so under other codes
+    inspector, wrong = InvariantChecker(live), {}
     for user in users:
         expected = _derived(fresh, user) | ({} if live.in_pool(user) else _OUTSIDE)
         found = _differences(_derived(live, user), expected) + inspector.private_faults(user, space)
@@ -192,13 +193,13 @@ def _report(users: int, mismatches: list[str]) -> Verification:
     return Verification(not mismatches, users, tuple(mismatches[:_MOST]))
 
 
-def _retrained(live: Memory, users: list[Id]) -> Memory:
-    fresh = Memory(replace(live.params, pool=None, pool_seed=None))
+def _retrained(live: EngineState, users: list[Id]) -> EngineState:
+    fresh = EngineState(replace(live.params, pool=None, pool_seed=None))
     fresh.load(live.orders(users))
     return fresh
 
 
-def _looks_at_shared(inspector: Inspector, digest: Digest) -> Iterator[list[str]]:
+def _looks_at_shared(inspector: InvariantChecker, digest: Digest) -> Iterator[list[str]]:
     """What is wrong with the records of all users together, whoever they are: a piece each time."""
     yield from inspector.shared_faults()
     for places in inspector.strays():
@@ -211,10 +212,10 @@ def _differences(derived: dict[str, object], expected: dict[str, object]) -> lis
     return [what for what in derived if derived[what] != expected[what]]
 
 
-def _derived(memory: Memory, user: Id) -> dict[str, object]:
+def _derived(memory: EngineState, user: Id) -> dict[str, object]:
     """What the index holds of a user, by external ids."""
     owner = memory.users.codes[user]
-    vector, listed, norm = questions.entries(memory.index, owner)
+    vector, listed, norm = queries.entries(memory.index, owner)
     names = memory.items.names
     return {
         "the history": memory.history(user),

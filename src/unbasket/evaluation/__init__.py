@@ -8,8 +8,8 @@ sees the future. `front` has the two calls that most people need, which the pack
 `unbasket.tune`. `docs/evaluation.md` has the formulas and says why published figures differ.
 """
 
+from unbasket.evaluation._item_sets import ItemSets
 from unbasket.evaluation.baselines import BASELINES, g_topfreq, gp_topfreq, p_topfreq
-from unbasket.evaluation.item_sets import ItemSets
 from unbasket.evaluation.metrics import Hits, find_hits, hit_rate, ndcg, precision, recall
 from unbasket.evaluation.protocols import PROTOCOLS, EvaluationProtocol, first_of_twins
 from unbasket.evaluation.rankers import Ranker

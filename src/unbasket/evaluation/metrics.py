@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.item_sets import Codes, Flags, ItemSets
+from unbasket.evaluation._item_sets import Codes, Flags, ItemSets
 
 Floats = NDArray[np.float64]
 NdcgForm = Literal["paper", "hu", "standard"]

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from unbasket.evaluation.outcome import Evaluation
+from unbasket.evaluation.evaluation import Evaluation
 from unbasket.evaluation.statistics import MeanInterval
 from unbasket.evaluation.tuning import Tuning
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from unbasket.errors import InvalidFrameError, InvalidRequestError
-from unbasket.evaluation.item_sets import Codes, ItemSets
+from unbasket.evaluation._item_sets import Codes, ItemSets
 from unbasket.evaluation.metrics import Floats, Hits, find_hits, hit_rate, ndcg, precision, recall
 
 

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
+from unbasket.domain.ids import Id
+from unbasket.domain.progress import Progress
+from unbasket.domain.results import Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES
-from unbasket.evaluation.outcome import Evaluation
+from unbasket.evaluation.evaluation import Evaluation
 from unbasket.evaluation.protocols import EvaluationProtocol, first_of_twins
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split
-from unbasket.exchange.ids import Id
-from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
 
 TIFUKNN = "TIFU-kNN"

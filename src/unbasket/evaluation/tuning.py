@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from unbasket.domain._optional import optional
+from unbasket.domain._repr_html import html_table
+from unbasket.domain.progress import Progress
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.optional import optional
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split, all_users_split, hide_last_basket
 from unbasket.evaluation.tifuknn import TifuKnn
-from unbasket.exchange.notebook import html_table
-from unbasket.exchange.progress import Progress
 from unbasket.params import Params
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from html import escape
 from time import monotonic
 from typing import Any
 
-from unbasket.exchange.progress import Progress
+from unbasket.domain.progress import Progress
 
 _SECONDS = 0.2  # between two versions of the line
 

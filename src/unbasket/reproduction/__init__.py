@@ -7,7 +7,7 @@ presents the rows. The runner keeps the rows of each part and dataset, with the 
 interrupted run continues where it was. `docs/reproduction.md` says what the report shows.
 """
 
-from unbasket.reproduction.parts import DATASETS, PARTS
+from unbasket.reproduction.experiments import DATASETS, PARTS
 from unbasket.reproduction.runner import reproduce
 from unbasket.reproduction.settings import Settings, quick_settings
 

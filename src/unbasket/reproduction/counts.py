@@ -12,17 +12,17 @@ import numpy.typing as npt
 import polars as pl
 from matplotlib.figure import Figure
 
+from unbasket.domain.ids import Id
+from unbasket.domain.progress import Progress
+from unbasket.domain.results import Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, plots
-from unbasket.exchange.ids import Id
-from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Recommendation
 from unbasket.params import Params
 from unbasket.reproduction import claims
-from unbasket.reproduction.evaluated import COUNTED, LENGTH, Answers, answers, read, scored_users, scores
+from unbasket.reproduction.progress import Watch
+from unbasket.reproduction.scoring import COUNTED, LENGTH, Answers, answers, read, scored_users, scores
 from unbasket.reproduction.section import Finding, Row, Section, Table, number, signed
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.watch import Watch
 
 PROTOCOL = PROTOCOLS["paper"]
 _BLOCK = 250  # users whose distances are in memory at a time

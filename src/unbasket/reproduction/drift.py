@@ -4,17 +4,17 @@ from functools import partial
 
 import polars as pl
 
+from unbasket.domain.progress import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
-from unbasket.exchange.progress import Progress
 from unbasket.reproduction import claims
+from unbasket.reproduction.baselines import USER
 from unbasket.reproduction.paper import PaperUser
-from unbasket.reproduction.rivals import USER
+from unbasket.reproduction.progress import Watch
 from unbasket.reproduction.section import Finding, Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.streams import PARAMS
 from unbasket.reproduction.updates import ORDERS, positions
-from unbasket.reproduction.watch import Watch
+from unbasket.reproduction.workloads import PARAMS
 
 ONE_PERCENT = 0.01
 _ITEM = 1

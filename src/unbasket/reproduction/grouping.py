@@ -10,10 +10,10 @@ from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, compare_paired, plots
 from unbasket.params import Grouping
 from unbasket.reproduction import claims
-from unbasket.reproduction.evaluated import answers, read, scores, shuffled_baskets
+from unbasket.reproduction.progress import Watch
+from unbasket.reproduction.scoring import answers, read, scores, shuffled_baskets
 from unbasket.reproduction.section import Finding, Row, Section, Table, number, p_value, signed
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.watch import Watch
 
 PROTOCOL = PROTOCOLS["all-users"]
 POLICIES: tuple[Grouping, Grouping] = ("fixed", "varying")

@@ -7,14 +7,14 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from unbasket.datasets import load
+from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
-from unbasket.exchange.ids import Id
 from unbasket.reproduction import claims
+from unbasket.reproduction.progress import Watch
 from unbasket.reproduction.section import Finding, Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.streams import params_of
-from unbasket.reproduction.watch import Watch
+from unbasket.reproduction.workloads import params_of
 
 EVENTS = ("learn", "forget")
 

@@ -9,11 +9,11 @@ import polars as pl
 from unbasket.evaluation import plots
 from unbasket.params import Params
 from unbasket.reproduction.environment import environment
+from unbasket.reproduction.experiments import PARTS, Part
+from unbasket.reproduction.html import Chapter, page
 from unbasket.reproduction.latex import latex_table
-from unbasket.reproduction.ledger import Ledger, Result
-from unbasket.reproduction.page import Chapter, page
-from unbasket.reproduction.parts import PARTS, Part
-from unbasket.reproduction.streams import params_of
+from unbasket.reproduction.result_cache import Ledger, Result
+from unbasket.reproduction.workloads import params_of
 
 
 def write_report(folder: Path, ledger: Ledger, missing: Sequence[str] = ()) -> Path:

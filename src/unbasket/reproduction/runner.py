@@ -8,11 +8,11 @@ from typing import Protocol
 from unbasket.datasets import MissingDatasetError, published_path
 from unbasket.errors import InvalidRequestError
 from unbasket.reproduction.environment import environment
-from unbasket.reproduction.ledger import Ledger
-from unbasket.reproduction.parts import DATASETS, PARTS, Part
+from unbasket.reproduction.experiments import DATASETS, PARTS, Part
 from unbasket.reproduction.report import write_report
+from unbasket.reproduction.result_cache import Ledger
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.streams import SINGLE_ITEM
+from unbasket.reproduction.workloads import SINGLE_ITEM
 
 
 class Observer(Protocol):

@@ -7,9 +7,9 @@ from unbasket.datasets import load
 from unbasket.evaluation import plots
 from unbasket.params import Params
 from unbasket.reproduction import claims
+from unbasket.reproduction.progress import Watch
 from unbasket.reproduction.section import Finding, Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.watch import Watch
 
 DIGITS = {"users": 0, "items": 0, "baskets": 0, "basket_size": 1, "baskets_per_user": 1}
 

@@ -9,23 +9,15 @@ import numpy as np
 import polars as pl
 from matplotlib.figure import Figure
 
+from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, compare_paired, plots
-from unbasket.exchange.ids import Id
 from unbasket.params import Params
 from unbasket.reproduction import claims
-from unbasket.reproduction.evaluated import (
-    Evaluated,
-    answers,
-    purchases_by_basket,
-    read,
-    scored_users,
-    scores,
-    without,
-)
+from unbasket.reproduction.progress import Watch
+from unbasket.reproduction.scoring import Evaluated, answers, purchases_by_basket, read, scored_users, scores, without
 from unbasket.reproduction.section import Finding, Row, Section, Table, number, p_value, spread
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.watch import Watch
 
 PROTOCOL = PROTOCOLS["paper"]
 BASKET_SHARE = 0.1  # of the baskets of a user who forgets

@@ -7,14 +7,14 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
+from unbasket.domain.progress import Progress
 from unbasket.evaluation import plots
-from unbasket.exchange.progress import Progress
-from unbasket.reproduction import claims, streams
-from unbasket.reproduction.rivals import DenseRetrain, Engine, PaperRules, Rival
+from unbasket.reproduction import claims, workloads
+from unbasket.reproduction.baselines import DenseRetrain, Engine, PaperRules, Rival
+from unbasket.reproduction.progress import Watch
 from unbasket.reproduction.section import Finding, Row, Section, Table, number
 from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.streams import Stream
-from unbasket.reproduction.watch import Watch
+from unbasket.reproduction.workloads import Stream
 
 RIVALS: dict[str, Callable[[Stream], Rival]] = {
     "retrain": lambda stream: DenseRetrain(stream.params, stream.dimension, len(stream.baskets)),
@@ -36,7 +36,7 @@ _STYLES = {
 
 def run_additions(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
     """A row per rival and point of its curve."""
-    stream = streams.read(dataset, settings.stream_baskets)
+    stream = workloads.read(dataset, settings.stream_baskets)
     rows: list[Row] = []
     for name, make in RIVALS.items():
         warm_up(make, stream)
@@ -47,7 +47,7 @@ def run_additions(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
 
 def run_deletions(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
     """A row per order, rival and point of its curve. All baskets but the last are deleted."""
-    stream = streams.read(dataset, settings.stream_baskets)
+    stream = workloads.read(dataset, settings.stream_baskets)
     rows: list[Row] = []
     for order in ORDERS:
         places = positions(order, len(stream.baskets), settings.seed)

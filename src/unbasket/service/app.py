@@ -21,22 +21,22 @@ from starlette.routing import Route
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from unbasket.errors import UnbasketError
-from unbasket.service import decoding, logs, pages
-from unbasket.service.calls import CALLS, JSON, Call
+from unbasket.service import decoding, logs, static
+from unbasket.service.auth import Caller, Security
+from unbasket.service.connection import Connection, Scope
+from unbasket.service.empty_receipts import Repeats
+from unbasket.service.engine_loader import Shop
 from unbasket.service.errors import ApiError, ClientGoneError, translated
-from unbasket.service.express import ExpressLane
+from unbasket.service.fast_path import ExpressLane
 from unbasket.service.limits import Limits, Queue, drain, read_body
 from unbasket.service.metrics import Metrics
 from unbasket.service.openapi import document
-from unbasket.service.protocol import Connection, Scope
-from unbasket.service.repeats import Repeats
 from unbasket.service.request import Request
+from unbasket.service.routes import CALLS, JSON, Call
 from unbasket.service.routing import Router
-from unbasket.service.security import Caller, Security
+from unbasket.service.schemas.responses import LearnedAnswer, ReadyAnswer
 from unbasket.service.settings import Settings
-from unbasket.service.shapes.answers import LearnedAnswer, ReadyAnswer
-from unbasket.service.shop import Shop
-from unbasket.service.slow import SlowLane, Steps
+from unbasket.service.throttled_executor import SlowLane, Steps
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -74,7 +74,7 @@ class Application(Starlette):
             api.close()
 
         super().__init__(
-            routes=[Route("/openapi.json", openapi, methods=["GET"]), *pages.routes()],
+            routes=[Route("/openapi.json", openapi, methods=["GET"]), *static.routes()],
             exception_handlers={HTTPException: _refuse},
             lifespan=lifespan,
         )

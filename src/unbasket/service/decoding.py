@@ -8,10 +8,10 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from unbasket.service.calls import JSON, NDJSON, Call
 from unbasket.service.errors import ApiError
-from unbasket.service.shapes.bodies import MAX_EVENTS, ForgetEvent, LearnEvent
-from unbasket.service.shoppers import too_many_events
+from unbasket.service.handlers.users import too_many_events
+from unbasket.service.routes import JSON, NDJSON, Call
+from unbasket.service.schemas.requests import MAX_EVENTS, ForgetEvent, LearnEvent
 
 _WRONG = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
+from unbasket.service.auth import Caller, Security
 from unbasket.service.errors import ApiError, ClientGoneError
-from unbasket.service.security import Caller, Security
 from unbasket.service.settings import Settings
 
 _KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use

@@ -23,9 +23,9 @@ from prometheus_client.core import (
 )
 from prometheus_client.exposition import generate_latest
 
+from unbasket.domain.results import Forgotten, Learned, Sizes
 from unbasket.errors import NotReadyError
-from unbasket.exchange.results import Forgotten, Learned, Sizes
-from unbasket.service.shop import Shop
+from unbasket.service.engine_loader import Shop
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WINDOW = 60

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from unbasket.service.calls import JSON, NDJSON, Call
 from unbasket.service.errors import CODES, ErrorAnswer
+from unbasket.service.routes import JSON, NDJSON, Call
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = """\

@@ -4,15 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from unbasket.engine.fallback import Fallback
-from unbasket.exchange.ids import Id
-from unbasket.exchange.results import Forgotten, Learned
-from unbasket.exchange.spelling import LiveIdReader, read_spelled
+from unbasket.domain.id_text import LiveIdReader, read_spelled
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Forgotten, Learned
+from unbasket.engine.cold_start import Fallback
+from unbasket.service.auth import Caller, Security
+from unbasket.service.empty_receipts import Repeats
+from unbasket.service.engine_loader import Shop
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
-from unbasket.service.repeats import Repeats
-from unbasket.service.security import Caller, Security
-from unbasket.service.shop import Shop
 from unbasket.store import DurableRecommender
 
 

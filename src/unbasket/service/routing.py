@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from unbasket.service.calls import Call
+from unbasket.service.connection import unescaped
 from unbasket.service.errors import ApiError
-from unbasket.service.protocol import unescaped
+from unbasket.service.routes import Call
 
 
 class _Node:

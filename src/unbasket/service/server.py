@@ -24,11 +24,11 @@ from starlette.types import ASGIApp
 from unbasket.errors import SettingsError
 from unbasket.service import logs
 from unbasket.service.app import Application, create_app
+from unbasket.service.auth import Security
+from unbasket.service.connection import Configuration, Doors
+from unbasket.service.engine_loader import Shop
 from unbasket.service.metrics import Metrics
-from unbasket.service.protocol import Configuration, Doors
-from unbasket.service.security import Security
 from unbasket.service.settings import CHANGEABLE, Settings
-from unbasket.service.shop import Shop
 from unbasket.store import DurableRecommender
 
 Report = Callable[[int, int | None], object]

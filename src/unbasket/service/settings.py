@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 
 import msgspec
 
-from unbasket.engine.fallback import Fallback
+from unbasket.domain.decoding import decode_toml
+from unbasket.engine.cold_start import Fallback
 from unbasket.errors import SettingsError
-from unbasket.exchange.decoding import decode_toml
 
 PREFIX = "UNBASKET_"
 

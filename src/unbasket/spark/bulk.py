@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.frames import read_orders
+from unbasket.domain.ids import Id
 from unbasket.errors import InvalidFrameError
-from unbasket.exchange.frames import read_orders
-from unbasket.exchange.ids import Id
-from unbasket.exchange.orders import Orders
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify
 from unbasket.spark.processor import STATE, UPDATED
@@ -70,9 +70,9 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
         yield pa.RecordBatch.from_pylist(some, schema)
 
 
-def _orders_of(histories: list[dict[str, Any]]) -> Orders:
+def _orders_of(histories: list[dict[str, Any]]) -> BasketColumns:
     """Histories as the engine loads them."""
-    return Orders.of(
+    return BasketColumns.of(
         (row["user"], [(b["basket"], b["time"], b["items"], b["opens"]) for b in row["baskets"]]) for row in histories
     )
 

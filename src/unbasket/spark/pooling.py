@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 
-from unbasket.core import ONE, Column, Index, Question, Round, SearchSpace, Vector
-from unbasket.exchange.ids import sort_key
-from unbasket.exchange.lots import Lots
+from unbasket.core import ONE, GrowableArray, Index, Query, QueryBatch, SearchWorkspace, Vector
+from unbasket.domain.ids import sort_key
+from unbasket.engine.sampling import PoolPriorities
 from unbasket.params import Params
 from unbasket.spark.lists import offsets
 from unbasket.spark.sources import item_type
@@ -65,13 +65,13 @@ def _pool_of(vectors: DataFrame, params: Params) -> _Pool:
 
 
 def _with_small_lots(seed: int, limit: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    lots = Lots(seed)
+    lots = PoolPriorities(seed)
     for batch in batches:
         yield batch.filter(pa.array(lots.of_all(batch["user"].to_pylist()) <= limit))
 
 
 def _smallest(found: pa.Table, seed: int, wanted: int) -> pa.Table:
-    users, lots = found["user"].to_pylist(), Lots(seed)
+    users, lots = found["user"].to_pylist(), PoolPriorities(seed)
     order = sorted(range(len(users)), key=lambda place: (lots.of(users[place]), sort_key(users[place])))
     return found.take(pa.array(order[:wanted], pa.int64()))
 
@@ -100,7 +100,7 @@ def _index_of(pool: _Pool, neighbors: int) -> Index:
     index = Index(neighbors)
     index.admit(len(pool.users), len(pool.items))
     index.fill(pool.ends, pool.codes, pool.weights)
-    index.gather_crowd()
+    index.gather_hubs()
     return index
 
 
@@ -109,23 +109,26 @@ def _best_items(
 ) -> Iterator[pa.RecordBatch]:
     """The answers to users, a batch at a time."""
     pool = broadcast.value
-    index, space = _index_of(pool, params.neighbors), SearchSpace()
+    index, space = _index_of(pool, params.neighbors), SearchWorkspace()
     for batch in batches:
         yield _answers(pool, index, space, params, n, batch)
 
 
 def _answers(
-    pool: _Pool, index: Index, space: SearchSpace, params: Params, n: int, batch: pa.RecordBatch
+    pool: _Pool, index: Index, space: SearchWorkspace, params: Params, n: int, batch: pa.RecordBatch
 ) -> pa.RecordBatch:
     """The answers to the users of a batch, some of whose items nobody in the pool may have."""
     bought = batch["items"].flatten()
     others = pc.unique(bought.filter(pc.invert(pc.is_in(bought, pool.items))))
     items = pa.concat_arrays([pool.items, others])
-    orders = Column.of(np.arange(len(pool.users))), Column.of(np.argsort(pc.sort_indices(items).to_numpy()))
+    orders = (
+        GrowableArray.of(np.arange(len(pool.users))),
+        GrowableArray.of(np.argsort(pc.sort_indices(items).to_numpy())),
+    )
     index.admit(len(pool.users), len(items))
     own = pc.fill_null(pc.index_in(batch["user"], pool.users), -1).to_pylist()
-    questions = [Question(vector, code, None, n) for vector, code in zip(_vectors(batch, items), own, strict=True)]
-    space.recommend(Round(index, questions, params.neighbors, params.alpha, orders))
+    questions = [Query(vector, code, None, n) for vector, code in zip(_vectors(batch, items), own, strict=True)]
+    space.recommend(QueryBatch(index, questions, params.neighbors, params.alpha, orders))
     best = [question.take() for question in questions]
     codes = pa.array([code for answer in best for code, _ in answer], pa.int64())
     scores = pa.array([score for answer in best for _, score in answer], pa.float64())

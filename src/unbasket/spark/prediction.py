@@ -20,9 +20,9 @@ from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from unbasket.core import ONE, Index, SearchSpace, column
-from unbasket.exchange.checks import checked_count, checked_users
-from unbasket.exchange.ids import Id, in_order
+from unbasket.core import ONE, GrowableArray, Index, SearchWorkspace
+from unbasket.domain.ids import Id, in_order
+from unbasket.domain.validation import checked_count, checked_users
 from unbasket.params import Params
 from unbasket.spark import pooling
 from unbasket.spark.lists import joined, offsets, rows_of, vectors_of
@@ -142,7 +142,7 @@ def _nearest(k: int, items: int, everyone: pa.Table, queries: pa.Table) -> pa.Ta
     """The k nearest users of one block."""
     everyone = everyone.sort_by("user")  # so that codes are in the order of ids, by which ties are broken
     names, index = everyone["user"].combine_chunks(), _index_of(everyone, items)
-    order, space = column.Column.of(np.arange(len(names))), SearchSpace()
+    order, space = GrowableArray.of(np.arange(len(names))), SearchWorkspace()
     own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
     found = [
         space.neighbors(index, query, code, k, order) for query, code in zip(vectors_of(queries), own, strict=True)
@@ -161,7 +161,7 @@ def _sums(items: int, everyone: pa.Table, queries: pa.Table) -> pa.Table:
     neighbors = queries["neighbors"].combine_chunks()
     codes = pc.index_in(neighbors.flatten(), names).to_numpy(zero_copy_only=False).astype(np.uint32)
     ends = np.cumsum(neighbors.value_lengths().to_numpy())
-    space = SearchSpace()
+    space = SearchWorkspace()
     found = [space.sum_of(index, part) for part in np.split(codes, ends)[:-1]]
     lists = offsets([len(summed) for summed, _ in found])
     summed = pa.ListArray.from_arrays(lists, pa.array(joined([codes for codes, _ in found], np.int32)))
@@ -175,7 +175,7 @@ def _best(
 ) -> Iterator[pa.RecordBatch]:
     """The n best items of each query, with their names."""
     names = catalog.value
-    order, space = column.Column.of(np.arange(len(names))), SearchSpace()
+    order, space = GrowableArray.of(np.arange(len(names))), SearchWorkspace()
     most = min(n, len(names))
     for batch in batches:
         table = pa.Table.from_batches([batch])

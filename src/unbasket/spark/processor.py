@@ -7,8 +7,8 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import ArrayType, DataType, DoubleType, StringType, StructField, StructType
 
+from unbasket.domain.events import Event, parse_event
 from unbasket.errors import UnbasketError
-from unbasket.exchange.events import Event, parse_event
 from unbasket.params import Params
 from unbasket.spark.sources import FIELDS
 from unbasket.spark.updating import Model, Update, update_states

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from unbasket.engine.memory import Memory
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.ids import Id, in_order
+from unbasket.engine.state import EngineState
 from unbasket.errors import SparkError
-from unbasket.exchange.ids import Id, in_order
-from unbasket.exchange.orders import Orders
 
 _VERSION = 2
 
@@ -39,7 +39,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(_State)
 
 
-def encode(memory: Memory, user: Id) -> bytes:
+def encode(memory: EngineState, user: Id) -> bytes:
     """The state of a user."""
     records, names, codes = memory.records(user), memory.items.names, memory.items.codes
     items = in_order([names[code] for code in set().union(*(record.items for record in records))])
@@ -50,10 +50,10 @@ def encode(memory: Memory, user: Id) -> bytes:
     return _encoder.encode((_VERSION, user, items, baskets))
 
 
-def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> Orders:
+def decode(states: Sequence[bytes], further: Iterable[Id] = ()) -> BasketColumns:
     """The orders in these states, one user each. Items in `further` get codes as well."""
     held = [_decoded(state) for state in states]
-    orders = Orders.of(
+    orders = BasketColumns.of(
         (state.user, [(b.basket, b.time, [state.items[place] for place in b.items], b.opens) for b in state.baskets])
         for state in held
     )

@@ -17,8 +17,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from unbasket.domain.ids import Id, checked
 from unbasket.errors import InvalidRequestError
-from unbasket.exchange.ids import Id, checked
 
 _PIECE = 2**24  # bytes read at a time
 _LONGEST_FORM = 1024  # of a marker, at least: pieces overlap by that much

@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core import FoldSpace, questions
-from unbasket.engine.memory import Memory
-from unbasket.exchange.events import Event, Learn
-from unbasket.exchange.ids import Id
-from unbasket.exchange.orders import Orders
-from unbasket.exchange.results import Forgotten, Learned
+from unbasket.core import FoldWorkspace
+from unbasket.core.model import queries
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.events import Event, Learn
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Forgotten, Learned
+from unbasket.engine.state import EngineState
 from unbasket.params import Params
 from unbasket.spark.state import decode, encode
 
@@ -48,7 +49,7 @@ def update_states(params: Params, users: Sequence[Update]) -> list[Model | Uncha
 
     Many users at a time, since creating a memory costs more than applying an event to it.
     """
-    memory = Memory(params)
+    memory = EngineState(params)
     bought = [item for user in users for event in user.events if isinstance(event, Learn) for item in event.items]
     memory.load(decode([user.state for user in users if user.state is not None], bought))
     changed = [sum(_apply(memory, event) for event in user.events) > 0 for user in users]
@@ -58,14 +59,14 @@ def update_states(params: Params, users: Sequence[Update]) -> list[Model | Uncha
     return [models.get(name) if change else Unchanged() for name, change in zip(names, changed, strict=True)]
 
 
-def load_states(params: Params, orders: Orders) -> Iterator[tuple[Id, Model]]:
+def load_states(params: Params, orders: BasketColumns) -> Iterator[tuple[Id, Model]]:
     """The models of users who have these orders and nothing else."""
-    memory = Memory(params)
+    memory = EngineState(params)
     memory.load(orders)
     return zip(orders.users, _models(memory, orders.users), strict=True)
 
 
-def _apply(memory: Memory, event: Event) -> bool:
+def _apply(memory: EngineState, event: Event) -> bool:
     """Apply an event, and say whether it changed anything."""
     result: Learned | Forgotten
     if isinstance(event, Learn):
@@ -74,10 +75,10 @@ def _apply(memory: Memory, event: Event) -> bool:
     return bool(memory.forget(*event))
 
 
-def _models(memory: Memory, users: list[Id]) -> Iterator[Model]:
-    names, labels, space = memory.items.names, memory.items.labels, FoldSpace()
+def _models(memory: EngineState, users: list[Id]) -> Iterator[Model]:
+    names, labels, space = memory.items.names, memory.items.labels, FoldWorkspace()
     for user in users:
-        codes, weights = questions.vector(memory.histories, space, memory.rule, memory.users.codes[user])
+        codes, weights = queries.vector(memory.histories, space, memory.rule, memory.users.codes[user])
         order = np.argsort(labels[codes])
         vector = Vector([names[code] for code in codes[order].tolist()], weights[order].tolist())
         yield Model(encode(memory, user), vector)

@@ -11,9 +11,9 @@ rows back, and `backup` copies the others. `receipts` say what was forgotten, an
 `rules` say what a shop forgets by itself, and `retention` plans and does that.
 """
 
-from unbasket.store.auditing import Audit, audit
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
+from unbasket.store.receipt_audit import Audit, audit
 from unbasket.store.receipts import Receipt
 from unbasket.store.requests import Erased, ErasedId
 

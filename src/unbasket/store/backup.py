@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 
+from unbasket.domain.progress import Progress
 from unbasket.errors import StoreCorruptError, StoreError
-from unbasket.exchange.progress import Progress
 from unbasket.files import replacing
 from unbasket.store import schema
-from unbasket.store.faults import explained
-from unbasket.store.ledger import COUNTED, Entry
-from unbasket.store.rows import TABLES, seal_of, unsealed
-from unbasket.store.tables import Tables
+from unbasket.store.reader import Tables
+from unbasket.store.row_codec import TABLES, seal_of, unsealed
+from unbasket.store.row_totals import COUNTED, Entry
+from unbasket.store.sqlite_errors import explained
 
 _ROWS = 4096  # that are read in a transaction
 _SPAN = 2**16  # rows that are counted in a transaction

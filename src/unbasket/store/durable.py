@@ -6,15 +6,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from unbasket.domain.events import Rename
+from unbasket.domain.ids import Id
+from unbasket.domain.progress import Progress
 from unbasket.engine.recommender import Recommender
-from unbasket.exchange.events import Rename
-from unbasket.exchange.ids import Id
-from unbasket.exchange.progress import Progress
 from unbasket.store.backup import write_copy
-from unbasket.store.database import Database
 from unbasket.store.journal import DiskJournal
 from unbasket.store.receipts import Receipt
 from unbasket.store.requests import ErasedId
+from unbasket.store.writer import Database
 
 
 class DurableRecommender(Recommender):

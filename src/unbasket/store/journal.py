@@ -17,6 +17,12 @@ from typing import TypeVar, cast
 
 import msgspec
 
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.events import Allow, Change, Event, Forget, Learn, Rename, Suppress
+from unbasket.domain.ids import Id
+from unbasket.domain.products import Product
+from unbasket.domain.progress import Progress
+from unbasket.domain.results import Forgotten, Learned, Restocked
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
@@ -26,21 +32,15 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
-from unbasket.exchange.events import Allow, Change, Event, Forget, Learn, Rename, Suppress
-from unbasket.exchange.ids import Id
-from unbasket.exchange.orders import Orders
-from unbasket.exchange.products import Product
-from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Forgotten, Learned, Restocked
 from unbasket.params import MAX_SEED, Params
-from unbasket.store.batches import Batches
-from unbasket.store.database import PATIENCE, PAUSE, Database
-from unbasket.store.faults import explanation
-from unbasket.store.holdings import Holdings
+from unbasket.store.group_commit import Batches
 from unbasket.store.lock import WriterLock
-from unbasket.store.log import log_of
-from unbasket.store.receipts import Notary
+from unbasket.store.persistent_model import PersistentModel
+from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.requests import ErasedId, Outcome, Request
+from unbasket.store.sqlite_errors import explanation
+from unbasket.store.wal import log_of
+from unbasket.store.writer import PATIENCE, PAUSE, Database
 
 Result = TypeVar("Result")
 
@@ -50,10 +50,10 @@ _ERASURES = 10_000  # the newest ones, whose times are remembered
 class DiskJournal:
     """Keeps the events of an engine in a database."""
 
-    def __init__(self, database: Database, holdings: Holdings) -> None:
+    def __init__(self, database: Database, holdings: PersistentModel) -> None:
         self.model = holdings.model
         self._database, self._holdings = database, holdings
-        self._writer: tuple[WriterLock, Notary] | None = None
+        self._writer: tuple[WriterLock, ReceiptSigner] | None = None
         self._batches: Batches[Request] = Batches()
         self._turn = Lock()
         self._awaiting = 0  # requests whose erasure a reader blocks
@@ -63,7 +63,7 @@ class DiskJournal:
         self._farewell = f"{database.path} was closed. Open it again"
         self._finalize: Callable[[], object] = lambda: None
 
-    def allow_writing(self, lock: WriterLock, notary: Notary) -> None:
+    def allow_writing(self, lock: WriterLock, notary: ReceiptSigner) -> None:
         """Take over the right to write; without it, nothing can be changed."""
         self._writer = lock, notary
         self._finalize = weakref.finalize(self, _close, self._database, lock)  # also when nobody calls close()
@@ -74,7 +74,7 @@ class DiskJournal:
         return self._writer is not None
 
     @property
-    def notary(self) -> Notary:
+    def notary(self) -> ReceiptSigner:
         """Who writes the receipts; an error if nothing can be written."""
         if self._closed:
             raise ClosedError(self._farewell)
@@ -175,7 +175,7 @@ class DiskJournal:
             self._database.compact()
 
     def _await_erasure(self, request: Request, before: int) -> None:
-        """Try again until readers have gone. Everybody else may write between the attempts."""
+        """Try again until readers have gone. FullVerification else may write between the attempts."""
         deadline = perf_counter() + PATIENCE
         with self._turn:
             self._awaiting += 1
@@ -213,7 +213,7 @@ class DiskJournal:
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def load(self, orders: Orders, group: str | None, progress: Progress | None) -> None:
+    def load(self, orders: BasketColumns, group: str | None, progress: Progress | None) -> None:
         """Many baskets at once, in one transaction."""
         with self._turn:
             self.model.check_groups(orders, group)
@@ -235,7 +235,7 @@ class DiskJournal:
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         """Other parameters. What is on disk are those that answer, before and after."""
-        seed = self.model.memory.params.pool_seed
+        seed = self.model.state.params.pool_seed
         seeded = params.seeded(randbelow(MAX_SEED + 1) if seed is None else seed)
         with self.model.renewed(seeded, progress) as take_over, self._turn:
             self._atomically(set(), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
@@ -275,7 +275,7 @@ class DiskJournal:
             raise
         self._writer[0].note(self._database.tables.rows)
 
-    def _recover(self, users: set[Id], notary: Notary, refused: bool) -> None:
+    def _recover(self, users: set[Id], notary: ReceiptSigner, refused: bool) -> None:
         """After an error, go back to what is on disk.
 
         If the disk refused, it has what it had before: rows that are known, or that were to be erased. After an

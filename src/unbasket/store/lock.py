@@ -10,7 +10,7 @@ from zlib import crc32
 
 from unbasket.errors import StoreError, StoreLockedError
 from unbasket.files import create
-from unbasket.store.faults import TO_READ
+from unbasket.store.sqlite_errors import TO_READ
 
 Identity = tuple[int, int]
 """Which file it is, under whatever name: its device and its inode."""

@@ -9,20 +9,20 @@ from secrets import randbelow
 
 import msgspec
 
+from unbasket.domain.progress import Progress
 from unbasket.engine.model import Model
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
-from unbasket.exchange.progress import Progress
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params
 from unbasket.store.backup import write_copy
-from unbasket.store.database import PATIENCE, Database
 from unbasket.store.durable import DurableRecommender
-from unbasket.store.holdings import Holdings
 from unbasket.store.journal import DiskJournal
 from unbasket.store.lock import WriterLock, noted
-from unbasket.store.log import check_log, is_empty, log_of
-from unbasket.store.receipts import Notary
+from unbasket.store.persistent_model import PersistentModel
+from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.signing import SigningKeys, signing_keys_of
+from unbasket.store.wal import check_log, is_empty, log_of
+from unbasket.store.writer import PATIENCE, Database
 
 _PAGE = 512  # bytes of the smallest; SQLite takes a smaller file for a new one, and would overwrite it
 
@@ -153,7 +153,7 @@ def _writer(
             database.sync()
         journal = _rebuilt(database, params, progress)
         journal.model.fingerprint()  # all users are hashed now, so that the first forget does not wait for it
-        notary = Notary(SigningKeys.of(keys), database.tables.last_payload("receipts"))
+        notary = ReceiptSigner(SigningKeys.of(keys), database.tables.last_payload("receipts"))
         lock.sign(database.tables.rows)
     except BaseException:
         database.abandon()
@@ -187,4 +187,4 @@ def _rebuilt(database: Database, params: Params | None, progress: Progress | Non
             f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or use "
             "another file"
         )
-    return DiskJournal(database, Holdings(Model(stored), database, loaded))
+    return DiskJournal(database, PersistentModel(Model(stored), database, loaded))

@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 
 import msgspec
 
+from unbasket.domain.decoding import decode_json
+from unbasket.domain.events import Forget, Rename
 from unbasket.engine.model import Proof
 from unbasket.errors import InvalidReceiptError
-from unbasket.exchange.decoding import decode_json
-from unbasket.exchange.events import Forget, Rename
 from unbasket.store.signing import SigningKeys
 
 Scope = Literal["user", "basket", "item", "item of a basket", "id"]
@@ -23,7 +23,7 @@ FIRST = "0" * 64
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """One forget, or a rename, which forgets an id. `subject` is a keyed hash of the user's id; `before` and `after`
     are digests of the model; `verified` says that nothing of what was forgotten was left in the model, and all else of
-    that user was, bit for bit, what training from what remains gives; see `unbasket.engine.verification.Witness`.
+    that user was, bit for bit, what training from what remains gives; see `unbasket.engine.verification.ErasureProof`.
     """
 
     number: int
@@ -88,7 +88,7 @@ def _decoded(text: bytes, kind: Any, complaint: str) -> list[Receipt]:
     return found if isinstance(found, list) else [found]
 
 
-class Notary:
+class ReceiptSigner:
     """Writes receipts, each after the one before."""
 
     def __init__(self, keys: SigningKeys, last: bytes | None) -> None:

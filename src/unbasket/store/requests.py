@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from time import perf_counter
 
+from unbasket.domain.events import Allow, Change, Forget, Rename
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Forgotten, Learned, Renamed
 from unbasket.errors import UnbasketError
-from unbasket.exchange.events import Allow, Change, Forget, Rename
-from unbasket.exchange.ids import Id
-from unbasket.exchange.results import Forgotten, Learned, Renamed
 from unbasket.store.receipts import Receipt
 
 

@@ -11,12 +11,12 @@ from itertools import chain
 from time import perf_counter
 from typing import NamedTuple, cast
 
+from unbasket.domain.events import Forget
+from unbasket.domain.ids import Id
+from unbasket.domain.progress import Progress
+from unbasket.domain.results import Basket, Forgotten
+from unbasket.domain.times import EPOCH, UNITS, time_before
 from unbasket.errors import RetentionError, UnknownUserError
-from unbasket.exchange.events import Forget
-from unbasket.exchange.ids import Id
-from unbasket.exchange.progress import Progress
-from unbasket.exchange.results import Basket, Forgotten
-from unbasket.exchange.times import EPOCH, UNITS, time_before
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.rules import Rule, Rules, checked
 

@@ -12,10 +12,10 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from unbasket.domain.decoding import decode_toml
+from unbasket.domain.ids import Id
+from unbasket.domain.times import UNITS
 from unbasket.errors import RetentionError
-from unbasket.exchange.decoding import decode_toml
-from unbasket.exchange.ids import Id
-from unbasket.exchange.times import UNITS
 
 MAX_RULES = 128 * 1024
 """Characters, or bytes, of rules: reading TOML takes its time. Long lists of users are in files of their own."""

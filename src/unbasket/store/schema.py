@@ -4,8 +4,8 @@ import sqlite3
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
-from unbasket.store.ledger import Entry
-from unbasket.store.rows import TABLES
+from unbasket.store.row_codec import TABLES
+from unbasket.store.row_totals import Entry
 from unbasket.store.sides import SIDED, other_side
 
 PAGE = 2048

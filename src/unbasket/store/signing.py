@@ -7,8 +7,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
+from unbasket.domain.ids import Id
 from unbasket.errors import StoreError
-from unbasket.exchange.ids import Id
 from unbasket.files import real_path, write
 
 _SIZE = 32  # bytes of a key

@@ -1,0 +1,1 @@
+"""One module per command. A command asks the library and prints; it decides nothing."""

@@ -1,0 +1,107 @@
+"""`unbasket demo`: the service on a real shop's data."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import polars as pl
+import typer
+
+from unbasket import store
+from unbasket.cli._shared.progress import progress_bar
+from unbasket.cli._shared.terminal import counted, needing, say
+from unbasket.datasets import SENSITIVE_CATEGORIES, Dataset, DatasetError, generate, read_complete_journey
+from unbasket.domain.ids import Id
+from unbasket.store import DurableRecommender
+
+_SENSITIVE = {*SENSITIVE_CATEGORIES, "GROCERY / BEERS/ALES", "DRUG GM / CIGARETTES", "SPIRITS / LIQUOR"}
+
+
+def demo(
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Use a generated shop, which needs no package with real purchases.")
+    ] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 for a free one.")] = 8000,
+    folder: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Keep the database here, and go on with one that is there already."),
+    ] = None,
+) -> None:
+    """Serve a shop to play with, to this machine only: households of The Complete Journey and what they bought.
+
+    Without --folder, everything is gone when it ends.
+    """
+    with needing("service"):  # slow to import, and no other command needs it
+        from unbasket.service.server import listening, run
+        from unbasket.service.settings import Settings
+
+    with listening("127.0.0.1", port) as listener, _folder(folder) as place:  # a taken port is reported at once
+        settings = Settings(db=place / "demo.db", port=port)
+        _fill(settings.db, offline=offline)
+        with (place / "demo.log").open("ab") as log:
+            run(settings, listener, bar=progress_bar, ready=_welcome, log=log)
+
+
+@contextmanager
+def _folder(given: Path | None) -> Iterator[Path]:
+    """The folder of the demo's data: the given one, or one that is deleted at the end."""
+    if given is not None:
+        given.mkdir(parents=True, exist_ok=True)
+        try:
+            yield given
+        finally:
+            say(f"The demo has ended. Its data are in {given}; the same command goes on with them.")
+        return
+    try:
+        with tempfile.TemporaryDirectory(prefix="unbasket-demo-") as folder:
+            yield Path(folder)
+    finally:
+        say("The demo has ended, and its data are gone. To keep them next time, use --folder.")
+
+
+def _fill(db: Path, *, offline: bool) -> None:
+    """Put a shop into the database, if there is none yet. Names come first: with purchases, it is complete."""
+    shop = None if db.exists() else _shop(offline)
+    with store.open(db) as rec, progress_bar("learning") as report:
+        if len(rec):
+            return
+        shop = shop or _shop(offline)  # an earlier demo was interrupted while it made one
+        purchases = shop.history if shop.future is None else pl.concat([shop.history, shop.future])
+        rec.describe(shop.items).fit(purchases, progress=report)
+
+
+def _shop(offline: bool) -> Dataset:
+    if not offline:
+        try:
+            with progress_bar("reading The Complete Journey") as report:
+                return read_complete_journey(progress=report)
+        except DatasetError as error:
+            say(f"{error}. Without it, here is a generated shop.")
+    with progress_bar("making up a shop") as report:
+        return generate(2000, progress=report)
+
+
+def _welcome(address: str, rec: DurableRecommender) -> None:
+    user, item = _example(rec)
+    name, page = rec.catalog.name(item), f"{address}/#/shopper/{quote(str(user))}"
+    size = f"{counted(len(rec), 'household')} and {counted(len(rec.items()), 'product')}"
+    say()
+    say(f"{size} are at {address}. Three things to try:")
+    say(f"1. {page}: ask why household {user} is offered {name!r}, and take it out of all baskets.")
+    say(f"2. {address}/#/officer: find a household, see everything we hold about it, forget it, verify the receipts.")
+    say(f"3. curl -X DELETE {address}/v1/users/{quote(str(user))}/items/{quote(str(item))}")
+    say("Ctrl-C ends the demo.")
+
+
+def _example(rec: DurableRecommender) -> tuple[Id, Id]:
+    """A household, and an item that it is offered and has bought: a sensitive one, if there is such a household."""
+    users = rec.users()
+    for user in users[:200]:
+        own = {item for basket in rec.history(user) for item in basket.items}
+        for item, _ in rec.recommend(user):
+            if item in own and rec.catalog[item].category in _SENSITIVE:
+                return user, item
+    return users[0], rec.recommend(users[0])[0].item

@@ -1,0 +1,105 @@
+"""`unbasket evaluate`: how good the recommendations are on a shop's data."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.table import Table
+
+from unbasket.cli._shared.data import Data, Reading, read_data
+from unbasket.cli._shared.model import parse_params
+from unbasket.cli._shared.options import with_options
+from unbasket.cli._shared.progress import progress_bar
+from unbasket.cli._shared.terminal import AsJson, console, say, say_json
+from unbasket.datasets import hold_out_last
+from unbasket.errors import InvalidRequestError
+from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout
+from unbasket.evaluation.evaluation import NOTE, Evaluation
+from unbasket.evaluation.tifuknn import evaluate as evaluate_models
+from unbasket.params import Params
+
+_CUTOFFS = (10, 20)
+_HIDDEN = "The data does not say which baskets to predict: each user's last basket was hidden, and predicted."
+
+
+@with_options(reading=Reading)
+def evaluate(
+    data: Data,
+    reading: Reading,
+    params: Annotated[
+        str | None,
+        typer.Option(
+            help="Parameters such as 'group_size=7, alpha=0.5', or the line that tune prints. Those that are not named "
+            "are the paper's for its own datasets, and the defaults for other data."
+        ),
+    ] = None,
+    protocol: Annotated[
+        str,
+        typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items())),
+    ] = "all-users",
+    baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Predict each user's next basket and score the predictions.
+
+    If DATA does not say which baskets to predict, each user's last one is hidden and predicted.
+    """
+    rules = _protocol(protocol)
+    asked = parse_params(params or "")
+    dataset = read_data(data, reading)
+    hidden = dataset.future is None
+    if hidden:
+        dataset = hold_out_last(dataset)
+    assert dataset.future is not None
+    chosen = Params(**(asdict(dataset.params or Params()) | asked))
+    with progress_bar("recommending", then="scoring") as report:
+        evaluation = evaluate_models(
+            Holdout(dataset.history, dataset.future),
+            chosen,
+            rules,
+            baselines=list(BASELINES) if baselines else [],
+            cutoffs=_CUTOFFS,
+            progress=report,
+        )
+        _ = evaluation.means  # under the bar: the intervals take their time
+    if as_json:
+        say_json(_facts(dataset.name, dataset.notes, evaluation))
+    else:
+        _show(dataset.name, hidden, evaluation)
+
+
+def _protocol(name: str) -> EvaluationProtocol:
+    if name not in PROTOCOLS:
+        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {name!r}")
+    return PROTOCOLS[name]
+
+
+def _facts(name: str, notes: str, evaluation: Evaluation) -> dict[str, Any]:
+    return {
+        "data": name,
+        "notes": notes,
+        "protocol": evaluation.protocol.name,
+        "params": asdict(evaluation.params),
+        "users": len(evaluation.split.queries),
+        "candidates": len(evaluation.split.candidates),
+        "models": {
+            model: {metric: mean and asdict(mean) for metric, mean in row.items()}
+            for model, row in evaluation.means.items()
+        },
+    }
+
+
+def _show(name: str, hidden: bool, evaluation: Evaluation) -> None:
+    say(f"{name}. {evaluation.title()}")
+    say(str(evaluation.params))
+    if hidden:
+        say(_HIDDEN)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    for model in evaluation.means:
+        table.add_column(model, justify="right", no_wrap=True)
+    for row in evaluation.rows():
+        table.add_row(*row)
+    console.print(table)
+    say(NOTE)

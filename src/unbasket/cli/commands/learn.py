@@ -1,0 +1,59 @@
+"""`unbasket learn`: one basket."""
+
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from unbasket.cli._shared.database import Db, User, label, open_to_write
+from unbasket.cli._shared.terminal import AsJson, say, say_json
+from unbasket.domain.id_text import IdReader
+from unbasket.domain.results import Learned
+from unbasket.errors import InvalidRequestError
+
+_DONE = {
+    Learned.ADDED: "Added basket {} of user {}: {}",
+    Learned.REPLACED: "Replaced basket {} of user {}: {}",
+    Learned.UNCHANGED: "Basket {} of user {} was known and is as it was: {}",
+}
+
+
+def learn(
+    user: User,
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The ids of what is in the basket.")],
+    db: Db,
+    basket: Annotated[str, typer.Option(help="The basket's id. A basket that is known is replaced.", metavar="ID")],
+    time: Annotated[
+        str | None,
+        typer.Option(
+            help="A whole number as in the data, or an ISO date, which becomes seconds since 1970 (UTC). Without it, "
+            "the basket is the user's latest.",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Learn a basket that a user has bought, or edit the one of this id."""
+    moment = None if time is None else _moment(time)
+    with open_to_write(db) as rec:
+        ids = IdReader(rec)
+        owner = ids.user(user)
+        name, bought = ids.basket(owner, basket), [ids.item(item) for item in items]
+        learned = rec.learn(owner, bought, basket=name, time=moment)
+        labels = ", ".join(label(rec, item) for item in bought)
+    if as_json:
+        say_json({"learned": learned.value, "user": owner, "basket": name, "time": moment, "items": bought})
+    else:
+        say(_DONE[learned].format(name, owner, labels))
+
+
+def _moment(text: str) -> int:
+    try:
+        if re.fullmatch(r"[+-]?[0-9]+", text):
+            return int(text[:21])  # one of more digits is refused as well, since it does not fit into 64 bits
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidRequestError(
+            f"--time must be a whole number or an ISO date such as 2026-05-31T18:30, not {text!r}"
+        ) from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1)

@@ -1,0 +1,210 @@
+"""`unbasket recommend`: items for a user's next basket, or for those of many users."""
+
+from math import fsum
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+import typer
+
+from unbasket.cli._shared.database import Db, item_facts, label, open_to_read
+from unbasket.cli._shared.options import with_options
+from unbasket.cli._shared.progress import progress_bar
+from unbasket.cli._shared.terminal import AsJson, counted, say, say_json, say_table, warn
+from unbasket.domain.id_text import IdReader
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Explanation, ItemCount, Recommendation
+from unbasket.domain.times import UNITS
+from unbasket.engine.cold_start import Fallback
+from unbasket.errors import InvalidRequestError
+from unbasket.store import DurableRecommender
+
+_Items = list[str] | None
+
+
+class _Filters(NamedTuple):
+    """Which items may be recommended."""
+
+    only_new: Annotated[bool, typer.Option("--only-new", help="Only items that the user has never bought.")] = False
+    exclude: Annotated[_Items, typer.Option(help="Leave out this item; may be repeated.", metavar="ITEM")] = None
+    only: Annotated[_Items, typer.Option(help="Only this item; may be repeated.", metavar="ITEM")] = None
+    category: Annotated[_Items, typer.Option(help="Only items of this category; may be repeated.")] = None
+
+    def choice(self, ids: IdReader) -> dict[str, Any]:
+        """The arguments of `popular`."""
+        return {
+            "exclude": [ids.item(item) for item in self.exclude or []],
+            "only": None if self.only is None else [ids.item(item) for item in self.only],
+            "category": self.category,
+        }
+
+
+class _Unknown(NamedTuple):
+    """What somebody gets about whom nothing is known."""
+
+    fallback: Annotated[
+        str, typer.Option(metavar="popular|nothing", help="What a user gets about whom nothing is known.")
+    ] = "popular"
+    fallback_days: Annotated[
+        int | None, typer.Option(min=1, max=100_000, help="Popular in the last so many days only.")
+    ] = None
+    fallback_category: Annotated[str | None, typer.Option(help="Popular in this category only.")] = None
+    time_unit: Annotated[str, typer.Option(metavar="s|ms|us|day", help="The unit of the shop's times since 1970.")] = (
+        "s"
+    )
+
+    def checked(self) -> Fallback:
+        """The fallback, or an error that names what is wrong with it."""
+        if self.fallback not in ("popular", "nothing"):
+            raise InvalidRequestError(f"--fallback must be popular or nothing, not {self.fallback!r}")
+        if self.time_unit not in UNITS:
+            raise InvalidRequestError(f"--time-unit must be one of {', '.join(UNITS)}, not {self.time_unit!r}")
+        return Fallback(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
+
+
+class _Many(NamedTuple):
+    """Who else, and where it goes."""
+
+    everybody: Annotated[bool, typer.Option("--all", help="All users, into the file of --output.")] = False
+    users: Annotated[
+        Path | None,
+        typer.Option(help="The users in this file, one id a line, into the file of --output.", metavar="FILE"),
+    ] = None
+    output: Annotated[
+        Path | None, typer.Option(help="Ends in .parquet, .csv or .ndjson.", metavar="FILE", dir_okay=False)
+    ] = None
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Write this column of the items' descriptions, too; may be repeated.", metavar="COLUMN"),
+    ] = None
+
+
+@with_options(filters=_Filters, unknown=_Unknown, many=_Many)
+def recommend(
+    db: Db,
+    filters: _Filters,
+    unknown: _Unknown,
+    many: _Many,
+    user: Annotated[str | None, typer.Argument(metavar="USER", help="A user's id.")] = None,
+    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    cart: Annotated[
+        _Items, typer.Option(help="This item is in the user's cart; may be repeated.", metavar="ITEM")
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Say how much of each score comes from the user's own baskets and from similar users."
+        ),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Recommend items for a user's next basket, the best first.
+
+    A user about whom nothing is known, and who has no cart, gets the items that are in most baskets. With --all or
+    --users, recommendations for many users are written to a file.
+    """
+    fallback = unknown.checked()
+    _check(user, many, cart, explain=explain)
+    rec = open_to_read(db)
+    ids = IdReader(rec)
+    if user is None:
+        _write(rec, ids, n, filters, many, as_json=as_json)
+        return
+    name, choice, carted = ids.user(user), filters.choice(ids), [ids.item(item) for item in cart or []]
+    if name not in rec and not carted:
+        _show_popular(rec, name, fallback.items(rec, n, **choice), as_json=as_json)
+        return
+    with progress_bar("recommending"):
+        found = rec.recommend(name, n, only_new=filters.only_new, cart=carted, **choice)
+        reasons = rec.explain_many(name, [item for item, _ in found]) if explain else []
+    _show(rec, name, found, reasons if explain else None, as_json=as_json)
+
+
+def _check(user: str | None, many: _Many, cart: _Items, *, explain: bool) -> None:
+    """Which options go with which."""
+    if (user is not None) + many.everybody + (many.users is not None) != 1:
+        raise InvalidRequestError("name one USER, or --users FILE, or --all")
+    if user is None and many.output is None:
+        raise InvalidRequestError("say where to write recommendations for many users: --output FILE")
+    if user is not None and (many.output is not None or many.column):
+        raise InvalidRequestError("--output and --column go with --users or --all, not with one USER")
+    if user is None and (cart or explain):
+        raise InvalidRequestError("--cart and --explain go with one USER")
+    if cart and explain:
+        raise InvalidRequestError("--explain is about the baskets that are held: leave out --cart")
+
+
+def _show(
+    rec: DurableRecommender,
+    name: Id,
+    found: list[Recommendation],
+    reasons: list[Explanation] | None,
+    *,
+    as_json: bool,
+) -> None:
+    if as_json:
+        scored = [{**item_facts(rec, item), "score": score} for item, score in found]
+        shares = [{} for _ in scored] if reasons is None else [_share_facts(reason) for reason in reasons]
+        say_json({"user": name, "known": name in rec, "items": [a | b for a, b in zip(scored, shares, strict=True)]})
+    elif not found:
+        say(f"Nothing to recommend to user {name}")
+    elif reasons is not None:
+        columns = ("item", "score", "own baskets", "similar users", "who have it")
+        say_table(columns, [_explained(rec, reason) for reason in reasons])
+    else:
+        say_table(("item", "score"), [(label(rec, item), score) for item, score in found])
+
+
+def _write(rec: DurableRecommender, ids: IdReader, n: int, filters: _Filters, many: _Many, *, as_json: bool) -> None:
+    from unbasket.cli._shared.batch import Batch, write_batch  # and with it Polars
+
+    assert many.output is not None
+    asked = rec.users() if many.users is None else [ids.user(line) for line in _lines(many.users)]
+    users = [user for user in dict.fromkeys(asked) if user in rec]
+    batch = Batch(users, n, {**filters.choice(ids), "only_new": filters.only_new}, many.column or [])
+    with progress_bar("recommending") as report:
+        rows = write_batch(rec, batch, many.output, report)
+    strangers = len(dict.fromkeys(asked)) - len(users)
+    if as_json:
+        say_json({"output": str(many.output), "users": len(users), "unknown": strangers, "rows": rows})
+        return
+    say(f"{many.output}: {counted(rows, 'recommendation')} for {counted(len(users), 'user')}")
+    if strangers:
+        warn(f"Nothing is held about {counted(strangers, 'user')} of {many.users}, for whom nothing was written")
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except OSError as error:
+        raise InvalidRequestError(f"cannot read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"{file} is not text in UTF-8: {error.reason}") from error
+
+
+def _show_popular(rec: DurableRecommender, user: Id, popular: list[ItemCount], *, as_json: bool) -> None:
+    if as_json:
+        items = [{**item_facts(rec, item), "baskets": count} for item, count in popular]
+        say_json({"user": user, "known": False, "items": items})
+        return
+    say(f"Nothing is held about user {user}. These items are in the most baskets:")
+    say_table(("item", "baskets"), [(label(rec, item), count) for item, count in popular])
+
+
+def _share_facts(reason: Explanation) -> dict[str, Any]:
+    return {
+        "own_share": fsum(share.share for share in reason.baskets),
+        "neighbors_share": reason.neighbors_share,
+        "neighbors_with_item": reason.neighbors_with_item,
+        "neighbors": reason.neighbors,
+    }
+
+
+def _explained(rec: DurableRecommender, reason: Explanation) -> tuple[object, ...]:
+    own = fsum(share.share for share in reason.baskets)
+    return (
+        label(rec, reason.item),
+        reason.score,
+        own,
+        reason.neighbors_share,
+        f"{reason.neighbors_with_item} of {reason.neighbors}",
+    )

@@ -1,0 +1,34 @@
+"""`unbasket rename`: a guest becomes an account."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from unbasket.cli._shared.database import Db, User, known_user, open_to_write
+from unbasket.cli._shared.progress import progress_bar
+from unbasket.cli._shared.terminal import AsJson, counted, say, say_json
+from unbasket.domain.id_text import IdReader
+
+
+def rename(
+    user: User,
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The id that the user becomes. It may be new.")],
+    db: Db,
+    as_json: AsJson = False,
+) -> None:
+    """Merge a user into another, such as a guest into an account: the baskets of one are the other's then.
+
+    The first id is gone from the database's files, and a signed receipt says so. Nothing is changed if both have a
+    basket of the same id.
+    """
+    with open_to_write(db) as rec, progress_bar("renaming"):
+        name, target = known_user(rec, user), IdReader(rec).user(other)
+        renamed = rec.rename(name, target)
+    if as_json:
+        say_json({**renamed._asdict(), "user": target, "receipt": json.loads(renamed.receipt.to_json())})
+        return
+    say(
+        f"{db}: {counted(renamed.baskets, 'basket')} of user {name} moved to user {target}. "
+        f"Receipt {renamed.receipt.number}, request {renamed.receipt.request}"
+    )

@@ -1,0 +1,236 @@
+"""`unbasket spark`: the model on Spark, for shops that outgrow one machine."""
+
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import accumulate, islice
+from pathlib import Path
+from types import ModuleType
+from typing import Annotated, Any
+
+import polars as pl
+import typer
+
+from unbasket.cli._shared.database import Db, open_or_create, open_to_read
+from unbasket.cli._shared.model import Model
+from unbasket.cli._shared.options import with_options
+from unbasket.cli._shared.progress import progress_bar
+from unbasket.cli._shared.terminal import AsJson, command, counted, errors, say, say_json
+from unbasket.domain.events import Learn
+from unbasket.domain.id_text import read_spelled
+from unbasket.domain.ids import Id
+from unbasket.engine.recommender import Recommender
+from unbasket.errors import InvalidRequestError, SparkError
+from unbasket.files import replacing
+from unbasket.params import Params
+
+spark = typer.Typer(
+    help="The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Checkpoint = Annotated[str, typer.Option(metavar="FOLDER", help="The folder in which the stream keeps its state.")]
+TableFolder = Annotated[str, typer.Option("--table", metavar="FOLDER", help="The table of all users' vectors.")]
+Master = Annotated[str, typer.Option(help="The Spark master.")]
+Kind = Annotated[str, typer.Option(help="Type of their ids: string or long.", metavar="TYPE")]
+
+
+def _library() -> ModuleType:
+    """The package, imported only when it is needed: Spark takes seconds to load, and is an extra."""
+    try:
+        return import_module("unbasket.spark")
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("unbasket"):
+            raise
+        raise SparkError(f"{error.name} is not installed: pip install 'unbasket[spark]'") from error
+
+
+@with_options(model=Model)
+def run(
+    events: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear.")],
+    checkpoint: Checkpoint,
+    table: TableFolder,
+    model: Model,
+    kind: Annotated[
+        str, typer.Option("--format", help="Format of the files: json (one event per line), csv or parquet.")
+    ] = "json",
+    history: Annotated[
+        str | None,
+        typer.Option(help="Parquet with what was bought before the first event; see docs/spark.md.", metavar="PATH"),
+    ] = None,
+    users: Kind = "string",
+    baskets: Kind = "string",
+    items: Kind = "string",
+    every: Annotated[str, typer.Option(help="Time from one batch to the next.")] = "10 seconds",
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop when all events are applied and what was forgotten is gone.")
+    ] = False,
+    files: Annotated[int | None, typer.Option(help="Largest number of files in a batch.")] = None,
+    partitions: Annotated[
+        int, typer.Option(help="Partitions of the state; a checkpoint keeps the number that it began with.")
+    ] = 8,
+    master: Master = "local[*]",
+) -> None:
+    """Apply the events in a folder as they appear, and keep a table of all users' vectors."""
+    params = Params(**model.asked())
+    lib = _library()
+    session = lib.session(master, work=f"{checkpoint}-work", partitions=partitions)
+    source = lib.read_files(session, events, lib.event_schema(users, baskets, items), kind=kind, most=files)
+    before = None if history is None else lib.load(session.read.parquet(history), params)
+    stream = lib.maintain(source, params, checkpoint=checkpoint, loaded=before)
+    query = stream.into_table(table, every="0 seconds" if once else every)
+    try:
+        _follow(lib, query, once=once)
+    except KeyboardInterrupt:
+        say("Stopped. It continues from here when it is started again")
+    finally:
+        query.stop()
+    held = lib.Table(table)
+    rejected = f", {counted(held.manifest.rejected, 'event')} rejected" if held.manifest.rejected else ""
+    say(f"{table}: {counted(len(held), 'user')} after batch {held.batch}{rejected}")
+
+
+def _follow(lib: ModuleType, query: Any, *, once: bool) -> None:
+    """Show each batch with events on standard error; with `once`, until the stream has settled."""
+    idle = total = 0
+    for progress in lib.watch(query):
+        if progress is None:
+            continue
+        idle = 0 if progress.numInputRows else idle + 1
+        events = lib.events_in(progress)
+        total += events
+        if events:
+            errors.print(_line(progress, events, total), highlight=False, markup=False)
+        if once and idle == lib.ERASED_WITHIN:
+            return
+
+
+def _line(progress: Any, events: int, total: int) -> str:
+    seconds = progress.durationMs["triggerExecution"] / 1000
+    waiting = progress.sources[0].metrics.get("numFilesOutstanding", "0")
+    return (
+        f"batch {progress.batchId}: {counted(events, 'event')} in {seconds:.1f} s, {events / seconds:,.0f} per second; "
+        f"{total:,} so far, {counted(int(waiting), 'file')} waiting"
+    )
+
+
+def recommend(
+    table: TableFolder,
+    output: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the recommendations, as Parquet.")],
+    n: Annotated[int, typer.Option("-n", help="Items for each user.")] = 10,
+    users: Annotated[
+        str | None, typer.Option("--users", metavar="PATH", help="Parquet with the column user; by default, all.")
+    ] = None,
+    master: Master = "local[*]",
+) -> None:
+    """Write recommendations for all users of a table, or for some of them."""
+    lib = _library()
+    session = lib.session(master, work=f"{output}-work")
+    held = lib.Table(table)
+    wanted = None if users is None else session.read.parquet(users)
+    lib.recommend(held.read(session), held.params, wanted, n).write.parquet(output)
+    say(f"{output}: recommendations from {table} as of batch {held.batch}")
+
+
+def audit(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Checkpoint, table, temporary files.")],
+    marker: Annotated[list[str], typer.Option(help="An id to look for, a user's for one; may be repeated.")],
+    as_json: AsJson = False,
+) -> None:
+    """Search all files in folders for what should be gone. The exit code is 1 if something is found."""
+    missing = next((folder for folder in folders if not folder.is_dir()), None)
+    if missing is not None:
+        raise InvalidRequestError(f"{missing} is not a folder")
+    searched, findings = _library().audit(folders, map(read_spelled, marker))
+    if as_json:
+        say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
+    else:
+        for found, place in findings:
+            say(f"{found!r} is in {place}")
+        say(f"{counted(searched, 'file')} searched, {counted(len(findings), 'finding')}")
+    if findings:
+        raise typer.Exit(1)
+
+
+def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")]) -> None:
+    """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
+    lib, arrow, parquet = _library(), import_module("pyarrow"), import_module("pyarrow.parquet")
+    rec = open_to_read(db)
+    kinds = {
+        "user": _kind("users", rec.users()),
+        "basket": _kind("baskets", (basket.basket for user in rec.users() for basket in rec.history(user))),
+        "item": _kind("items", rec.items()),
+    }
+    schema = lib.history_schema(kinds)
+    with (
+        replacing(output) as partial,
+        parquet.ParquetWriter(partial, schema) as writer,
+        progress_bar("writing") as report,
+    ):
+        done = 0
+        for users in _batched(rec.users()):
+            rows = [lib.history_row(user, zip(rec.history(user), _opens(rec, user), strict=True)) for user in users]
+            writer.write_table(arrow.Table.from_pylist(rows, schema))
+            done += len(users)
+            report(done, len(rec))
+    say(f"{output}: the baskets of {counted(len(rec), 'user')}")
+
+
+def _batched(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """The rows, some thousands at a time."""
+    waiting = iter(rows)
+    while some := list(islice(waiting, 10_000)):
+        yield some
+
+
+def _kind(what: str, ids: Iterable[Id]) -> str:
+    """The type of a column of ids, which can't be numbers and texts at once."""
+    types = {type(name) for name in ids}
+    if len(types) > 1:
+        raise InvalidRequestError(f"some {what} have numbers as ids and some have text; a column in Spark has one type")
+    return "bigint" if int in types else "string"
+
+
+def _opens(rec: Recommender, user: Id) -> Iterator[bool]:
+    starts = {0, *accumulate(rec.groups(user))}
+    return (number in starts for number in range(len(rec.history(user))))
+
+
+def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
+    """Write the histories in a stopped stream's state into a new database."""
+    if db.exists():
+        raise InvalidRequestError(f"{db} exists already. Name a new database")
+    lib = _library()
+    session = lib.session(master, work=f"{checkpoint}-work")
+    rows = lib.histories(session, checkpoint)
+    with open_or_create(db, lib.identify(session, checkpoint).params) as rec, progress_bar("importing") as report:
+        for users in _batched(rows.toLocalIterator()):
+            _learn(rec, users)
+            report(len(rec), None)
+        say(f"{db}: {counted(len(rec), 'user')}")
+
+
+def _learn(rec: Recommender, users: Iterable[Any]) -> None:
+    """Learn histories in their order; varying groups, which a fit can be told, through frames."""
+    baskets = [(row.user, basket) for row in users for basket in row.baskets]
+    if rec.params.grouping == "fixed":
+        rec.apply(Learn(user, list(basket["items"]), basket.basket, basket.time) for user, basket in baskets)
+        return
+    groups = accumulate(int(basket.opens) for _, basket in baskets)
+    columns = ("user", "basket", "item", "time", "group")
+    rows = [(u, b.basket, list(b["items"]), b.time, g) for (u, b), g in zip(baskets, groups, strict=True)]
+    frame = pl.DataFrame(rows, columns, orient="row", infer_schema_length=None)
+    untimed = pl.col("time").is_null()
+    mixed = frame.filter(untimed)["user"].unique().to_list(), frame.filter(~untimed)["user"].unique().to_list()
+    both = set(mixed[0]) & set(mixed[1])
+    if both:
+        raise InvalidRequestError(
+            f"user {next(iter(both))!r} has baskets with and without a time: under varying groups, an engine can't be "
+            "given such a history at once"
+        )
+    rec.fit(frame.filter(~untimed), group="group")
+    rec.fit(frame.filter(untimed).drop("time"), group="group")
+
+
+for function in (run, recommend, audit, from_db, to_db):
+    spark.command()(command(function))

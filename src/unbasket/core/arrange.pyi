@@ -1,6 +1,0 @@
-from unbasket.core.arrays import Codes, Int64s
-
-def rows_by_user(user: Codes, users: int, rows: Codes) -> Int64s: ...
-def arrange(
-    rows: Codes, row_ends: Int64s, basket: Codes, item: Codes, time: Int64s, items: int
-) -> tuple[Int64s, Int64s, Codes, int]: ...

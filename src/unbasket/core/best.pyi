@@ -1,4 +1,0 @@
-class Best:
-    count: int
-    room: int
-    def leftovers(self) -> int: ...

@@ -1,0 +1,16 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+
+@cython.final
+cdef class RowWriter:
+    cdef uint8_t *bytes
+    cdef Py_ssize_t length, room
+
+    cdef int clear(self) except -1
+    cdef int put_id(self, name) except -1
+    cdef int put_number(self, int64_t number) except -1
+    cdef int put_header(self, Py_ssize_t count) except -1
+    cdef int put_byte(self, uint8_t byte) except -1
+    cdef int _put_big_endian(self, uint8_t kind, uint64_t value, Py_ssize_t size) except -1
+    cdef int _make_room(self, Py_ssize_t size) except -1

@@ -1,0 +1,9 @@
+from typing import Any
+
+class RowWriter: ...
+
+class BasketRowWriter:
+    size: int
+    seals: int
+    def __init__(self, orders: Any, salt: int) -> None: ...
+    def take(self, first: int, most: int) -> list[tuple[int, bytes]]: ...

@@ -1,0 +1,165 @@
+"""Ids and numbers to MessagePack, as `msgspec.msgpack` writes them; and columns to rows of a store."""
+
+cimport cython
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.unicode cimport PyUnicode_AsUTF8AndSize
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from unbasket.core.memory.buffers cimport allocated, give_back, grown
+
+cdef extern from "codec/crc32.h" nogil:
+    void crc32_prepare()
+    uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
+
+crc32_prepare()
+
+
+@cython.final
+cdef class RowWriter:
+    """Bytes that grow at their end, and are wiped when they are not needed any more."""
+
+    def __cinit__(self):
+        self.room = 4096
+        self.bytes = <uint8_t *> allocated(self.room, 1)
+
+    def __dealloc__(self):
+        give_back(self.bytes, self.room)
+
+    cdef int clear(self) except -1:
+        memset(self.bytes, 0, self.length)
+        self.length = 0
+        return 0
+
+    cdef int put_id(self, name) except -1:
+        cdef const char *text
+        cdef Py_ssize_t size
+        if isinstance(name, int):
+            return self.put_number(name)
+        text = PyUnicode_AsUTF8AndSize(name, &size)
+        if size < 32:
+            self.put_byte(0xA0 | size)
+        elif size < 2**8:
+            self._put_big_endian(0xD9, size, 1)
+        elif size < 2**16:
+            self._put_big_endian(0xDA, size, 2)
+        else:
+            self._put_big_endian(0xDB, size, 4)
+        self._make_room(size)
+        memcpy(self.bytes + self.length, text, size)
+        self.length += size
+        return 0
+
+    cdef int put_number(self, int64_t number) except -1:
+        if -32 <= number < 128:
+            return self.put_byte(<uint8_t> number)
+        if number >= 0:
+            if number < 2**8:
+                return self._put_big_endian(0xCC, number, 1)
+            if number < 2**16:
+                return self._put_big_endian(0xCD, number, 2)
+            if number < <int64_t> 2**32:
+                return self._put_big_endian(0xCE, number, 4)
+            return self._put_big_endian(0xCF, number, 8)
+        if number >= -(2**7):
+            return self._put_big_endian(0xD0, <uint64_t> number, 1)
+        if number >= -(2**15):
+            return self._put_big_endian(0xD1, <uint64_t> number, 2)
+        if number >= -(<int64_t> 2**31):
+            return self._put_big_endian(0xD2, <uint64_t> number, 4)
+        return self._put_big_endian(0xD3, <uint64_t> number, 8)
+
+    cdef int put_header(self, Py_ssize_t count) except -1:
+        """The header of a list."""
+        if count < 16:
+            return self.put_byte(0x90 | count)
+        if count < 2**16:
+            return self._put_big_endian(0xDC, count, 2)
+        return self._put_big_endian(0xDD, count, 4)
+
+    cdef int _put_big_endian(self, uint8_t kind, uint64_t value, Py_ssize_t size) except -1:
+        cdef Py_ssize_t i
+        self._make_room(size + 1)
+        self.bytes[self.length] = kind
+        for i in range(size):
+            self.bytes[self.length + size - i] = <uint8_t> (value >> 8 * i)
+        self.length += size + 1
+        return 0
+
+    cdef int put_byte(self, uint8_t byte) except -1:
+        self._make_room(1)
+        self.bytes[self.length] = byte
+        self.length += 1
+        return 0
+
+    cdef int _make_room(self, Py_ssize_t size) except -1:
+        if self.length + size > self.room:
+            self.bytes = <uint8_t *> grown(self.bytes, self.room, 2 * self.room + size, 1)
+            self.room = 2 * self.room + size
+        return 0
+
+
+@cython.final
+cdef class BasketRowWriter:
+    """Writes baskets, given as columns, into the bodies of rows; see `unpack` for what these are."""
+
+    cdef RowWriter packer
+    cdef list users, items, texts
+    cdef const uint32_t[::1] owners, purchases
+    cdef const int64_t[::1] keys, times, sizes, opens
+    cdef const uint8_t[::1] are_texts
+    cdef Py_ssize_t done, bought
+    cdef uint32_t salt
+    cdef readonly int64_t size, seals
+
+    def __init__(self, orders, uint32_t salt):
+        self.packer = RowWriter()
+        self.users, self.items, self.texts = orders.users, orders.items, orders.texts
+        self.owners, self.purchases = orders.owners, orders.purchases
+        self.keys, self.times, self.sizes, self.opens = orders.keys, orders.times, orders.sizes, orders.opens
+        self.are_texts = orders.are_texts
+        self.salt = salt
+
+    def take(self, int64_t first, Py_ssize_t most):
+        """JaggedArray of the next baskets, numbered from `first` on: so many of them, or all that are left."""
+        cdef Py_ssize_t i, end = min(self.done + most, self.owners.shape[0])
+        rows = [self._row(first + i, self.done + i) for i in range(end - self.done)]
+        self.done = end
+        return rows
+
+    cdef tuple _row(self, int64_t number, Py_ssize_t basket):
+        cdef RowWriter packer = self.packer
+        cdef uint32_t seal
+        cdef int i
+        for i in range(4):
+            packer.put_byte(0)  # where the checksum goes
+        self._pack(basket)
+        seal = crc32_of(packer.bytes + 4, packer.length - 4, <uint32_t> (self.salt + number))
+        for i in range(4):
+            packer.bytes[i] = <uint8_t> (seal >> 8 * (3 - i))
+        body = PyBytes_FromStringAndSize(<char *> packer.bytes, packer.length)
+        self.seals += seal
+        self.size += packer.length
+        packer.clear()
+        return number, body
+
+    cdef int _pack(self, Py_ssize_t basket) except -1:
+        cdef RowWriter packer = self.packer
+        cdef Py_ssize_t i
+        packer.put_header(6)
+        packer.put_id(self.users[self.owners[basket]])
+        if self.are_texts[basket]:
+            packer.put_id(self.texts[self.keys[basket]])
+        else:
+            packer.put_number(self.keys[basket])
+        if self.times[basket] == INT64_MIN:
+            packer.put_byte(0xC0)
+        else:
+            packer.put_number(self.times[basket])
+        packer.put_number(0)
+        packer.put_byte(0xC3 if self.opens[basket] else 0xC2)
+        packer.put_header(self.sizes[basket])
+        for i in range(self.bought, self.bought + self.sizes[basket]):
+            packer.put_id(self.items[self.purchases[i]])
+        self.bought += self.sizes[basket]
+        return 0

@@ -1,0 +1,4 @@
+class SlabAllocator:
+    segment_count: int
+    idle_count: int
+    used: int

@@ -1,0 +1,283 @@
+"""The baskets of every user, oldest first: the only thing the model is made of.
+
+Users and items are dense codes here. A `Basket` says which id it has (`key`: an int id itself, or the code of a str id
+if `is_text`), when it was, how many items it holds and, under varying groups, whether it opens a group. The items stand
+in a second row, basket after basket.
+
+Whoever keeps something beside the baskets, in the same order, can follow their changes: each is a `Splice`, which says
+that so many records at a position went and so many new ones came. An edited record is one that went and one that came.
+
+All work starts from the end of a history, so a change at position p costs O(|H| - p).
+"""
+
+cimport cython
+from libc.stdint cimport INT64_MIN, int64_t, uint32_t
+from libc.string cimport memcpy
+
+from unbasket.core.memory.buffers cimport give_back, grown
+from unbasket.core.memory.jagged cimport JaggedArray
+
+UNTIMED = INT64_MIN
+
+
+@cython.final
+cdef class Histories:
+    """JaggedArray of baskets and rows of items, one of each per user; and in how many baskets each item is.
+
+    If somebody follows (`notes_changes`), also the splices since these were last taken, in a single row.
+    """
+
+    def __cinit__(self):
+        self.baskets = JaggedArray(sizeof(Basket))
+        self.items = JaggedArray(sizeof(uint32_t))
+        self.splices = JaggedArray(sizeof(Splice))
+        self.splices.add_rows(1)
+
+    def __dealloc__(self):
+        give_back(self.popularity, self.item_room * sizeof(int64_t))
+
+    cdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil:
+        """Make room for user codes below `users` and item codes below `items`."""
+        self.baskets.add_rows(users)
+        self.items.add_rows(users)
+        if items > self.item_room:
+            self.popularity = <int64_t *> grown(self.popularity, self.item_room, items, sizeof(int64_t))
+            self.item_room = items
+        return 0
+
+    cdef int of(self, Py_ssize_t user, History *history) except -1 nogil:
+        """A user's history. Valid until something is added to any."""
+        history.baskets = <Basket *> self.baskets.first(user)
+        history.length = self.baskets.length(user)
+        history.items = <uint32_t *> self.items.first(user)
+        return 0
+
+    cdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
+        """The position of the basket with this id, or -1."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        for i in range(self.baskets.length(user) - 1, -1, -1):
+            if baskets[i].key == key and baskets[i].is_text == is_text:
+                return i
+        return -1
+
+    cdef int find_slot(self, Py_ssize_t user, int64_t time, Slot *slot) except -1 nogil:
+        """The last position where a basket of this time may be inserted, and whether one of the same time is before it.
+
+        Timed baskets are in order of (time, id); a basket without a time stays behind the one it arrived after. Among
+        baskets of the same time the ids decide, which only the caller knows.
+        """
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        slot.position, slot.tied = self.baskets.length(user), False
+        if time == INT64_MIN:
+            return 0
+        for i in range(slot.position - 1, -1, -1):
+            if baskets[i].time == INT64_MIN:
+                continue
+            if baskets[i].time <= time:
+                slot.tied = baskets[i].time == time
+                return 0
+            slot.position = i
+        return 0
+
+    cdef Py_ssize_t offset(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """How many items the baskets before `position` hold."""
+        assert 0 <= position <= self.baskets.length(user), "no such position"
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t items = self.items.length(user), i
+        for i in range(position, self.baskets.length(user)):
+            items -= baskets[i].size
+        return items
+
+    cdef int insert(
+        self, Py_ssize_t user, Py_ssize_t position, const Basket *new, const uint32_t *items, Py_ssize_t group_size
+    ) except -1 nogil:
+        """Insert a basket. `group_size` is m under varying groups, and 0 under fixed ones, which need no flag."""
+        cdef Basket basket = new[0]
+        basket.opens_group = group_size > 0 and self._group_is_full(user, position, group_size)
+        self._add_items(user, self.offset(user, position), items, basket.size)
+        (<Basket *> self.baskets.open_gap(user, position, 1))[0] = basket
+        return self._note(user, position, 0, 1)
+
+    cdef int _note(
+        self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted
+    ) except -1 nogil:
+        if self.notes_changes:
+            (<Splice *> self.splices.append(0))[0] = Splice(user, position, removed, inserted)
+        return 0
+
+    cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil:
+        """Whether the group of the basket before `position` has no room (or there is no such basket).
+
+        One rule for all insertions under varying groups: join that group while it has fewer than m baskets, else open
+        a new one. At the end of a history this is the paper's rule; a late basket inside a full group splits it there.
+        """
+        if position == 0:
+            return True
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t first = position - 1, end = position
+        while not baskets[first].opens_group:
+            first -= 1
+            assert first >= 0, "the first basket opens no group"
+        while end < self.baskets.length(user) and not baskets[end].opens_group:
+            end += 1
+        return end - first >= group_size
+
+    cdef int remove(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """Remove a basket. If it opened a group that goes on, the next basket opens it now."""
+        assert 0 <= position < self.baskets.length(user), "no such basket"
+        cdef Basket *basket = <Basket *> self.baskets.first(user) + position
+        cdef bint opens = False  # the next basket changes too
+        if basket.opens_group and position + 1 < self.baskets.length(user):
+            opens = not basket[1].opens_group
+            basket[1].opens_group = True
+        self._drop_items(user, self.offset(user, position), basket.size)
+        self.baskets.close_gap(user, position, 1)
+        return self._note(user, position, 1 + opens, opens)
+
+    cdef int replace(
+        self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size
+    ) except -1 nogil:
+        """Give a basket other items; its place and its group stay."""
+        assert 0 <= position < self.baskets.length(user), "no such basket"
+        cdef Basket *basket = <Basket *> self.baskets.first(user) + position
+        cdef Py_ssize_t first = self.offset(user, position)
+        self._add_items(user, first + basket.size, items, size)
+        self._drop_items(user, first, basket.size)
+        basket.size = size
+        return self._note(user, position, 1, 1)
+
+    cdef int remove_item(self, Py_ssize_t user, Removal *removal, JaggedArray gone) except -1 nogil:
+        """Remove an item from the baskets at positions `first` to `end`, in one pass over all from `first` on.
+
+        Fills in how many held it and the position of the oldest of those; the records of the baskets that it was the
+        last item of, which are removed, are added to `gone`.
+        """
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Basket *basket
+        cdef uint32_t *items = <uint32_t *> self.items.first(user)
+        cdef Py_ssize_t place = self.offset(user, removal.first)
+        cdef Py_ssize_t target = place, emptied = 0, position, i, before
+        cdef bint opens = False  # the next basket opens the group that a removed one opened
+        cdef Splice run = Splice(user, 0, 0, 0)  # changed baskets in a row
+        cdef bint changed
+        removal.removed, removal.oldest = 0, removal.end
+        for position in range(removal.first, self.baskets.length(user)):
+            basket = baskets + position
+            before = target
+            for i in range(place, place + basket.size):
+                if items[i] != removal.item or position >= removal.end:
+                    items[target] = items[i]
+                    target += 1
+            place += basket.size
+            changed = target - before < basket.size
+            if changed:
+                removal.removed += 1
+                removal.oldest = min(removal.oldest, position)
+            if target == before:
+                (<Basket *> gone.append(0))[0] = basket[0]
+                opens |= basket.opens_group
+                emptied += 1
+            else:
+                changed |= opens and not basket.opens_group
+                basket.opens_group |= opens
+                opens = False
+                basket.size = target - before
+                baskets[position - emptied] = basket[0]
+            if changed:
+                run.removed += 1
+                run.inserted += target > before
+            elif run.removed:
+                self._note(user, position - emptied - run.inserted, run.removed, run.inserted)
+                run.removed = run.inserted = 0
+        if run.removed:
+            self._note(user, self.baskets.length(user) - emptied - run.inserted, run.removed, run.inserted)
+        self.popularity[removal.item] -= removal.removed
+        self.items.close_gap(user, self.items.length(user) - removal.removed, removal.removed)
+        return self.baskets.close_gap(user, self.baskets.length(user) - emptied, emptied)
+
+    cdef int _add_items(
+        self, Py_ssize_t user, Py_ssize_t first, const uint32_t *items, Py_ssize_t count
+    ) except -1 nogil:
+        cdef Py_ssize_t i
+        memcpy(self.items.open_gap(user, first, count), items, count * sizeof(uint32_t))
+        for i in range(count):
+            assert items[i] < self.item_room, "no such item"
+            self.popularity[items[i]] += 1
+        return 0
+
+    cdef int _drop_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
+        cdef uint32_t *items = <uint32_t *> self.items.first(user) + first
+        cdef Py_ssize_t i
+        for i in range(count):
+            self.popularity[items[i]] -= 1
+        return self.items.close_gap(user, first, count)
+
+    cdef int load(
+        self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size
+    ) except -1 nogil:
+        """Fill the empty history of a user with records that are in order already."""
+        memcpy(self.baskets.open_gap(user, 0, count), baskets, count * sizeof(Basket))
+        return self._add_items(user, 0, items, size)
+
+    cdef int clear(self, Py_ssize_t user) except -1 nogil:
+        """Remove all baskets of a user."""
+        self._drop_items(user, 0, self.items.length(user))
+        self._note(user, 0, self.baskets.length(user), 0)
+        return self.baskets.clear_row(user)
+
+    def count(self, Py_ssize_t user):
+        """The number of a user's baskets."""
+        return self.baskets.length(user)
+
+    def find(self, Py_ssize_t user, int64_t key, bint is_text):
+        """The position of the basket with this id, or -1."""
+        return self.position_of(user, key, is_text)
+
+    def keys(self, Py_ssize_t user):
+        """The ids of a user's baskets: those that are numbers, and the codes of those that are texts."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        cdef list numbers = [], texts = []
+        for i in range(self.baskets.length(user)):
+            (texts if baskets[i].is_text else numbers).append(baskets[i].key)
+        return numbers, texts
+
+    def has_texts(self, Py_ssize_t user):
+        """Whether any of a user's baskets has a text as its id."""
+        cdef Basket *baskets = <Basket *> self.baskets.first(user)
+        cdef Py_ssize_t i
+        for i in range(self.baskets.length(user)):
+            if baskets[i].is_text:
+                return True
+        return False
+
+    def read(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end):
+        """A user's baskets at positions `first` to `end`: key, whether it is a text's, time, items, opens."""
+        assert 0 <= first <= end <= self.baskets.length(user), "no such baskets"
+        cdef History history
+        cdef Basket *basket
+        cdef Py_ssize_t place = self.offset(user, first), position, i
+        cdef list records = []
+        self.of(user, &history)
+        for position in range(first, end):
+            basket = history.baskets + position
+            items = [history.items[i] for i in range(place, place + basket.size)]
+            records.append((basket.key, bool(basket.is_text), basket.time, items, bool(basket.opens_group)))
+            place += basket.size
+        return records
+
+    def take_changes(self):
+        """The splices since this was last asked: user, position, how many records went, how many came.
+
+        Each is to be made after those before it.
+        """
+        cdef Splice *splices = <Splice *> self.splices.first(0)
+        cdef Py_ssize_t i
+        changes = [
+            (splices[i].user, splices[i].position, splices[i].removed, splices[i].inserted)
+            for i in range(self.splices.length(0))
+        ]
+        self.splices.clear_row(0)
+        return changes

@@ -1,0 +1,4 @@
+class FoldWorkspace:
+    room: int
+    count: int
+    groups: int

@@ -1,9 +1,0 @@
-from typing import Any
-
-class Packer: ...
-
-class BasketPacker:
-    size: int
-    seals: int
-    def __init__(self, orders: Any, salt: int) -> None: ...
-    def take(self, first: int, most: int) -> list[tuple[int, bytes]]: ...

@@ -1,0 +1,1 @@
+"""The k nearest neighbors of a query, and the items with the highest scores."""

@@ -1,4 +1,0 @@
-class FoldSpace:
-    room: int
-    count: int
-    groups: int

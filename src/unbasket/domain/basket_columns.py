@@ -1,0 +1,97 @@
+"""Purchase histories as columns: what frames are read into, and what memory is loaded from and written out as."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from unbasket.core import UNTIMED
+from unbasket.core.arrays import Codes, Flags, Int64s
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Basket
+
+Held = tuple[Id, int | None, Sequence[Id], bool]
+"""A basket with all that is held of it: its id, its time, its items, and whether it opens a group."""
+
+
+class BasketColumns(NamedTuple):
+    """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
+
+    Ids are listed in `users` and `items`; `owners` and `purchases` are positions in these lists. The id of a basket is
+    a number, its key, or one of the `texts`, whose position is its key. `opens` says which baskets open a group; only
+    varying groups need it. A time of `core.history.UNTIMED` stands for no time.
+    """
+
+    users: list[Id]
+    items: list[Id]
+    texts: list[str]
+    owners: Codes
+    keys: Int64s
+    are_texts: Flags
+    times: Int64s
+    sizes: Int64s
+    opens: Int64s
+    purchases: Codes
+
+    @classmethod
+    def of(cls, histories: Iterable[tuple[Id, Sequence[Held]]]) -> Self:
+        """The orders of some users, each with their baskets, oldest first."""
+        users, counts, baskets = list[Id](), list[int](), list[Held]()
+        for user, history in histories:
+            users.append(user)
+            counts.append(len(history))
+            baskets += history
+        names, times, items, opens = zip(*baskets, strict=True) if baskets else ((), (), (), ())
+        codes: dict[Id, int] = {item: code for code, item in enumerate(dict.fromkeys(chain.from_iterable(items)))}
+        texts = {name: code for code, name in enumerate(dict.fromkeys(n for n in names if isinstance(n, str)))}
+        return cls(
+            users=users,
+            items=list(codes),
+            texts=list(texts),
+            owners=np.repeat(np.arange(len(users), dtype=np.uint32), counts),
+            keys=np.array([texts[name] if isinstance(name, str) else name for name in names], np.int64),
+            are_texts=np.array([isinstance(name, str) for name in names], np.uint8),
+            times=np.array([UNTIMED if time is None else time for time in times], np.int64),
+            sizes=np.array([*map(len, items)], np.int64),
+            opens=np.array(opens, np.int64),
+            purchases=np.array([codes[item] for item in chain.from_iterable(items)], np.uint32),
+        )
+
+    def ends_by_user(self) -> tuple[Int64s, Int64s]:
+        """Where each user's baskets end, and where their purchases end."""
+        basket_ends = np.cumsum(np.bincount(self.owners, minlength=len(self.users)))
+        item_ends = np.concatenate(([0], np.cumsum(self.sizes)))[basket_ends]
+        return basket_ends, item_ends
+
+    def histories(self, positions: Int64s) -> Iterator[tuple[Id, list[Basket]]]:
+        """The users at these positions of `users`, with their baskets."""
+        basket_ends, _ = self.ends_by_user()
+        item_ends = np.cumsum(self.sizes)
+        for position in positions.tolist():
+            first = int(basket_ends[position - 1]) if position else 0
+            yield self.users[position], [self._basket(i, item_ends) for i in range(first, int(basket_ends[position]))]
+
+    def _basket(self, i: int, item_ends: Int64s) -> Basket:
+        codes = self.purchases[item_ends[i] - self.sizes[i] : item_ends[i]].tolist()
+        time = int(self.times[i])
+        items = tuple(self.items[code] for code in codes)
+        key = int(self.keys[i])
+        return Basket(self.texts[key] if self.are_texts[i] else key, None if time == UNTIMED else time, items)
+
+    def select(self, positions: Int64s) -> "BasketColumns":
+        """The orders of the users at these positions only, with only their items."""
+        kept = np.isin(self.owners, positions)
+        items, purchases = np.unique(self.purchases[np.repeat(kept, self.sizes)], return_inverse=True)
+        return BasketColumns(
+            users=[self.users[position] for position in positions],
+            items=[self.items[code] for code in items],
+            owners=np.searchsorted(positions, self.owners[kept]).astype(np.uint32),
+            texts=self.texts,
+            keys=self.keys[kept],
+            are_texts=self.are_texts[kept],
+            times=self.times[kept],
+            sizes=self.sizes[kept],
+            opens=self.opens[kept],
+            purchases=purchases.astype(np.uint32),
+        )

@@ -1,0 +1,122 @@
+"""What can happen to what is held of a user: a basket is learned, something is forgotten, an item is suppressed."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, Self
+
+from unbasket.domain.ids import Id, checked
+from unbasket.domain.validation import checked_items, checked_time
+from unbasket.errors import InvalidEventError
+
+
+class Learn(NamedTuple):
+    """A basket arrives, or is edited."""
+
+    user: Id
+    items: list[Id]
+    basket: Id
+    time: int | None
+
+    @classmethod
+    def checked(cls, user: object, items: Iterable[Id], basket: object, time: object) -> Self:
+        """The event, or an error that names what is wrong with it."""
+        user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
+        return cls(user, checked_items(items, f"basket {basket!r} of user {user!r}"), basket, time)
+
+
+class Forget(NamedTuple):
+    """A user, a basket, an item of a basket, or an item of all the user's baskets is to be forgotten."""
+
+    user: Id
+    basket: Id | None
+    item: Id | None
+
+    @classmethod
+    def checked(cls, user: object, basket: object, item: object) -> Self:
+        """The event, or an error that names what is wrong with it."""
+        return cls(
+            checked(user, "user"),
+            None if basket is None else checked(basket, "basket"),
+            None if item is None else checked(item, "item"),
+        )
+
+
+class Suppress(NamedTuple):
+    """An item is not to be recommended to a user any more."""
+
+    user: Id
+    item: Id
+
+    @classmethod
+    def checked(cls, user: object, item: object) -> Self:
+        """The event, or an error that names what is wrong with it."""
+        return cls(checked(user, "user"), checked(item, "item"))
+
+
+class Allow(Suppress):
+    """A suppressed item may be recommended to a user again."""
+
+
+class Rename(NamedTuple):
+    """All that is held of a user becomes another's."""
+
+    user: Id
+    other: Id
+
+    @classmethod
+    def checked(cls, user: object, other: object) -> Self:
+        """The event, or an error that names what is wrong with it."""
+        event = cls(checked(user, "user"), checked(other, "user"))
+        if event.user == event.other:
+            raise InvalidEventError(f"user {user!r} can't be renamed to the same id")
+        return event
+
+
+Event = Learn | Forget
+"""What callers apply in bulk."""
+
+Change = Event | Suppress | Allow | Rename
+
+
+def rechecked(events: Iterable[Event]) -> list[Event]:
+    """Events that a caller made, each checked as if its fields came one by one."""
+    return [_rechecked(event, number) for number, event in enumerate(events, 1)]
+
+
+def _rechecked(event: object, number: int) -> Event:
+    if isinstance(event, Learn):
+        return Learn.checked(*event)
+    if isinstance(event, Forget):
+        return Forget.checked(*event)
+    raise InvalidEventError(f"event {number} must be a Learn or a Forget, not {event!r}")
+
+
+_FIELDS = {"learn": {"event", "user", "basket", "items", "time"}, "forget": {"event", "user", "basket", "item"}}
+
+
+def parse_event(fields: Mapping[str, Any]) -> Event:
+    """The event that a JSON object describes.
+
+    >>> parse_event({"event": "learn", "user": "ann", "basket": 1, "items": ["milk"]})
+    Learn(user='ann', items=['milk'], basket=1, time=None)
+    >>> parse_event({"event": "forget", "user": "ann", "item": "milk"})
+    Forget(user='ann', basket=None, item='milk')
+    >>> parse_event({"event": "forget", "user": "ann", "items": "milk"})
+    Traceback (most recent call last):
+    unbasket.errors.InvalidEventError: a forget event has no field 'items'; it may have basket, event, item, user
+    """
+    if not isinstance(fields, Mapping):
+        raise InvalidEventError(f"an event must be an object with the field 'event', not {fields!r}")
+    kind = fields.get("event")
+    if kind not in ("learn", "forget"):
+        raise InvalidEventError(f"the field 'event' must be 'learn' or 'forget', not {kind!r}")
+    unknown = sorted(set(fields) - _FIELDS[kind])
+    if unknown:
+        raise InvalidEventError(
+            f"a {kind} event has no field {unknown[0]!r}; it may have {', '.join(sorted(_FIELDS[kind]))}"
+        )
+    missing = [name for name in ("user", "basket", "items") if kind == "learn" and fields.get(name) is None]
+    if missing:
+        raise InvalidEventError(f"a learn event needs the field {missing[0]!r}: {dict(fields)!r}")
+    if kind == "learn":
+        return Learn.checked(fields["user"], fields["items"], fields["basket"], fields.get("time"))
+    return Forget.checked(fields.get("user"), fields.get("basket"), fields.get("item"))

@@ -1,0 +1,327 @@
+"""Data frames: foreign tables are read and checked here and nowhere else, and recommendations become a table."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import polars as pl
+
+from unbasket.core import MAX_BASKET, UNTIMED
+from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.codec import group_baskets
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.ids import Id
+from unbasket.domain.products import Product
+from unbasket.domain.results import Recommendation
+from unbasket.errors import InvalidFrameError, InvalidRequestError
+
+
+def read_orders(
+    frame: Any, *, user: str, basket: str, item: str, time: str | None, group: str | None, group_size: int
+) -> BasketColumns:
+    """The orders in a frame of one row per purchase, or of one row per basket with a list of items.
+
+    Rows may come in any order; a repeated (user, basket, item) counts once. If no `time` column is named and there is
+    none of that name, a user's baskets are in the order of their first rows. `group` names a column that is equal for
+    the baskets of a group; without it, groups are filled by `group_size` from the oldest basket on.
+    """
+    table, time = _table(frame, user, basket, item, time, group)
+    user_codes, users = _codes(table[user])
+    basket_codes, baskets = _codes(table[basket])
+    item_codes, items = _codes(table[item])
+    texts = baskets if isinstance(baskets, list) else []
+    times = _times(table[time]) if time else np.zeros(0, np.int64)
+    rows, sizes, purchases, conflict = _arranged(user_codes, len(users), basket_codes, item_codes, len(items), times)
+    owners = user_codes[rows]
+    if time and conflict >= 0:
+        raise InvalidFrameError(
+            f"basket {table[basket][conflict]!r} of user {table[user][conflict]!r} has more than one {time}, "
+            f"such as {table[time][conflict]!r} in row {conflict}; give all rows of a basket the same one"
+        )
+    if len(sizes) and sizes.max() > MAX_BASKET:
+        large = int(sizes.argmax())
+        raise InvalidFrameError(
+            f"basket {_listed(baskets)[basket_codes[rows[large]]]!r} of user {_listed(users)[owners[large]]!r} has "
+            f"{sizes[large]} items; "
+            f"the largest basket may have {MAX_BASKET}"
+        )
+    return BasketColumns(
+        users=_listed(users),
+        items=_listed(items),
+        texts=texts,
+        owners=owners,
+        keys=basket_codes[rows].astype(np.int64) if isinstance(baskets, list) else baskets[basket_codes[rows]],
+        are_texts=np.full(len(rows), isinstance(baskets, list), np.uint8),
+        times=times[rows] if time else np.full(len(rows), UNTIMED),
+        sizes=sizes,
+        opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
+        purchases=purchases,
+    )
+
+
+def read_purchases(frame: Any, *, user: str, basket: str, item: str, time: str | None) -> pl.DataFrame:
+    """The purchases in such a frame, each once: user, basket, item and, if baskets have one, time."""
+    table, time = _table(frame, user, basket, item, time, None)
+    names = {"user": user, "basket": basket, "item": item}
+    columns = [_id_column(table[column]).alias(name) for name, column in names.items()]
+    if time is not None:
+        columns.append(pl.Series("time", _times(table[time])))
+    return pl.DataFrame(columns).unique(list(names), keep="first", maintain_order=True)
+
+
+def _table(
+    frame: Any, user: str, basket: str, item: str, time: str | None, group: str | None
+) -> tuple[pl.DataFrame, str | None]:
+    """The columns that were named, with one row per purchase, and the name of the time column if there is one."""
+    frame = _frame(frame)
+    if time is None and "time" in frame.columns:
+        time = "time"
+    table = _columns(frame, list(dict.fromkeys(name for name in (user, basket, item, time, group) if name is not None)))
+    if isinstance(table[item].dtype, pl.List):
+        table = _one_row_per_purchase(table, item)
+    return table, time
+
+
+def read_products(frame: Any, *, item: str, name: str, category: str | None) -> list[Product]:
+    """The products in a frame, with all its further columns; if an item is there twice, its last row counts."""
+    frame = _frame(pl.DataFrame(frame) if isinstance(frame, Mapping) else frame)
+    names = [item, name, *([] if category is None else [category])]
+    further = [column for column in frame.columns if column not in names]
+    table = _columns(frame, [*dict.fromkeys(names), *further], "describe(frame, name='title')")
+    titles = table[name].cast(pl.String)
+    kinds = pl.repeat(None, len(table), eager=True) if category is None else table[category].cast(pl.String)
+    products = {}
+    for each, title, kind, *rest in zip(
+        _id_column(table[item]), titles, kinds, *(_values(table[column]) for column in further), strict=True
+    ):
+        said = {column: value for column, value in zip(further, rest, strict=True) if value is not None}
+        products[each] = Product(each, title, kind, said)
+    return list(products.values())
+
+
+def _values(column: pl.Series) -> pl.Series:
+    """What a column says of products. Dates are written as in ISO 8601; a number that is none is nothing."""
+    if column.dtype.is_temporal() or column.dtype in (pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+    if column.dtype.is_float() or column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
+        return column.set(~column.is_finite(), None)
+    if column.dtype.is_integer() or column.dtype in (pl.String, pl.Boolean, pl.Null):
+        return column
+    raise InvalidFrameError(
+        f"column {column.name!r} has type {column.dtype}; what is known of an item is text, a number, a date or a "
+        "boolean: cast the column, or drop it"
+    )
+
+
+_OWN = ("user", "item", "score", "rank")
+
+
+def checked_columns(columns: Iterable[str]) -> list[str]:
+    """The columns of products that a table of recommendations is to have besides its own."""
+    if isinstance(columns, str):
+        raise InvalidRequestError(f"columns must be a list of names, not {columns!r}")
+    wanted = list(dict.fromkeys(columns))
+    for column in wanted:
+        if not isinstance(column, str) or column in _OWN:
+            raise InvalidRequestError(f"{column!r} can't be a further column: the table has {', '.join(_OWN)} already")
+    return wanted
+
+
+def recommendation_frame(
+    answers: Mapping[Id, Sequence[Recommendation]], columns: Sequence[str], product: Callable[[Id], Product]
+) -> pl.DataFrame:
+    """A row per user and recommended item: user, item, score, rank (from 1), and columns of the products."""
+    users = [user for user, answer in answers.items() for _ in answer]
+    items = [item for answer in answers.values() for item, _ in answer]
+    scores = [score for answer in answers.values() for _, score in answer]
+    ranks = [rank for answer in answers.values() for rank in range(1, len(answer) + 1)]
+    own = [_ids("user", users), _ids("item", items), pl.Series("score", scores, pl.Float64)]
+    products = [product(item) for item in items] if columns else []
+    said = [pl.Series(column, [each.value(column) for each in products], strict=False) for column in columns]
+    return pl.DataFrame([*own, pl.Series("rank", ranks, pl.Int64), *said])
+
+
+def _ids(name: str, ids: list[Id]) -> pl.Series:
+    if len(set(map(type, ids))) > 1:
+        raise InvalidRequestError(
+            f"some {name} ids are numbers and some are text, and a column holds one kind: use recommend_many"
+        )
+    return pl.Series(name, ids)
+
+
+def _frame(frame: Any) -> Any:
+    """The frame as a Polars one; a pandas one as it is, since without pyarrow it has no Arrow interface."""
+    if isinstance(frame, pl.LazyFrame):
+        return frame.collect()
+    if isinstance(frame, pl.DataFrame) or _is_pandas(frame):
+        return frame
+    if hasattr(frame, "__arrow_c_stream__"):
+        records = pl.Series(frame)  # not a DataFrame, which would copy an Arrow table to join its chunks
+        if isinstance(records.dtype, pl.Struct):
+            return records.struct.unnest()
+    raise InvalidFrameError(f"expected a Polars, pandas or Arrow table, not {type(frame).__name__}")
+
+
+def _is_pandas(frame: Any) -> bool:
+    return type(frame).__module__.split(".")[0] == "pandas" and hasattr(frame, "columns")
+
+
+def _columns(frame: Any, names: list[str], example: str = "fit(frame, user='customer_id')") -> pl.DataFrame:
+    """The named columns, as a Polars frame."""
+    missing = [name for name in names if name not in frame.columns]
+    if missing:
+        raise InvalidFrameError(
+            f"the frame has no column {missing[0]!r}; it has {list(frame.columns)}. "
+            f"Name the right one, for example {example}"
+        )
+    if _is_pandas(frame):
+        return pl.DataFrame([_series(name, frame[name]) for name in names])
+    selected: pl.DataFrame = frame.select(names)
+    return selected
+
+
+def _one_row_per_purchase(table: pl.DataFrame, item: str) -> pl.DataFrame:
+    empty = table[item].list.len() == 0
+    if empty.any():
+        raise InvalidFrameError(f"column {item!r} is an empty list in row {empty.arg_max()}; a basket has items")
+    return table.explode(item)
+
+
+def _series(name: str, column: Any) -> pl.Series:
+    values, missing = column.to_numpy(), column.isna()
+    if values.dtype.kind == "O" and any(isinstance(value, bool) for value in values):
+        raise InvalidFrameError(f"column {name!r} holds booleans; ids must be whole numbers or text")
+    if values.dtype.kind == "O" or missing.any():
+        values = [None if gap else value for value, gap in zip(column.astype(object), missing, strict=True)]
+    try:
+        return pl.Series(name, values)
+    except (TypeError, pl.exceptions.PolarsError) as error:
+        raise InvalidFrameError(f"column {name!r} mixes types or holds no ids: {error}") from error
+
+
+def _listed(ids: Int64s | list[str]) -> list[Id]:
+    return [*ids] if isinstance(ids, list) else ids.tolist()
+
+
+def _codes(column: pl.Series) -> tuple[Codes, Int64s | list[str]]:
+    """Each row's id as a position among the distinct ids, which are in their order."""
+    column = _id_column(column)
+    if column.dtype == pl.String:
+        names = column.unique().sort()
+        places = column.cast(pl.Enum(names)).to_physical().to_numpy()
+        return places.astype(np.uint32), names.to_list()
+    if not len(column):
+        return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    low, high = cast("int", column.min()), cast("int", column.max())
+    if high - low > 4 * len(column) + 2**20:
+        distinct, places = np.unique(column.to_numpy(), return_inverse=True)
+        return places.astype(np.uint32), distinct
+    return _codes_by_table(column, low, high)
+
+
+def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, Int64s]:
+    """As `_codes`, for numbers from `low` to `high`; chunk by chunk, since joining them first would take longer."""
+    table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
+    chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
+    for chunk in chunks:
+        group_baskets.tick(chunk, low, table)
+    places = np.flatnonzero(table)
+    table[places] = np.arange(len(places))
+    start = 0
+    for chunk in chunks:
+        group_baskets.encode(chunk, low, table, codes[start : start + len(chunk)])
+        start += len(chunk)
+    return codes, places + low
+
+
+def _id_column(column: pl.Series) -> pl.Series:
+    """The column as int64 or text, or an error that says what is wrong with it and where."""
+    if column.null_count():
+        row = column.is_null().arg_max()
+        raise InvalidFrameError(
+            f"column {column.name!r} is null in row {row} (and {column.null_count()} rows in all); "
+            "fill or drop these rows first"
+        )
+    if column.dtype.is_integer():
+        try:
+            return column.cast(pl.Int64)
+        except pl.exceptions.InvalidOperationError as error:
+            raise InvalidFrameError(f"column {column.name!r} has ids beyond 64 bits; cast it to text") from error
+    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        column = column.cast(pl.String)
+        if (column == "").any():
+            raise InvalidFrameError(f"column {column.name!r} is empty text in row {(column == '').arg_max()}")
+        return column
+    if not len(column):
+        return column.cast(pl.Int64)
+    raise InvalidFrameError(
+        f"column {column.name!r} has type {column.dtype}; ids must be whole numbers or text, so cast it to one"
+    )
+
+
+_ISO_FORMATS = ("%F", "%F %R", "%F %T%.f", "%F %T%.f%#z")
+
+
+def iso_seconds(text: pl.Expr) -> pl.Expr:
+    """Dates and times written as in ISO 8601, as seconds since 1970 (UTC unless they name a zone); else null."""
+    text = text.str.replace("T", " ", literal=True)
+    return pl.coalesce(text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s") for form in _ISO_FORMATS)
+
+
+def _times(column: pl.Series) -> Int64s:
+    """Times as integers. This is the one place where dates become numbers, and all become seconds since 1970."""
+    if column.null_count():
+        raise InvalidFrameError(
+            f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
+            "give every row a time, or drop the column to keep the order of the rows"
+        )
+    if column.dtype in (pl.Date, pl.Datetime):
+        column = column.dt.epoch("s")
+    elif column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        column = _iso_times(column.cast(pl.String))
+    if not column.dtype.is_integer() and len(column):
+        raise InvalidFrameError(
+            f"column {column.name!r} has type {column.dtype}; "
+            "times must be whole numbers, dates, datetimes or text such as 2024-01-31 or 2024-01-31 18:05"
+        )
+    try:
+        column = column.cast(pl.Int64)
+    except pl.exceptions.InvalidOperationError as error:
+        raise InvalidFrameError(f"column {column.name!r} has times beyond 64 bits") from error
+    times = np.concatenate([np.zeros(0, np.int64), *(chunk.to_numpy() for chunk in column.get_chunks())])
+    if len(times) and times.min() == UNTIMED:
+        raise InvalidFrameError(f"column {column.name!r}: the time {UNTIMED} is out of range")
+    return times
+
+
+def _iso_times(column: pl.Series) -> pl.Series:
+    times = pl.DataFrame(column).select(iso_seconds(pl.col(column.name))).to_series()
+    if times.null_count():
+        row = times.is_null().arg_max()
+        assert row is not None
+        raise InvalidFrameError(
+            f"column {column.name!r} is {column[row]!r} in row {row}, which is not a date such as 2024-01-31 or "
+            "2024-01-31 18:05. Other formats: parse them first, for example with pandas.to_datetime"
+        )
+    return times
+
+
+def _arranged(
+    user: Codes, users: int, basket: Codes, item: Codes, items: int, times: Int64s
+) -> tuple[Int64s, Int64s, Codes, int]:
+    """The first rows and the sizes of all baskets in order, their items, and a row that `arrange` found wrong."""
+    rows = np.empty(len(user), np.uint32)
+    ends = group_baskets.rows_by_user(user, users, rows)
+    return group_baskets.arrange(rows, ends, basket, item, times, items)
+
+
+def _opens(owners: Codes, groups: Codes | None, group_size: int) -> Int64s:
+    """Which baskets open a group: the first of a user, and those where the group changes."""
+    new_user = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
+    if groups is not None:
+        new_group = np.append(True, groups[1:] != groups[:-1])[: len(owners)]
+        return np.asarray(new_user | new_group, np.int64)
+    numbers = np.arange(len(owners))
+    first = np.maximum.accumulate(np.where(new_user, numbers, 0))
+    return np.asarray((numbers - first) % group_size == 0, np.int64)

@@ -1,0 +1,42 @@
+"""What is recommended to somebody about whom nothing is known."""
+
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Basket, ItemCount
+from unbasket.domain.times import UNITS, time_before
+from unbasket.engine.recommender import Recommender
+
+
+class Fallback(NamedTuple):
+    """What is popular: at any time or in the last days, in the whole shop or in a category; or nothing."""
+
+    nothing: bool = False
+    days: int | None = None
+    category: str | None = None
+    time_unit: str = "s"
+
+    def items(
+        self,
+        rec: Recommender,
+        n: int,
+        *,
+        exclude: Collection[Id] | None = None,
+        only: Collection[Id] | None = None,
+        category: str | Collection[str] | None = None,
+    ) -> list[ItemCount]:
+        """The n best items that meet the filters. A category that is asked for counts before the fallback's own."""
+        if self.nothing:
+            return []
+        wanted = self.category if category is None else category
+        return rec.popular(n, exclude=exclude, only=only, category=wanted, since=self._since())
+
+    def counts(self, basket: Basket) -> bool:
+        """Whether what is in a basket counts as popular."""
+        since = self._since()
+        return since is None or (basket.time is not None and basket.time >= since)
+
+    def _since(self) -> int | None:
+        return None if self.days is None else time_before(datetime.now(UTC), self.days, UNITS[self.time_unit])

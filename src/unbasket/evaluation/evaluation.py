@@ -1,0 +1,110 @@
+"""What an evaluation found: a row of scores per user, and their means for people to read."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from unbasket.domain._optional import optional
+from unbasket.domain._repr_html import html_table
+from unbasket.evaluation.protocols import EvaluationProtocol
+from unbasket.evaluation.splits import Split
+from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, bootstrap_means, compare_paired
+from unbasket.params import Params
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Means = dict[str, dict[str, MeanInterval | None]]
+NOTE = "Means over users; ± is half the width of the 95 % bootstrap interval."
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """The scores of models on the same users, in the same order."""
+
+    protocol: EvaluationProtocol
+    params: Params
+    split: Split
+    """Who was asked and scored, and who could be a neighbor."""
+    scores: dict[str, pl.DataFrame]
+    """Model -> a row per user, a column per metric, as `score_users` names them."""
+    cutoffs: tuple[int, ...]
+
+    def mean(self, model: str, metric: str) -> MeanInterval | None:
+        """A model's mean over users, with its interval; None if the metric has no value for any of them."""
+        values = self.scores[model][metric].drop_nulls()
+        return bootstrap_mean(values) if len(values) else None
+
+    def compare(self, first: str, second: str, metric: str) -> Comparison:
+        """Is the first model better than the second?"""
+        return compare_paired(self.scores[first][metric], self.scores[second][metric])
+
+    @property
+    def metrics(self) -> list[str]:
+        """The headline metrics: NDCG in the protocol's own form only."""
+        names = ("recall", f"ndcg_{self.protocol.ndcg}", "hit_rate", "repeat_recall", "explore_recall")
+        return [f"{name}@{n}" for n in self.cutoffs for name in names]
+
+    @cached_property
+    def means(self) -> Means:
+        """Model -> headline metric -> `mean`, all at once, which is much quicker than one by one."""
+        means: Means = {model: dict.fromkeys(self.metrics) for model in self.scores}
+        alike: dict[bytes, list[tuple[str, str]]] = defaultdict(list)
+        for model, scores in self.scores.items():
+            for metric in self.metrics:
+                alike[scores[metric].is_null().to_numpy().tobytes()].append((model, metric))
+        for pairs in alike.values():  # of the same users, so that one draw of users serves them all
+            columns = [self.scores[model][metric].drop_nulls().to_numpy() for model, metric in pairs]
+            if len(columns[0]):
+                for (model, metric), mean in zip(pairs, bootstrap_means(columns), strict=True):
+                    means[model][metric] = mean
+        return means
+
+    def frame(self) -> pl.DataFrame:
+        """The means as a frame: model, metric, mean, low, high, users; null where a metric has no mean."""
+        rows = [
+            (model, metric, *((mean.mean, mean.low, mean.high, mean.users) if mean else [None] * 4))
+            for model, row in self.means.items()
+            for metric, mean in row.items()
+        ]
+        return pl.DataFrame(rows, ["model", "metric", "mean", "low", "high", "users"], orient="row")
+
+    def plot(self) -> "Figure":
+        """Bars of the means with their intervals. Needs Matplotlib."""
+        plots = optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
+        figure: Figure = plots.draw_evaluation(self)
+        return figure
+
+    def title(self) -> str:
+        """Who was asked."""
+        queries, candidates = len(self.split.queries), len(self.split.candidates)
+        among = f"{candidates:,}"
+        if self.params.pool is not None and self.params.pool < candidates:
+            among = f"a pool of {self.params.pool:,} of {among}"
+        return f"Protocol {self.protocol.name}: {queries:,} user{'s' * (queries != 1)}, neighbors among {among}"
+
+    def rows(self) -> list[list[str]]:
+        """The means as text: a row per metric, its name first, then a cell per model."""
+        return [[metric, *(_cell(means[metric]) for means in self.means.values())] for metric in self.metrics]
+
+    def __repr__(self) -> str:
+        table = [["", *self.means], *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))])
+            for row in table
+        ]
+        return "\n".join([self.title(), str(self.params), "", *lines, "", NOTE])
+
+    def _repr_html_(self) -> str:
+        return html_table(self.title(), ["", *self.means], self.rows(), note=f"{self.params}. {NOTE}")
+
+
+def _cell(mean: MeanInterval | None) -> str:
+    if mean is None:
+        return "-"
+    half = f"{(mean.high - mean.low) / 2:.4f}".removeprefix("0")  # four models fit into 80 columns
+    return f"{mean.mean:.4f} ±{half}"

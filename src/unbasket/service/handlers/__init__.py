@@ -1,0 +1,1 @@
+"""What the routes do: a checked request in, a response out."""

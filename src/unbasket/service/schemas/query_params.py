@@ -1,0 +1,89 @@
+"""What can stand behind the question mark of an address."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, field
+
+from unbasket.domain.id_text import LiveIdReader
+from unbasket.service.schemas.fields import HowMany, PageSize, Strict, Time
+
+
+class NoQuery(Strict, frozen=True):
+    """No query parameters."""
+
+
+class HowManyQuery(Strict, frozen=True):
+    """How many to list."""
+
+    n: HowMany = 10
+
+
+MAX_EXPLAINED = 100
+"""Items that are recommended with explanations at a time."""
+
+
+Text = Annotated[str, Meta(min_length=1)]
+
+
+class FilterQuery(Strict, frozen=True):
+    """Which items: not these, only these, only those of these categories. An empty list is no condition."""
+
+    exclude: list[Text] = field(default_factory=list)
+    only: list[Text] = field(default_factory=list)
+    category: list[str] = field(default_factory=list)
+
+    def filters(self, ids: LiveIdReader) -> dict[str, Any]:
+        """The same as arguments of the engine."""
+        return {
+            "exclude": [ids.item(text) for text in self.exclude],
+            "only": [ids.item(text) for text in self.only] or None,
+            "category": self.category or None,
+        }
+
+
+class RecommendationsQuery(FilterQuery, frozen=True):
+    """How many items, which, with what in the cart; whether to say why; and further columns of the catalog."""
+
+    n: Annotated[HowMany, Meta(description=f"At most {MAX_EXPLAINED} with `explain`.")] = 10
+    only_new: bool = False
+    cart: list[Text] = field(default_factory=list)
+    explain: bool = False
+    fields: list[Text] = field(default_factory=list)
+
+
+class PopularQuery(FilterQuery, frozen=True):
+    """How many items, which, and from which time on baskets count."""
+
+    n: HowMany = 10
+    since: Time | None = None
+
+
+class UsersQuery(Strict, frozen=True):
+    """A page of users whose ids start with `prefix`."""
+
+    prefix: str = ""
+    after: str = ""
+    limit: PageSize = 100
+
+
+class ItemsQuery(Strict, frozen=True):
+    """A page of items whose names or ids contain `query`."""
+
+    query: str = ""
+    after: str = ""
+    limit: PageSize = 100
+
+
+class PageQuery(Strict, frozen=True):
+    """A page of a list."""
+
+    after: str = ""
+    limit: PageSize = 100
+
+
+class ReceiptsQuery(Strict, frozen=True):
+    """A page of receipts in an order, starting behind the one with the number `after`; 0 is the first page."""
+
+    order: Literal["oldest", "newest"] = "oldest"
+    after: Annotated[int, Meta(ge=0, le=2**62)] = 0
+    limit: PageSize = 100

@@ -1,0 +1,125 @@
+"""JaggedArray of purchases to baskets, against a naive grouping."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unbasket.core.codec.group_baskets import arrange, rows_by_user
+
+USERS, BASKETS, ITEMS = 4, 4, 5
+
+
+class Row(NamedTuple):
+    user: int
+    basket: int
+    item: int
+
+
+class Arranged(NamedTuple):
+    owner: int
+    basket: int
+    first_row: int
+    items: list[int]
+
+
+def run(rows: list[Row], times: list[int]) -> tuple[int, list[Arranged]]:
+    user, basket, item = np.array(rows, np.uint32).reshape(-1, 3).T.copy()
+    by_user = np.empty(len(rows), np.uint32)
+    ends = rows_by_user(user, len(set(user)), by_user)
+    first_rows, sizes, purchases, conflict = arrange(by_user, ends, basket, item, np.array(times, np.int64), ITEMS)
+    assert sizes.sum() == len(purchases)
+    shards = np.split(purchases, np.cumsum(sizes))[:-1]
+    return (
+        conflict,
+        [
+            Arranged(
+                rows[first].user, rows[first].basket, first, sorted(shard.tolist())
+            )  # in a basket, items have no order
+            for first, shard in zip(first_rows.tolist(), shards, strict=True)
+        ],
+    )
+
+
+def naive(rows: list[Row], times: list[int]) -> list[Arranged]:
+    baskets: dict[tuple[int, int], list[int]] = {}
+    for number, row in enumerate(rows):
+        baskets.setdefault((row.user, row.basket), []).append(number)
+
+    def place(key: tuple[int, int]) -> tuple[int, int, int]:
+        first = baskets[key][0]
+        return key[0], times[first] if times else first, key[1]
+
+    return [
+        Arranged(*key, baskets[key][0], sorted({rows[number].item for number in baskets[key]}))
+        for key in sorted(baskets, key=place)
+    ]
+
+
+def dense(rows: list[Row]) -> list[Row]:
+    """Users are numbered from 0 without a gap: there is none without a row."""
+    numbers = {user: number for number, user in enumerate(sorted({row.user for row in rows}))}
+    return [row._replace(user=numbers[row.user]) for row in rows]
+
+
+tables = st.lists(
+    st.builds(Row, st.integers(0, USERS - 1), st.integers(0, BASKETS - 1), st.integers(0, ITEMS - 1)), max_size=40
+).map(dense)
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables)
+def test_without_times_baskets_come_as_they_first_appear(rows: list[Row]) -> None:
+    assert run(rows, []) == (-1, naive(rows, []))
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables, st.lists(st.integers(-2, 2), min_size=USERS * BASKETS, max_size=USERS * BASKETS))
+def test_with_times_baskets_come_by_time_and_code(rows: list[Row], moments: list[int]) -> None:
+    times = [moments[row.user * BASKETS + row.basket] for row in rows]
+    if rows:
+        assert run(rows, times) == (-1, naive(rows, times))
+
+
+@settings(max_examples=300, deadline=None)
+@given(tables.filter(bool), st.data())
+def test_two_times_of_a_basket_are_a_conflict(rows: list[Row], data: st.DataObject) -> None:
+    times = data.draw(st.lists(st.integers(0, 1), min_size=len(rows), max_size=len(rows)))
+    moments: dict[tuple[int, int], set[int]] = {}
+    for row, time in zip(rows, times, strict=True):
+        moments.setdefault((row.user, row.basket), set()).add(time)
+    conflict, _ = run(rows, times)
+    if max(map(len, moments.values())) == 1:
+        assert conflict == -1
+    else:
+        assert len(moments[rows[conflict][:2]]) == 2
+
+
+def test_a_conflict_names_a_row_of_the_basket() -> None:
+    rows = [Row(0, 0, 1), Row(1, 2, 4), Row(1, 2, 0), Row(1, 2, 3)]
+    assert run(rows, [5, 6, 6, 7])[0] in (1, 2, 3)
+    assert run(rows, [5, 6, 6, 6])[0] == -1
+
+
+def test_repeated_purchases_count_once() -> None:
+    rows = [Row(0, 1, 3), Row(0, 1, 3), Row(0, 0, 3), Row(0, 1, 2), Row(0, 1, 3)]
+    assert run(rows, []) == (-1, [Arranged(0, 1, 0, [2, 3]), Arranged(0, 0, 2, [3])])
+
+
+def test_an_item_that_ends_one_basket_may_start_the_next() -> None:
+    assert run([Row(0, 0, 3), Row(0, 1, 3)], []) == (-1, [Arranged(0, 0, 0, [3]), Arranged(0, 1, 1, [3])])
+
+
+def test_no_rows() -> None:
+    assert run([], []) == (-1, [])
+
+
+@pytest.mark.parametrize("users", [1, 3, 10])
+def test_rows_by_user_keep_their_order(users: int) -> None:
+    owners = np.array([(i * 7) % users for i in range(50)], np.uint32)
+    rows = np.empty(50, np.uint32)
+    ends = rows_by_user(owners, users, rows)
+    assert rows.tolist() == sorted(range(50), key=lambda row: owners[row])
+    assert ends.tolist() == np.cumsum(np.bincount(owners, minlength=users)).tolist()

@@ -1,0 +1,36 @@
+"""The n best of what is offered, ties and all, against sorted()."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from unbasket.core import GrowableArray
+from unbasket.core.model.queries import largest
+
+
+@st.composite
+def offers(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int]:
+    spread = draw(st.sampled_from([1, 3, 2**53]))
+    counts = draw(st.lists(st.integers(0, spread), max_size=60))
+    order = draw(st.permutations(range(len(counts))))
+    items = st.lists(st.integers(0, len(counts) - 1), max_size=80) if counts else st.just([])
+    return counts, list(order), draw(st.none() | items), draw(st.integers(0, 70))
+
+
+@settings(max_examples=500, deadline=None)
+@given(offers())
+def test_the_n_largest_come_in_their_order(offer: tuple[list[int], list[int], list[int] | None, int]) -> None:
+    counts, order, items, n = offer
+    offered = [code for code in (range(len(counts)) if items is None else set(items)) if counts[code] > 0]
+    expected = sorted(offered, key=lambda code: (-counts[code], order[code]))[:n]
+    codes = None if items is None else np.array(items, np.uint32)
+    found = largest(np.array(counts, np.int64), codes, GrowableArray.of(np.array(order, np.int64)), n)
+    assert found == [(code, counts[code]) for code in expected]
+
+
+@pytest.mark.parametrize("shape", [range(1, 1001), range(1000, 0, -1), [7] * 1000, [1, 2] * 500], ids=str)
+def test_all_of_many_are_sorted(shape: list[int]) -> None:
+    counts, order = np.array(shape, np.int64), np.array([(i * 617) % 1000 for i in range(1000)], np.int64)
+    expected = sorted(range(1000), key=lambda code: (-shape[code], order[code]))
+    assert largest(counts, None, GrowableArray.of(order), 1000) == [(code, shape[code]) for code in expected]

@@ -1,0 +1,79 @@
+"""Group commit: many callers, one at work."""
+
+import threading
+import time
+
+import pytest
+
+from unbasket.store.group_commit import Batches
+
+
+def test_a_caller_who_is_alone_serves_himself() -> None:
+    served: list[list[int]] = []
+    batches: Batches[int] = Batches()
+    for number in range(3):
+        batches.submit(number, served.append)
+    assert served == [[0], [1], [2]]
+
+
+def test_those_who_come_during_the_work_are_served_together() -> None:
+    batches: Batches[int] = Batches()
+    served: list[list[int]] = []
+    started, go_on = threading.Event(), threading.Event()
+
+    def serve(requests: list[int]) -> None:
+        served.append(requests)
+        started.set()
+        assert go_on.wait(10)
+
+    threads = [threading.Thread(target=batches.submit, args=(number, serve)) for number in range(6)]
+    threads[0].start()
+    assert started.wait(10)
+    for thread in threads[1:]:
+        thread.start()
+    while len(batches._queue) < 5:
+        time.sleep(0.001)
+    go_on.set()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert served[0] == [0]
+    assert [sorted(requests) for requests in served[1:]] == [[1, 2, 3, 4, 5]]
+
+
+def test_every_request_is_served_exactly_once_and_one_caller_is_at_work_at_a_time() -> None:
+    batches: Batches[int] = Batches()
+    served: list[int] = []
+    at_work = threading.Lock()
+
+    def serve(requests: list[int]) -> None:
+        assert at_work.acquire(blocking=False)
+        served.extend(requests)
+        time.sleep(0.0001)
+        at_work.release()
+
+    def call(first: int) -> None:
+        for number in range(first, 2000, 8):
+            batches.submit(number, serve)
+            assert number in served
+
+    threads = [threading.Thread(target=call, args=(first,)) for first in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert sorted(served) == list(range(2000))
+
+
+def test_an_interrupt_at_work_does_not_stop_the_others() -> None:
+    batches: Batches[int] = Batches()
+
+    def interrupted(_: list[int]) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        batches.submit(1, interrupted)
+    served: list[list[int]] = []
+    batches.submit(2, served.append)
+    assert served == [[2]]
