@@ -68,7 +68,7 @@ else:
         if name in ("datasets", "evaluation"):
             return import_module(f"{__name__}.{name}")
         if name in ("evaluate", "tune"):
-            return getattr(import_module(f"{__name__}.evaluation.front"), name)
+            return getattr(import_module(f"{__name__}.evaluation.api"), name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -33,7 +33,7 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def patience(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("database", "journal", "opening"):
+    for module in ("writer", "journal", "opening"):
         monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", seconds)
 
 

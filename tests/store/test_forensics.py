@@ -646,7 +646,7 @@ def test_taking_back_and_renaming_wait_for_a_reader(shop: Shop, what: str) -> No
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("database", "journal", "opening"):
+    for module in ("writer", "journal", "opening"):
         monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", 0.3)
 
 
