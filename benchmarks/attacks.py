@@ -31,7 +31,7 @@ from rich.table import Table
 import unbasket as ub
 from benchmarks import pages
 from unbasket.datasets import load
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.settings import access_of
 
 ROUNDS, SECONDS = 3, 2.0
@@ -310,7 +310,7 @@ def _typical(rounds: list[Waits]) -> Waits:
 @contextmanager
 def attacked(folder: Path) -> Iterator[tuple[Target, str, list[int]]]:
     """A service with keys, the key of a caller, and users to ask about."""
-    db, data, access = folder / "shop.db", load("tafeng"), Access.new()
+    db, data, access = folder / "shop.db", load("tafeng"), KeyFile.new()
     keys = [access.add(name, ["admin"]) for name in ("caller", "attacker")]
     access.write(access_of(db))
     with ub.open(db, data.params) as rec:

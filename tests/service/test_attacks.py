@@ -15,7 +15,7 @@ from tests.service.process import Service, running, until
 from tests.service.serving import serving, stock
 
 from unbasket.service import connection as connections
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Security
 from unbasket.store import DurableRecommender
 
@@ -286,7 +286,7 @@ def asking(service: Any, count: int, path: str, key: str = "") -> Iterator[list[
 
 
 def test_one_key_has_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    access = Access.new()
+    access = KeyFile.new()
     greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
     with (
         serving(stock(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
@@ -306,7 +306,7 @@ def test_one_key_has_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_nobody_reads_behind_their_own_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    access = Access.new()
+    access = KeyFile.new()
     key = access.add("till", ["read", "privacy"])
     headers = {"Authorization": f"Bearer {key}"}
     with (
@@ -324,7 +324,7 @@ def test_nobody_reads_behind_their_own_writes(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_shopper_has_four_calls_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    access = Access.new()
+    access = KeyFile.new()
     access.add("till", ["write"])
     security = Security(None, access)
     token = security.issue("nobody yet", 60)[0]
@@ -342,7 +342,7 @@ def test_a_shopper_has_four_calls_under_way(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_nobody_works_for_who_has_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    access = Access.new()
+    access = KeyFile.new()
     key = access.add("shop", ["read"])
     with (
         serving(stock(tmp_path / "shop.db"), Security(None, access), threads=2) as service,
@@ -359,7 +359,7 @@ def test_nobody_works_for_who_has_gone(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_strangers_have_a_rate(tmp_path: Path) -> None:
     """From afar, whatever they ask for; this machine's probes always get an answer."""
-    access = Access.new()
+    access = KeyFile.new()
     access.add("till", ["write"])
     with serving(stock(tmp_path / "shop.db"), Security(None, access), public_rate=2) as service:
         for path in ("/openapi.json", "/nowhere", "/v1/nowhere", "/"):
@@ -373,7 +373,7 @@ def test_strangers_have_a_rate(tmp_path: Path) -> None:
 def test_who_asks_too_often_waits_and_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They wait for their refusal. Those who come meanwhile get their places."""
     monkeypatch.setattr("unbasket.service.app._PENALTY", 20.0)
-    access = Access.new()
+    access = KeyFile.new()
     access.add("till", ["write"])
     with (
         serving(stock(tmp_path / "shop.db"), Security(None, access), public_rate=1, connections=4) as service,

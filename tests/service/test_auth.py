@@ -16,7 +16,7 @@ from tests.service.serving import Service, serving, stock
 
 from unbasket.domain.ids import Id
 from unbasket.errors import AccessError
-from unbasket.service.api_keys import Access, Role
+from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.auth import Security
 from unbasket.service.errors import ApiError
 from unbasket.service.routes import CALLS, Call
@@ -69,7 +69,7 @@ class Guarded:
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     folder = tmp_path_factory.mktemp("guarded")
-    access, file = Access.new(), folder / "access.toml"
+    access, file = KeyFile.new(), folder / "access.toml"
     keys = {str(role): access.add(role, [role]) for role in Role}
     access.write(file)
     security = Security.load(file)
@@ -198,7 +198,7 @@ def test_bad_requests_for_tokens(guarded: Guarded, body: object) -> None:
 
 
 def test_each_key_and_each_shopper_has_a_rate_of_its_own(tmp_path: Path) -> None:
-    access = Access.new()
+    access = KeyFile.new()
     busy, quiet = access.add("busy", ["read"]), access.add("quiet", ["read"])
     security = Security(None, access)
     with serving(stock(tmp_path / "shop.db"), security, rate=1, public_rate=1) as service:
@@ -260,7 +260,7 @@ def test_events_need_the_roles_of_what_they_do(guarded: Guarded) -> None:
 
 
 def test_keys_are_stored_hashed_and_for_the_owner_only(tmp_path: Path) -> None:
-    access, file = Access.new(), tmp_path / "access.toml"
+    access, file = KeyFile.new(), tmp_path / "access.toml"
     key = access.add("shop-1", ["read", "write"])
     access.write(file)
     text = file.read_text()
@@ -274,7 +274,7 @@ def test_keys_are_stored_hashed_and_for_the_owner_only(tmp_path: Path) -> None:
 
 
 def test_bad_files_and_names_of_keys(tmp_path: Path) -> None:
-    access, file = Access.new(), tmp_path / "access.toml"
+    access, file = KeyFile.new(), tmp_path / "access.toml"
     access.add("a", ["read"])
     for name in ("a", "", "a_b", 'x"', "a" * 65):
         with pytest.raises(AccessError):
@@ -292,7 +292,7 @@ def test_bad_files_and_names_of_keys(tmp_path: Path) -> None:
 
 
 def test_a_removed_key_stops_working(tmp_path: Path) -> None:
-    file, access = tmp_path / "access.toml", Access.new()
+    file, access = tmp_path / "access.toml", KeyFile.new()
     key = access.add("a", ["admin"])
     access.write(file)
     with serving(stock(tmp_path / "shop.db"), Security.load(file)) as service:
@@ -311,7 +311,7 @@ def test_a_removed_key_stops_working(tmp_path: Path) -> None:
 
 def test_a_key_that_is_added_while_descriptors_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file can't be opened then: the keys so far stay valid, and the new one is as soon as it can be read."""
-    file, access = tmp_path / "access.toml", Access.new()
+    file, access = tmp_path / "access.toml", KeyFile.new()
     first = {b"authorization": f"Bearer {access.add('first', ['read'])}".encode()}
     access.write(file)
     monkeypatch.setattr("unbasket.service.auth._LOOK_AGAIN", 0.0)

@@ -15,7 +15,7 @@ from tests.service.process import until
 from tests.service.serving import Service, serving, stock
 
 from unbasket.domain.events import Learn
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Security
 from unbasket.service.openapi import document
 from unbasket.service.request import Request
@@ -245,7 +245,7 @@ class Shopper:
 
 @pytest.fixture
 def guarded(tmp_path: Path) -> Iterator[tuple[Service, Security]]:
-    access = Access.new()
+    access = KeyFile.new()
     access.add("till", ["write"])
     security = Security(None, access)
     with serving(stock(tmp_path / "shop.db"), security) as service:

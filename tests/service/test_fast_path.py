@@ -20,7 +20,7 @@ from unbasket.domain.ids import Id
 from unbasket.engine import locks
 from unbasket.errors import BusyError
 from unbasket.service import app
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Security
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.fast_path import SHORT, ExpressLane, Quick
@@ -291,7 +291,7 @@ def answer_of(connection: socket.socket) -> Any:
 
 @pytest.mark.usefixtures("patient")
 def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    access = Access.new()
+    access = KeyFile.new()
     key = access.add("greedy", ["read"])
     with (
         serving(stock(tmp_path / "shop.db"), Security(None, access)) as service,

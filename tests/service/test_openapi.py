@@ -12,12 +12,12 @@ from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.service.serving import Service, serving, stock
 
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Security
 from unbasket.service.openapi import document
 from unbasket.service.routes import CALLS
 
-ACCESS = Access.new()
+ACCESS = KeyFile.new()
 KEY = ACCESS.add("tester", ["admin"])
 ENOUGH = 2000
 

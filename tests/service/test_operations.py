@@ -24,7 +24,7 @@ from tests.service.process import Service, ask, running, until
 import unbasket as ub
 from unbasket.datasets import generate
 from unbasket.errors import SettingsError
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.settings import Settings
 
 PLACE = "/v1/users/{}/baskets/{}"
@@ -113,7 +113,7 @@ def test_a_file_of_keys_that_is_named_must_hold_some(db: Path) -> None:
     for _ in range(2):
         refused = _failing("serve", "--db", db, "--port", "0", "--access", named)
         assert f"there are no keys in {named}. Make one with `unbasket keys add" in refused
-        Access.new().write(named)  # a file without keys is as good as none
+        KeyFile.new().write(named)  # a file without keys is as good as none
     assert [path.name for path in db.parent.iterdir()] == [named.name]
 
 

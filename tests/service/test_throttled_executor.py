@@ -15,7 +15,7 @@ from tests.service.serving import Service, serving, stock
 
 from unbasket.domain.ids import Id
 from unbasket.service import throttled_executor
-from unbasket.service.api_keys import Access
+from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Security
 from unbasket.service.throttled_executor import SlowLane
 from unbasket.store import DurableRecommender
@@ -109,7 +109,7 @@ def explanation(user: str, key: str) -> bytes:
 
 def test_who_waits_for_the_slow_lane_keeps_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither from others nor from themselves; and callers take turns in it, however much one of them asks for."""
-    access, explain = Access.new(), DurableRecommender.explain_many
+    access, explain = KeyFile.new(), DurableRecommender.explain_many
     greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
     asked, release = list[object](), threading.Event()
 

@@ -50,7 +50,7 @@ class KeyRecord(msgspec.Struct, forbid_unknown_fields=True):
     hash: _Hex
 
 
-class Access(msgspec.Struct, forbid_unknown_fields=True):
+class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
     """The file: the secret that signs tokens, and the keys."""
 
     secret: _Hex

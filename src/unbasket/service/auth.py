@@ -19,7 +19,7 @@ from unbasket.domain.id_text import spells
 from unbasket.domain.ids import Id
 from unbasket.errors import AccessError
 from unbasket.service import logs
-from unbasket.service.api_keys import GRANTS, Access, Role, hashed
+from unbasket.service.api_keys import GRANTS, KeyFile, Role, hashed
 from unbasket.service.errors import ApiError
 
 _LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed
@@ -46,7 +46,7 @@ class Caller(msgspec.Struct, frozen=True):
 class Security:
     """Tells who asks. Without keys everybody is an admin, and the service must only listen on loopback."""
 
-    def __init__(self, path: Path | None, access: Access | None) -> None:
+    def __init__(self, path: Path | None, access: KeyFile | None) -> None:
         self.enabled = False  # whether a key is needed
         self._path = path
         self._seen = self._state()
@@ -58,7 +58,7 @@ class Security:
     def load(cls, path: Path) -> Self:
         """With the keys in a file, which is read again when it changes; without any if there is no file."""
         security = cls(path, None)
-        security._hold(Access.read(path))
+        security._hold(KeyFile.read(path))
         return security
 
     @classmethod
@@ -115,7 +115,7 @@ class Security:
     def _mac(self, payload: str) -> str:
         return _encoded(hmac.digest(self._secret, payload.encode(), sha256))
 
-    def _hold(self, access: Access | None) -> None:
+    def _hold(self, access: KeyFile | None) -> None:
         self._keys = {record.name: record for record in access.key} if access else {}
         self._owners = {
             name: Caller(f"key {name}", frozenset().union(*(GRANTS[role] for role in record.roles)))
@@ -137,7 +137,7 @@ class Security:
         """Read the file. If that fails, the last known keys stay, and it is tried again at the next look."""
         state = self._state()
         try:
-            access = Access.read(path)
+            access = KeyFile.read(path)
             problem = f"{path} is gone" if access is None and self.enabled else ""
         except AccessError as error:
             problem = str(error)

@@ -7,7 +7,7 @@ import typer
 
 from unbasket.cli._shared.terminal import AsJson, command, say, say_json, say_table, warn
 from unbasket.errors import SettingsError
-from unbasket.service.api_keys import Access, Role
+from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.settings import access_of
 
 keys = typer.Typer(
@@ -43,7 +43,7 @@ def add(
 ) -> None:
     """Make a key and print it, this once: only a hash of it is stored. Repeat --role for several roles."""
     file = _file(db, access)
-    with Access.changing(file) as access_file:
+    with KeyFile.changing(file) as access_file:
         text = access_file.add(name, role)
     if as_json:
         say_json({"name": name, "roles": role, "key": text})
@@ -54,7 +54,7 @@ def add(
 
 def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> None:
     """List the names and roles of all keys."""
-    known = Access.read(_file(db, access)) or Access.new()
+    known = KeyFile.read(_file(db, access)) or KeyFile.new()
     if as_json:
         say_json([{"name": key.name, "roles": key.roles} for key in known.key])
     else:
@@ -64,7 +64,7 @@ def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> No
 def remove(name: Name, db: Db = None, access: File = None) -> None:
     """Remove a key: a running service refuses it from the next second on."""
     file = _file(db, access)
-    with Access.changing(file) as access_file:
+    with KeyFile.changing(file) as access_file:
         access_file.remove(name)
     say(f"{file}: removed key {name}")
 
