@@ -10,7 +10,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from tests.deploy.recipes import DEPLOY, ROOT
-from tests.service.serving import serving, stock
+from tests.service.serving import make_shop, serving
 
 Labels = dict[str, set[str]]
 
@@ -23,7 +23,7 @@ ADDED = {"job", "instance"}  # labels that Prometheus adds
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labels]:
     """Every figure that a service shows after some requests, with its labels and their values."""
-    with serving(stock(tmp_path_factory.mktemp("shop") / "shop.db")) as service:
+    with serving(make_shop(tmp_path_factory.mktemp("shop") / "shop.db")) as service:
         service("GET", "/v1/users/ann/recommendations")
         service("DELETE", "/v1/users/ann")
         text = service.client.get("/metrics").text

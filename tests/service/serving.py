@@ -31,7 +31,7 @@ PRODUCTS = {
 }
 
 
-def stock(db: Path) -> Path:
+def make_shop(db: Path) -> Path:
     """A shop of four, with names and categories."""
     for suffix, content in _files().items():
         db.with_name(db.name + suffix).write_bytes(content)

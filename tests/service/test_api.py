@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 
 import unbasket as ub
 from unbasket.domain.ids import Id
@@ -25,7 +25,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with serving(stock(tmp_path / "shop.db")) as running:
+    with serving(make_shop(tmp_path / "shop.db")) as running:
         yield running
 
 
@@ -355,7 +355,7 @@ def test_popular_items(service: Service) -> None:
     ],
 )
 def test_the_fallback_of_a_shop(tmp_path: Path, settings: dict[str, Any], expected: list[Id]) -> None:
-    with serving(stock(tmp_path / "shop.db"), **settings) as service:
+    with serving(make_shop(tmp_path / "shop.db"), **settings) as service:
         now = time.time() if settings.get("time_unit") != "day" else time.time() / 86400
         service.shop.engine.learn("dan", ["lately"], basket=1, time=int(now))
         for answer in (
@@ -644,7 +644,7 @@ def test_operations(service: Service) -> None:
 
 
 def test_not_ready_yet(tmp_path: Path) -> None:
-    with serving(stock(tmp_path / "shop.db"), loaded=False) as service:
+    with serving(make_shop(tmp_path / "shop.db"), loaded=False) as service:
         assert service("GET", "/healthz") == {"ok": True}
         response = service.client.get("/readyz")
         assert (response.status_code, response.json()["ready"]) == (503, False)

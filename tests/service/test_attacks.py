@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.service.process import Service, running, until
-from tests.service.serving import serving, stock
+from tests.service.serving import make_shop, serving
 
 from unbasket.service import connection as connections
 from unbasket.service.api_keys import KeyFile
@@ -25,7 +25,7 @@ PING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with running(stock(tmp_path_factory.mktemp("attacked") / "shop.db")) as service:
+    with running(make_shop(tmp_path_factory.mktemp("attacked") / "shop.db")) as service:
         yield service
 
 
@@ -184,7 +184,7 @@ def test_requests_without_a_reader(service: Service) -> None:
 def test_headers_that_never_end_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half a request is refused after its time, a connection without any too; a keep-alive one is closed."""
     monkeypatch.setattr(connections, "HEAD_SECONDS", 0.3)
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         for begun in (b"", b"GET /healthz HTTP/1.1\r\nHost: loc", PING + b"GET /hea"):
             with socket.create_connection(("127.0.0.1", service.port), 20) as connection:
                 connection.sendall(begun)
@@ -194,7 +194,7 @@ def test_headers_that_never_end_in_time(tmp_path: Path, monkeypatch: pytest.Monk
 def test_an_answer_that_nobody_reads_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.3)
     with (
-        serving(stock(tmp_path / "shop.db")) as service,
+        serving(make_shop(tmp_path / "shop.db")) as service,
         socket.create_connection(("127.0.0.1", service.port), 20) as connection,
     ):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -210,7 +210,7 @@ def test_an_answer_that_nobody_reads_in_time(tmp_path: Path, monkeypatch: pytest
 
 def test_half_sent_requests_shut_nobody_out(tmp_path: Path) -> None:
     """Of 100 connections, 300 never finish their request: others come in, and the store can open files."""
-    with running(stock(tmp_path / "shop.db"), "--connections", 100) as service, ExitStack() as stack:
+    with running(make_shop(tmp_path / "shop.db"), "--connections", 100) as service, ExitStack() as stack:
         for number in range(300):
             connection = stack.enter_context(connected(service, f"127.0.0.{2 + number % 3}"))
             connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
@@ -223,7 +223,7 @@ def test_half_sent_requests_shut_nobody_out(tmp_path: Path) -> None:
 
 def test_one_address_takes_half_at_most(tmp_path: Path) -> None:
     """Who is at work is not closed for somebody else: the 51st of 100 from one address is refused."""
-    with running(stock(tmp_path / "shop.db"), "--connections", 100) as service, ExitStack() as stack:
+    with running(make_shop(tmp_path / "shop.db"), "--connections", 100) as service, ExitStack() as stack:
         body = b"PUT /v1/users/bob/baskets/9 HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         for _ in range(50):
             connection = stack.enter_context(connected(service, "127.0.0.2"))
@@ -236,7 +236,7 @@ def test_one_address_takes_half_at_most(tmp_path: Path) -> None:
 
 def test_a_flood_does_not_fill_the_log(tmp_path: Path) -> None:
     """Of many refusals in a second, a few are logged."""
-    with running(stock(tmp_path / "shop.db"), "--public-rate", 1, "--rate", 1) as service:
+    with running(make_shop(tmp_path / "shop.db"), "--public-rate", 1, "--rate", 1) as service:
         with ExitStack() as stack:
             connections = [stack.enter_context(connected(service)) for _ in range(30)]
             for connection in connections:
@@ -289,7 +289,7 @@ def test_one_key_has_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.Mon
     access = KeyFile.new()
     greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
     with (
-        serving(stock(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
+        serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
         slow(monkeypatch) as (asked, release),
         asking(service, 70, "/v1/popular", greedy) as connections,
     ):
@@ -310,7 +310,7 @@ def test_nobody_reads_behind_their_own_writes(tmp_path: Path, monkeypatch: pytes
     key = access.add("till", ["read", "privacy"])
     headers = {"Authorization": f"Bearer {key}"}
     with (
-        serving(stock(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
+        serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
         slow(monkeypatch, "apply") as (asked, _),
         ExitStack() as stack,
     ):
@@ -329,7 +329,7 @@ def test_a_shopper_has_four_calls_under_way(tmp_path: Path, monkeypatch: pytest.
     security = Security(None, access)
     token = security.issue("nobody yet", 60)[0]
     with (
-        serving(stock(tmp_path / "shop.db"), security) as service,
+        serving(make_shop(tmp_path / "shop.db"), security) as service,
         slow(monkeypatch) as (asked, release),
         asking(service, 10, "/v1/users/nobody%20yet/recommendations?n=60", token) as connections,
     ):
@@ -345,7 +345,7 @@ def test_nobody_works_for_who_has_gone(tmp_path: Path, monkeypatch: pytest.Monke
     access = KeyFile.new()
     key = access.add("shop", ["read"])
     with (
-        serving(stock(tmp_path / "shop.db"), Security(None, access), threads=2) as service,
+        serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=2) as service,
         slow(monkeypatch) as (asked, release),
     ):
         with asking(service, 20, "/v1/popular", key):
@@ -361,7 +361,7 @@ def test_strangers_have_a_rate(tmp_path: Path) -> None:
     """From afar, whatever they ask for; this machine's probes always get an answer."""
     access = KeyFile.new()
     access.add("till", ["write"])
-    with serving(stock(tmp_path / "shop.db"), Security(None, access), public_rate=2) as service:
+    with serving(make_shop(tmp_path / "shop.db"), Security(None, access), public_rate=2) as service:
         for path in ("/openapi.json", "/nowhere", "/v1/nowhere", "/"):
             assert 429 in [service.client.get(path).status_code for _ in range(6)], path
         assert {service.client.get("/healthz").status_code for _ in range(20)} == {200}
@@ -376,7 +376,7 @@ def test_who_asks_too_often_waits_and_keeps_nobody_out(tmp_path: Path, monkeypat
     access = KeyFile.new()
     access.add("till", ["write"])
     with (
-        serving(stock(tmp_path / "shop.db"), Security(None, access), public_rate=1, connections=4) as service,
+        serving(make_shop(tmp_path / "shop.db"), Security(None, access), public_rate=1, connections=4) as service,
         connected(service, "127.0.0.2") as first,
         connected(service, "127.0.0.2") as second,
     ):

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.ids import Id
 from unbasket.errors import AccessError
@@ -73,7 +73,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     keys = {str(role): access.add(role, [role]) for role in Role}
     access.write(file)
     security = Security.load(file)
-    with serving(stock(folder / "shop.db"), security) as service:
+    with serving(make_shop(folder / "shop.db"), security) as service:
         service.shop.engine.forget("nobody")  # a receipt
         yield Guarded(service, security, keys)
 
@@ -201,7 +201,7 @@ def test_each_key_and_each_shopper_has_a_rate_of_its_own(tmp_path: Path) -> None
     access = KeyFile.new()
     busy, quiet = access.add("busy", ["read"]), access.add("quiet", ["read"])
     security = Security(None, access)
-    with serving(stock(tmp_path / "shop.db"), security, rate=1, public_rate=1) as service:
+    with serving(make_shop(tmp_path / "shop.db"), security, rate=1, public_rate=1) as service:
 
         def statuses(key: str, path: str = "/v1/popular") -> list[int]:
             headers = {"Authorization": f"Bearer {key}"}
@@ -295,7 +295,7 @@ def test_a_removed_key_stops_working(tmp_path: Path) -> None:
     file, access = tmp_path / "access.toml", KeyFile.new()
     key = access.add("a", ["admin"])
     access.write(file)
-    with serving(stock(tmp_path / "shop.db"), Security.load(file)) as service:
+    with serving(make_shop(tmp_path / "shop.db"), Security.load(file)) as service:
         service("GET", "/v1/stats", headers={"Authorization": f"Bearer {key}"})
         other = access.add("b", ["read"])
         access.remove("a")
@@ -331,7 +331,7 @@ def test_a_key_that_is_added_while_descriptors_are_short(tmp_path: Path, monkeyp
 
 
 def test_without_keys_everybody_is_an_admin_but_a_shopper_is_not(tmp_path: Path) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         token = service("POST", "/v1/tokens", 201, json={"user": "ann"})["token"]
         headers = {"Authorization": f"Bearer {token}"}
         assert service("GET", "/v1/users/ann", headers=headers)["user"] == "ann"
@@ -342,7 +342,7 @@ def test_without_keys_everybody_is_an_admin_but_a_shopper_is_not(tmp_path: Path)
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8000", "localhost.evil.example", "", "127.0.0.1.evil"])
 def test_without_keys_other_names_are_refused(tmp_path: Path, host: str) -> None:
     """A web page elsewhere may let its name point to this machine, and would be an admin."""
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         assert service.code("GET", "/v1/stats", 403, headers={"Host": host}) == "wrong_host"
         for here in ("localhost", "LOCALHOST:80", "127.0.0.1:8000", "[::1]:8000", "127.1.2.3"):
             service("GET", "/v1/popular", headers={"Host": here})
@@ -362,7 +362,7 @@ def test_without_keys_other_names_are_refused(tmp_path: Path, host: str) -> None
 )
 def test_without_keys_pages_of_other_sites_are_refused(tmp_path: Path, headers: dict[str, str]) -> None:
     """A form of theirs needs nobody's consent to send a POST without a body."""
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         path, host = "/v1/users/ann/verify", {"Host": "localhost"}
         assert service.code("POST", path, 403, headers=host | headers) == "cross_site"
         for own in ({"Sec-Fetch-Site": "same-origin", "Origin": "http://localhost"}, {"Sec-Fetch-Site": "none"}, {}):

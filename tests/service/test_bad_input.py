@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.service.process import until
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 
 import unbasket as ub
 from unbasket.service import logs
@@ -26,7 +26,7 @@ PUT = "/v1/users/ann/baskets/9"
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(stock(tmp_path_factory.mktemp("bad") / "shop.db"), max_body=MOST, timeout=2) as service:
+    with serving(make_shop(tmp_path_factory.mktemp("bad") / "shop.db"), max_body=MOST, timeout=2) as service:
         yield service
 
 
@@ -353,7 +353,7 @@ def test_a_client_that_leaves(service: Service, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_slow_body_keeps_nobody_waiting(tmp_path: Path) -> None:
-    with serving(stock(tmp_path / "shop.db"), timeout=600) as service, begun(service) as slow:
+    with serving(make_shop(tmp_path / "shop.db"), timeout=600) as service, begun(service) as slow:
         service("GET", "/v1/users/ann/recommendations")
         assert select.select([slow], [], [], 0)[0] == []
 
@@ -404,7 +404,7 @@ def test_many_slow_clients_keep_nobody_waiting(service: Service) -> None:
 
 def test_rates(tmp_path: Path) -> None:
     """Two seconds' worth at once, then as many as the rate allows."""
-    with serving(stock(tmp_path / "shop.db"), rate=2) as service:
+    with serving(make_shop(tmp_path / "shop.db"), rate=2) as service:
         start = time.monotonic()
         answers = [service.client.get("/v1/popular") for _ in range(50)]
         most = 4 + 2 * (time.monotonic() - start)
@@ -418,7 +418,7 @@ def test_rates(tmp_path: Path) -> None:
 
 
 def test_an_answer_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(stock(tmp_path / "shop.db"), timeout=0.3) as service:
+    with serving(make_shop(tmp_path / "shop.db"), timeout=0.3) as service:
         release = threading.Event()
         popular = DurableRecommender.popular
         monkeypatch.setattr(
@@ -430,7 +430,7 @@ def test_an_answer_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_mistake_of_ours_is_a_500_without_details(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         monkeypatch.setattr(DurableRecommender, "popular", lambda *_: [][1])
         answer = service("GET", "/v1/popular", 500)
         assert answer["error"] == {"code": "internal", "message": "the service had an error, which its log describes"}
@@ -439,7 +439,7 @@ def test_a_mistake_of_ours_is_a_500_without_details(tmp_path: Path, monkeypatch:
 
 def test_a_disk_that_does_not_confirm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody knows whether it happened, and the answer says so; of what is asked for later, nothing happens."""
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
 
         def fail(_: Log) -> None:
             raise OSError(5, "no room left on device")  # not what a full disk says, whatever it sounds like
@@ -456,7 +456,7 @@ def test_a_disk_that_does_not_confirm(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_full_disk(tmp_path: Path) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         execute = service.shop.engine._journal._database._connection.execute
         pages = execute("PRAGMA page_count").fetchone()[0]
         execute(f"PRAGMA max_page_count = {pages}")

@@ -10,7 +10,7 @@ from urllib.parse import unquote_to_bytes
 
 import pytest
 from tests.service.process import until
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 from tests.service.test_attacks import connected, request
 
 from unbasket.service.app import _PENALTY
@@ -20,7 +20,7 @@ from unbasket.service.errors import ApiError
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(stock(tmp_path_factory.mktemp("protocol") / "shop.db")) as service:
+    with serving(make_shop(tmp_path_factory.mktemp("protocol") / "shop.db")) as service:
         yield service
 
 
@@ -71,7 +71,7 @@ def test_answers_come_in_the_order_of_requests(service: Service) -> None:
 
 def test_who_leaves_with_requests_in_line_fills_no_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The third is refused after a while, when nobody waits for that any more; the fourth and fifth wait for it."""
-    with serving(stock(tmp_path / "shop.db"), public_rate=1, rate=1) as service:
+    with serving(make_shop(tmp_path / "shop.db"), public_rate=1, rate=1) as service:
         with socket.create_connection(("127.0.0.1", service.port), 10) as connection:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             connection.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 5)
@@ -90,7 +90,7 @@ def test_who_leaves_before_the_answer_fills_no_log(
         asked.append(connection)
         return True
 
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         with monkeypatch.context() as patch:
             patch.setattr(Connection, "is_gone", is_gone)
             with connected(service) as connection:

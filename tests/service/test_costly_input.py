@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.service.process import until
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.events import Learn
 from unbasket.service.api_keys import KeyFile
@@ -29,7 +29,7 @@ FORGET = {"event": "forget", "user": "nobody"}
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(stock(tmp_path_factory.mktemp("costly") / "shop.db")) as service:
+    with serving(make_shop(tmp_path_factory.mktemp("costly") / "shop.db")) as service:
         yield service
 
 
@@ -171,7 +171,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
 
 def test_all_receipts_are_checked_in_pieces(tmp_path: Path, pieces: list[tuple[int, ...]]) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         for user in ("ann", "bob", "cleo", "dan", "eve"):
             service.shop.engine.forget(user)
         answer = service("POST", "/v1/receipts/verify")
@@ -190,7 +190,7 @@ def test_no_more_receipts_are_checked_for_who_has_given_up(
         return receipts(*given)
 
     monkeypatch.setattr(DurableRecommender, "receipts", slow)
-    with serving(stock(tmp_path / "shop.db"), timeout=0.3) as service:
+    with serving(make_shop(tmp_path / "shop.db"), timeout=0.3) as service:
         for user in ("ann", "bob", "cleo"):
             service.shop.engine.forget(user)
         assert service.code("POST", "/v1/receipts/verify", 504) == "timed_out"
@@ -248,7 +248,7 @@ def guarded(tmp_path: Path) -> Iterator[tuple[Service, Security]]:
     access = KeyFile.new()
     access.add("till", ["write"])
     security = Security(None, access)
-    with serving(stock(tmp_path / "shop.db"), security) as service:
+    with serving(make_shop(tmp_path / "shop.db"), security) as service:
         yield service, security
 
 
@@ -272,7 +272,7 @@ def test_a_receipt_for_nothing_is_given_again(guarded: tuple[Service, Security])
 
 def test_a_key_gets_no_more_of_them(tmp_path: Path) -> None:
     """Per person, whoever asks; what is there can always be forgotten."""
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         first = service("DELETE", "/v1/users/zoe")["receipt"]
         assert service("DELETE", "/v1/users/zoe")["receipt"] == first
         for each in range(9):

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 from tests.service.process import until
-from tests.service.serving import serving, stock
+from tests.service.serving import make_shop, serving
 from tests.service.test_attacks import PING, asking, connected, is_well, request
 
 from unbasket.domain.ids import Id
@@ -114,7 +114,7 @@ def opened(work: Quick) -> ExpressLane:
 
 @pytest.mark.usefixtures("patient")
 def test_short_calls_are_answered_on_the_loop_once_they_were_measured(tmp_path: Path, threads: list[str]) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         first, second = service("GET", PATH), service("GET", PATH)
     assert first == second
     assert list(map(in_pool, threads)) == [True, False]
@@ -125,7 +125,7 @@ def test_short_calls_are_answered_on_the_loop_once_they_were_measured(tmp_path: 
     "query", ["?n=51", "?explain=true", "?exclude=tea", "?only=tea", "?category=Dairy", "?cart=tea"]
 )
 def test_what_takes_longer_is_answered_in_a_thread(tmp_path: Path, threads: list[str], query: str) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         service("GET", PATH)
         threads.clear()
         service("GET", PATH + query)
@@ -137,7 +137,7 @@ def test_popular_items_for_somebody_unknown_are_counted_in_a_thread(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = noted(monkeypatch, "popular")
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         service("GET", PATH)
         assert service("GET", "/v1/users/zoe/recommendations")["popular"]
     assert list(map(in_pool, names)) == [True]
@@ -145,7 +145,7 @@ def test_popular_items_for_somebody_unknown_are_counted_in_a_thread(
 
 @pytest.mark.usefixtures("patient")
 def test_nobody_waits_long_for_a_writer_on_the_loop(tmp_path: Path, threads: list[str]) -> None:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         before = service("GET", PATH)
         threads.clear()
         with service.shop.engine._model.lock.writing, asking(service, 1, PATH):
@@ -294,7 +294,7 @@ def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest
     access = KeyFile.new()
     key = access.add("greedy", ["read"])
     with (
-        serving(stock(tmp_path / "shop.db"), Security(None, access)) as service,
+        serving(make_shop(tmp_path / "shop.db"), Security(None, access)) as service,
         arriving(service, 70, key, monkeypatch) as (connections, release, _),
     ):
         for connection in connections:
@@ -312,7 +312,7 @@ def test_requests_that_come_together_have_the_answers_that_they_have_alone(
     asked = ["ann", "bob", "ann?n=1", "7", "zoe", "ann?only_new=true", "%227%22", "cleo?n=51", "cleo", "bob?n=1", "ann"]
     users = [text.partition("?") for text in asked]
     paths = [f"/v1/users/{user}/recommendations{mark}{query}" for user, mark, query in users]
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         alone = [service("GET", path) for path in paths]
         with arriving(service, len(paths), "", monkeypatch) as (connections, release, together):
             for connection, path in zip(connections, paths, strict=True):
@@ -348,7 +348,7 @@ def test_what_goes_wrong_with_one_request_is_nobody_elses_error(
         fail = failing(app._encode, lambda answer: getattr(answer, "user", None) == "bob")
         monkeypatch.setattr(app, "_encode", fail)
     users = ["ann", "bob", "cleo"]
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         alone = [service("GET", f"/v1/users/{user}/recommendations") for user in ("ann", "cleo")]
         with arriving(service, len(users), "", monkeypatch) as (connections, release, together):
             for connection, user in zip(connections, users, strict=True):

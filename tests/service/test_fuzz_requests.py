@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.service.process import running
-from tests.service.serving import stock
+from tests.service.serving import make_shop
 from tests.service.test_attacks import memory
 
 import unbasket as ub
@@ -162,7 +162,7 @@ def sent(port: int, data: bytes, is_whole: bool) -> list[int]:
 
 @pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 def test_requests_from_a_seed(tmp_path: Path, count: int) -> None:
-    db, fuzzer = stock(tmp_path / "shop.db"), Fuzzer(seed=count)
+    db, fuzzer = make_shop(tmp_path / "shop.db"), Fuzzer(seed=count)
     statuses: Counter[int] = Counter()
     with running(db) as service:
         for _ in range(FEW // 4):  # what grows once, grows here

@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import CheckFunction
 from schemathesis.specs.openapi.checks import positive_data_acceptance
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 
 from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Security
@@ -53,7 +53,7 @@ def _has_whole_float(value: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(stock(tmp_path_factory.mktemp("openapi") / "shop.db"), Security(None, ACCESS)) as running:
+    with serving(make_shop(tmp_path_factory.mktemp("openapi") / "shop.db"), Security(None, ACCESS)) as running:
         running.shop.engine.forget("ann", basket=1)
         yield running
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.service.process import until
-from tests.service.serving import Service, serving, stock
+from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.ids import Id
 from unbasket.service import throttled_executor
@@ -58,7 +58,7 @@ def test_a_piece_that_follows_another_waits_for_twice_as_long_as_that_took(monke
 
 @pytest.fixture
 def service(tmp_path: Path) -> Any:
-    with serving(stock(tmp_path / "shop.db")) as service:
+    with serving(make_shop(tmp_path / "shop.db")) as service:
         yield service
 
 
@@ -119,7 +119,7 @@ def test_who_waits_for_the_slow_lane_keeps_no_thread(tmp_path: Path, monkeypatch
         return explain(rec, user, items)
 
     monkeypatch.setattr(DurableRecommender, "explain_many", wait)
-    with serving(stock(tmp_path / "shop.db"), Security(None, access), threads=2) as service, ExitStack() as stack:
+    with serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=2) as service, ExitStack() as stack:
         connections = []
         for user, key in [*[("ann", greedy)] * 6, *[("bob", other)] * 2]:
             connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 20)))

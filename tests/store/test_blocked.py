@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.service.serving import serving, stock
+from tests.service.serving import make_shop, serving
 
 import unbasket as ub
 from unbasket.errors import ErasureBlockedError
@@ -17,7 +17,7 @@ from unbasket.store import writer
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return stock(tmp_path / "shop.db")
+    return make_shop(tmp_path / "shop.db")
 
 
 @contextmanager
