@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.deploy.recipes import DEPLOY, ROOT, Dockerfile, Unit, settings_example
 
-from unbasket.service.routes import CALLS
+from unbasket.service.routes import ROUTES
 from unbasket.service.server import CLOSING
 from unbasket.service.settings import PREFIX, Settings
 
@@ -70,7 +70,7 @@ def test_caddy_leads_to_the_service() -> None:
     text = (DEPLOY / "Caddyfile").read_text()
     assert re.findall(r"reverse_proxy (\S+)", text) == [f"unbasket:{PORT}"]
     assert set(re.findall(r"\{\$(\w+)\}", text)) == set(COMPOSE["services"]["caddy"]["environment"])
-    assert all(any(call.path == path for call in CALLS) for path in re.findall(r"^\s*@\w+ path (\S+)", text, re.M))
+    assert all(any(call.path == path for call in ROUTES) for path in re.findall(r"^\s*@\w+ path (\S+)", text, re.M))
 
 
 # Kubernetes -----------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ def test_labels_and_ports_lead_to_the_pod() -> None:
 def test_probes_ask_what_needs_no_key(probe: str, path: str) -> None:
     asked = CONTAINER[probe]["httpGet"]
     assert asked == {"path": path, "port": CONTAINER["ports"][0]["name"]}
-    [call] = [call for call in CALLS if call.path == path]
+    [call] = [call for call in ROUTES if call.path == path]
     assert (call.method, call.roles) == ("GET", frozenset())
 
 

@@ -14,15 +14,15 @@ import uvicorn
 
 import unbasket as ub
 from unbasket.service.app import create_app
-from unbasket.service.auth import Security
-from unbasket.service.engine_loader import Shop
+from unbasket.service.auth import Authenticator
+from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import CODES, ApiError
-from unbasket.service.routes import CALLS
+from unbasket.service.routes import ROUTES
 from unbasket.service.routing import Router
 from unbasket.service.server import configuration
 from unbasket.service.settings import Settings
 
-_router = Router(CALLS)
+_router = Router(ROUTES)
 
 PRODUCTS = {
     "item": ["milk", "bread", "tea", "wine", "gin"],
@@ -64,7 +64,7 @@ def _errors(method: str, address: bytes) -> list[str]:
 class Service:
     """A running service: its address, its shop, and a client without a key."""
 
-    def __init__(self, port: int, shop: Shop, client: httpx.Client) -> None:
+    def __init__(self, port: int, shop: EngineLoader, client: httpx.Client) -> None:
         self.port = port
         self.shop = shop
         self.client = client
@@ -98,14 +98,14 @@ class Service:
 
 
 @contextmanager
-def serving(db: Path, security: Security | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
+def serving(db: Path, auth: Authenticator | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
     """A service over a database. Tests ask more often than callers may, so rates are off unless they are given."""
-    shop = Shop(db)
+    shop = EngineLoader(db)
     if loaded:
         shop.load()
     unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0}
     options = Settings(db=db, grace=5, **unlimited | settings)
-    app = create_app(shop, security or Security.off(), settings=options)
+    app = create_app(shop, auth or Authenticator.off(), settings=options)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     server = uvicorn.Server(configuration(app, options))

@@ -17,7 +17,7 @@ from tests.service.serving import Service, make_shop, serving
 import unbasket as ub
 from unbasket.domain.ids import Id
 from unbasket.service.errors import CODES
-from unbasket.service.routes import CALLS
+from unbasket.service.routes import ROUTES
 from unbasket.store import Receipt, audit
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
@@ -42,7 +42,7 @@ def test_learn_is_idempotent_and_edits(service: Service) -> None:
     assert service("PUT", path, json={"items": ["milk", "tea"]}) == {"result": "added", "basket": "x1"}
     assert service("PUT", path, json={"items": ["tea", "milk"]}) == {"result": "unchanged", "basket": "x1"}
     assert service("PUT", path, json={"items": ["tea"], "time": 5}) == {"result": "replaced", "basket": "x1"}
-    assert service.shop.engine.history("dan") == [ub.Basket("x1", 5, ("tea",))]
+    assert service.engine.history("dan") == [ub.Basket("x1", 5, ("tea",))]
 
 
 def test_a_basket_without_an_id(service: Service) -> None:
@@ -50,7 +50,7 @@ def test_a_basket_without_an_id(service: Service) -> None:
     assert response.status_code == 201
     basket = response.json()["basket"]
     assert response.headers["location"] == f"/v1/users/a%2Fb/baskets/{basket}"
-    assert [held.basket for held in service.shop.engine.history("a/b")] == [basket]
+    assert [held.basket for held in service.engine.history("a/b")] == [basket]
     assert service("DELETE", response.headers["location"])["removed"] == {"purchases": 1, "baskets": 1, "users": 1}
 
 
@@ -62,7 +62,7 @@ def test_ids_with_any_characters(service: Service, name: str) -> None:
     if name in (".", ".."):  # clients take these for steps in a path, so they are sent in quotes
         path = path.replace(name, part(json.dumps(name)))
     service("PUT", path, json={"items": [name, "milk"]})
-    assert service.shop.engine.history(name) == [ub.Basket(name, None, tuple(sorted([name, "milk"])))]
+    assert service.engine.history(name) == [ub.Basket(name, None, tuple(sorted([name, "milk"])))]
     gone = service("DELETE", f"{path}/items/{part(json.dumps(name))}")
     assert gone["removed"] == {"purchases": 1, "baskets": 0, "users": 0}
 
@@ -99,7 +99,7 @@ def test_events(service: Service, lines: bool) -> None:
     assert first == second == {"result": "added"}
     assert (third["receipt"]["purchases"], fourth["receipt"]["purchases"]) == (1, 0)
     assert answer["seconds"] > 0
-    assert [held.items for held in service.shop.engine.history("eve")] == [("milk",), ("tea",)]
+    assert [held.items for held in service.engine.history("eve")] == [("milk",), ("tea",)]
 
 
 @pytest.mark.parametrize(
@@ -117,20 +117,20 @@ def test_events(service: Service, lines: bool) -> None:
     ],
 )
 def test_events_are_all_or_nothing(service: Service, bad: object) -> None:
-    before = service.shop.engine.digest()
+    before = service.engine.digest()
     assert service.code("POST", "/v1/events", 400, json=[*EVENTS, bad]) == "invalid_body"
     lines = "\n".join(map(json.dumps, [*EVENTS, bad])).encode()
     answer = service("POST", "/v1/events", 400, content=lines, headers={"Content-Type": "application/x-ndjson"})
     assert answer["error"]["message"].startswith(f"line {len(EVENTS) + 1} is not as it should be: ")
-    assert service.shop.engine.digest() == before
-    assert service.shop.engine.receipts() == []
+    assert service.engine.digest() == before
+    assert service.engine.receipts() == []
 
 
 def test_too_large_a_basket_stops_all_events(service: Service) -> None:
-    before = service.shop.engine.digest()
+    before = service.engine.digest()
     large = {"event": "learn", "user": "eve", "basket": 9, "items": list(range(8193))}
     assert service.code("POST", "/v1/events", 400, json=[*EVENTS, large]) == "invalid_body"
-    assert service.shop.engine.digest() == before
+    assert service.engine.digest() == before
 
 
 def test_no_events(service: Service) -> None:
@@ -180,7 +180,7 @@ def test_forget_a_category(service: Service) -> None:
 
 def test_recommendations(service: Service) -> None:
     answer = service("GET", "/v1/users/ann/recommendations?n=3")
-    expected = service.shop.engine.recommend("ann", 3)
+    expected = service.engine.recommend("ann", 3)
     assert (answer["user"], answer["popular"]) == ("ann", False)
     assert [(each["item"], each["score"]) for each in answer["recommendations"]] == expected
     assert answer["recommendations"][0] == {
@@ -209,7 +209,7 @@ def items_of(answer: dict[str, Any]) -> list[Id]:
 
 
 def test_filters(service: Service) -> None:
-    engine, path = service.shop.engine, "/v1/users/ann/recommendations"
+    engine, path = service.engine, "/v1/users/ann/recommendations"
     assert items_of(service("GET", f"{path}?only=wine&only=bread&only=17&n=1")) == ["wine"]
     assert items_of(service("GET", f"{path}?only=17")) == [item for item, _ in engine.recommend("ann", only=[17])]
     assert set(items_of(service("GET", f"{path}?category=Alcohol&category=Dairy"))) == {"milk", "wine", "gin"}
@@ -220,7 +220,7 @@ def test_filters(service: Service) -> None:
 
 
 def test_a_cart(service: Service) -> None:
-    engine, path, digest = service.shop.engine, "/v1/users/ann/recommendations", service.shop.engine.digest()
+    engine, path, digest = service.engine, "/v1/users/ann/recommendations", service.engine.digest()
     answer = service("GET", f"{path}?cart=tea&cart=new%20here")
     expected = engine.recommend("ann", cart=["tea", "new here"])
     assert [(each["item"], each["score"]) for each in answer["recommendations"]] == expected
@@ -235,7 +235,7 @@ def test_a_cart(service: Service) -> None:
 
 
 def test_a_visitor(service: Service) -> None:
-    engine, digest = service.shop.engine, service.shop.engine.digest()
+    engine, digest = service.engine, service.engine.digest()
     body = {"baskets": [["milk", "never sold"], [17]], "cart": ["tea"], "n": 2, "only_new": True, "exclude": ["gin"]}
     answer = service("POST", "/v1/recommendations", json=body)
     expected = engine.recommend_for([["milk", "never sold"], [17]], 2, cart=["tea"], only_new=True, exclude=["gin"])
@@ -258,7 +258,7 @@ def test_a_visitor_who_cannot_be(service: Service, body: object) -> None:
 
 
 def test_further_fields(service: Service) -> None:
-    service.shop.engine.describe({"item": ["milk"], "name": ["Oat milk"], "category": ["Dairy"], "price": [1.25]})
+    service.engine.describe({"item": ["milk"], "name": ["Oat milk"], "category": ["Dairy"], "price": [1.25]})
     fields = "fields=price&fields=color&fields=name"
     expected = {"price": 1.25, "color": None, "name": "Oat milk"}
     for answer in (
@@ -284,11 +284,11 @@ def test_a_guest_becomes_an_account(service: Service) -> None:
     assert service("GET", "/v1/users/guest", 404)["error"]["code"] == "unknown_user"
     assert service("POST", "/v1/users/guest/rename", 404, json={"to": "ann"})["error"]["code"] == "unknown_user"
     service("PUT", "/v1/users/guest/baskets/g1", json={"items": ["tea"]})
-    before = service.shop.engine.digest()
+    before = service.engine.digest()
     error = service("POST", "/v1/users/guest/rename", 400, json={"to": "ann"})["error"]
     assert (error["code"], "both have a basket 'g1'" in error["message"]) == ("invalid_request", True)
     assert service("POST", "/v1/users/ann/rename", 400, json={"to": "ann"})["error"]["code"] == "invalid_request"
-    assert service.shop.engine.digest() == before
+    assert service.engine.digest() == before
     assert service("POST", "/v1/receipts/verify")["ok"] is True
 
 
@@ -308,7 +308,7 @@ def test_a_user_is_never_recommended_what_they_suppress(service: Service) -> Non
     assert service("DELETE", "/v1/users/nobody/suppressed/milk")["changed"] is False
     assert service("DELETE", "/v1/users/ann/suppressed/milk") == {"item": "milk", "suppressed": False, "changed": True}
     assert recommended() == everything
-    service.shop.engine.suppress("ann", 4711)  # a number that nobody has bought
+    service.engine.suppress("ann", 4711)  # a number that nobody has bought
     assert service("DELETE", "/v1/users/ann/suppressed/4711") == {"item": 4711, "suppressed": False, "changed": True}
 
 
@@ -357,7 +357,7 @@ def test_popular_items(service: Service) -> None:
 def test_the_fallback_of_a_shop(tmp_path: Path, settings: dict[str, Any], expected: list[Id]) -> None:
     with serving(make_shop(tmp_path / "shop.db"), **settings) as service:
         now = time.time() if settings.get("time_unit") != "day" else time.time() / 86400
-        service.shop.engine.learn("dan", ["lately"], basket=1, time=int(now))
+        service.engine.learn("dan", ["lately"], basket=1, time=int(now))
         for answer in (
             service("GET", "/v1/users/zoe/recommendations?n=2"),
             service("POST", "/v1/recommendations", json={"n": 2}),
@@ -393,9 +393,9 @@ def test_an_unknown_user_gets_popular_items(service: Service) -> None:
 def test_a_preview_says_what_will_be(
     service: Service, change: dict[str, Any], really: tuple[str, str, dict[str, Any] | None]
 ) -> None:
-    path, digest = "/v1/users/ann/recommendations", service.shop.engine.digest()
+    path, digest = "/v1/users/ann/recommendations", service.engine.digest()
     preview = service("POST", "/v1/users/ann/preview", json=change)
-    assert service.shop.engine.digest() == digest
+    assert service.engine.digest() == digest
     before = service("GET", path)
     assert (preview["before"], preview["popular_before"]) == (before["recommendations"], False)
     method, address, body = really
@@ -419,7 +419,7 @@ def test_bad_previews(service: Service, body: object) -> None:
 
 def test_explanations(service: Service) -> None:
     why = service("GET", "/v1/users/ann/explanations/wine")
-    expected = service.shop.engine.explain("ann", "wine")
+    expected = service.engine.explain("ann", "wine")
     assert (why["score"], why["neighbors_share"]) == (expected.score, expected.neighbors_share)
     assert [share["basket"] for share in why["baskets"]] == [2]
     assert (why["name"], why["category"]) == ("Red wine", "Alcohol")
@@ -447,7 +447,7 @@ def test_all_that_is_held(service: Service) -> None:
 def test_similar_users(service: Service) -> None:
     answer = service("GET", "/v1/users/ann/similar?n=2")
     found = [(each["user"], each["distance"]) for each in answer["similar"]]
-    assert found == service.shop.engine.similar_users("ann", 2)
+    assert found == service.engine.similar_users("ann", 2)
     assert service.code("GET", "/v1/users/zoe/similar", 404) == "unknown_user"
 
 
@@ -545,11 +545,11 @@ def test_retention(service: Service) -> None:
     assert (plan["done"], plan["receipts"]) == (False, 0)
     assert plan["rules"] == [{"name": "no alcohol", "users": 2, "baskets": 2, "purchases": 3, "warnings": []}]
     assert plan["forgotten"] == {"purchases": 3, "baskets": 0, "users": 0}
-    assert "wine" in service.shop.engine.items()
+    assert "wine" in service.engine.items()
     done = service("POST", "/v1/retention", json={"rules": RULES, "run": True})
     assert (done["done"], done["forgotten"], done["receipts"]) == (True, plan["forgotten"], 3)
     assert plan["share"] == done["share"] == 3 / 11
-    assert "wine" not in service.shop.engine.items()
+    assert "wine" not in service.engine.items()
 
 
 @pytest.mark.parametrize(
@@ -651,7 +651,7 @@ def test_not_ready_yet(tmp_path: Path) -> None:
         for method, path in (("GET", "/v1/users/ann"), ("DELETE", "/v1/users/ann"), ("GET", "/v1/stats")):
             assert service.code(method, path, 503) == "not_ready"
         assert service.code("GET", "/v1/users/ann/recommendations", 503) == "not_ready"
-        service.shop.load()
+        service.loader.load()
         assert service("GET", "/v1/users/ann")["user"] == "ann"
 
 
@@ -682,8 +682,8 @@ def test_many_callers_at_once(service: Service) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert service.shop.engine.verify().ok
-    assert all(len(service.shop.engine.history(f"u{number}")) == 6 for number in range(8))
+    assert service.engine.verify().ok
+    assert all(len(service.engine.history(f"u{number}")) == 6 for number in range(8))
 
 
 # Documentation --------------------------------------------------------------------------------------------------
@@ -691,7 +691,7 @@ def test_many_callers_at_once(service: Service) -> None:
 
 def test_every_call_is_documented() -> None:
     text = DOCS.read_text()
-    for call in CALLS:
+    for call in ROUTES:
         assert f"`{call.method} {call.path}`" in text
 
 

@@ -16,7 +16,7 @@ from tests.service.serving import make_shop, serving
 
 from unbasket.service import connection as connections
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Security
+from unbasket.service.auth import Authenticator
 from unbasket.store import DurableRecommender
 
 MIB = 2**20
@@ -289,7 +289,7 @@ def test_one_key_has_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.Mon
     access = KeyFile.new()
     greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
     with (
-        serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
+        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), threads=4) as service,
         slow(monkeypatch) as (asked, release),
         asking(service, 70, "/v1/popular", greedy) as connections,
     ):
@@ -310,7 +310,7 @@ def test_nobody_reads_behind_their_own_writes(tmp_path: Path, monkeypatch: pytes
     key = access.add("till", ["read", "privacy"])
     headers = {"Authorization": f"Bearer {key}"}
     with (
-        serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=4) as service,
+        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), threads=4) as service,
         slow(monkeypatch, "apply") as (asked, _),
         ExitStack() as stack,
     ):
@@ -326,10 +326,10 @@ def test_nobody_reads_behind_their_own_writes(tmp_path: Path, monkeypatch: pytes
 def test_a_shopper_has_four_calls_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     access = KeyFile.new()
     access.add("till", ["write"])
-    security = Security(None, access)
-    token = security.issue("nobody yet", 60)[0]
+    auth = Authenticator(None, access)
+    token = auth.issue("nobody yet", 60)[0]
     with (
-        serving(make_shop(tmp_path / "shop.db"), security) as service,
+        serving(make_shop(tmp_path / "shop.db"), auth) as service,
         slow(monkeypatch) as (asked, release),
         asking(service, 10, "/v1/users/nobody%20yet/recommendations?n=60", token) as connections,
     ):
@@ -345,7 +345,7 @@ def test_nobody_works_for_who_has_gone(tmp_path: Path, monkeypatch: pytest.Monke
     access = KeyFile.new()
     key = access.add("shop", ["read"])
     with (
-        serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=2) as service,
+        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), threads=2) as service,
         slow(monkeypatch) as (asked, release),
     ):
         with asking(service, 20, "/v1/popular", key):
@@ -361,7 +361,7 @@ def test_strangers_have_a_rate(tmp_path: Path) -> None:
     """From afar, whatever they ask for; this machine's probes always get an answer."""
     access = KeyFile.new()
     access.add("till", ["write"])
-    with serving(make_shop(tmp_path / "shop.db"), Security(None, access), public_rate=2) as service:
+    with serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), public_rate=2) as service:
         for path in ("/openapi.json", "/nowhere", "/v1/nowhere", "/"):
             assert 429 in [service.client.get(path).status_code for _ in range(6)], path
         assert {service.client.get("/healthz").status_code for _ in range(20)} == {200}
@@ -376,7 +376,7 @@ def test_who_asks_too_often_waits_and_keeps_nobody_out(tmp_path: Path, monkeypat
     access = KeyFile.new()
     access.add("till", ["write"])
     with (
-        serving(make_shop(tmp_path / "shop.db"), Security(None, access), public_rate=1, connections=4) as service,
+        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), public_rate=1, connections=4) as service,
         connected(service, "127.0.0.2") as first,
         connected(service, "127.0.0.2") as second,
     ):

@@ -17,9 +17,9 @@ from tests.service.serving import Service, make_shop, serving
 from unbasket.domain.ids import Id
 from unbasket.errors import AccessError
 from unbasket.service.api_keys import KeyFile, Role
-from unbasket.service.auth import Security
+from unbasket.service.auth import Authenticator
 from unbasket.service.errors import ApiError
-from unbasket.service.routes import CALLS, Call
+from unbasket.service.routes import ROUTES, Route
 
 CALLERS = ("none", *Role, "own", "other")
 BODIES: dict[str, Any] = {
@@ -28,7 +28,7 @@ BODIES: dict[str, Any] = {
     "events": [],
     "preview": {"forget": {"item": "milk"}},
     "change_params": {"alpha": 0.7},
-    "restock": {"hide": ["rum"]},
+    "change_availability": {"hide": ["rum"]},
     "rename": {"to": "zoe"},
     "recommend_to_visitor": {"cart": ["milk"]},
     "retention": {"rules": "[[rule]]\ncategory = 'Alcohol'"},
@@ -45,19 +45,19 @@ GRANTS = {
 class Guarded:
     """A service with a key of each role."""
 
-    def __init__(self, service: Service, security: Security, keys: dict[str, str]) -> None:
+    def __init__(self, service: Service, auth: Authenticator, keys: dict[str, str]) -> None:
         self.service = service
-        self.security = security
+        self.auth = auth
         self.keys = keys
 
     def token(self, user: Id, seconds: int = 600) -> str:
-        return self.security.issue(user, seconds)[0]
+        return self.auth.issue(user, seconds)[0]
 
     def get(self, path: str, key: str | None, method: str = "GET", **kwargs: Any) -> httpx.Response:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         return self.service.client.request(method, path, headers=headers, **kwargs)
 
-    def as_caller(self, who: str, call: Call, user: str = "ann") -> httpx.Response:
+    def as_caller(self, who: str, call: Route, user: str = "ann") -> httpx.Response:
         """A good request by somebody."""
         key = {"none": None, "own": self.token(user), "other": self.token("bob")}.get(who) or self.keys.get(who)
         path = call.path
@@ -72,13 +72,13 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     access, file = KeyFile.new(), folder / "access.toml"
     keys = {str(role): access.add(role, [role]) for role in Role}
     access.write(file)
-    security = Security.load(file)
-    with serving(make_shop(folder / "shop.db"), security) as service:
-        service.shop.engine.forget("nobody")  # a receipt
-        yield Guarded(service, security, keys)
+    auth = Authenticator.load(file)
+    with serving(make_shop(folder / "shop.db"), auth) as service:
+        service.engine.forget("nobody")  # a receipt
+        yield Guarded(service, auth, keys)
 
 
-def allowed(who: str, call: Call) -> bool:
+def allowed(who: str, call: Route) -> bool:
     if not call.roles:
         return True
     if who == "none":
@@ -88,35 +88,35 @@ def allowed(who: str, call: Call) -> bool:
     return call.own if who == "own" else not call.roles.isdisjoint(GRANTS[who])
 
 
-@pytest.mark.parametrize(("who", "call"), list(product(CALLERS, CALLS)), ids=lambda each: getattr(each, "name", each))
-def test_the_matrix(guarded: Guarded, who: str, call: Call) -> None:
+@pytest.mark.parametrize(("who", "call"), list(product(CALLERS, ROUTES)), ids=lambda each: getattr(each, "name", each))
+def test_the_matrix(guarded: Guarded, who: str, call: Route) -> None:
     if "user" in call.places:
-        guarded.service.shop.engine.forget("zoe")  # whom ann may have become
-        guarded.service.shop.engine.learn("ann", ["milk", "gin"], basket=1)
-    before = guarded.service.shop.engine.digest()
+        guarded.service.engine.forget("zoe")  # whom ann may have become
+        guarded.service.engine.learn("ann", ["milk", "gin"], basket=1)
+    before = guarded.service.engine.digest()
     response = guarded.as_caller(who, call)
     if allowed(who, call):
         assert response.status_code == call.status, response.text
     else:
         assert response.status_code == (401 if who == "none" else 403)
-        assert guarded.service.shop.engine.digest() == before
+        assert guarded.service.engine.digest() == before
         assert response.json()["error"]["code"] == ("unauthenticated" if who == "none" else "forbidden")
         assert ("www-authenticate" in response.headers) == (who == "none")
 
 
 def test_every_role_is_known_and_every_call_needs_one() -> None:
-    assert {role for call in CALLS for role in call.roles} == set(Role)
-    assert [call.path for call in CALLS if not call.roles] == ["/healthz", "/readyz"]
-    assert [call.path for call in CALLS if call.own and "{user}" not in call.path] == ["/v1/me"]
+    assert {role for call in ROUTES for role in call.roles} == set(Role)
+    assert [call.path for call in ROUTES if not call.roles] == ["/healthz", "/readyz"]
+    assert [call.path for call in ROUTES if call.own and "{user}" not in call.path] == ["/v1/me"]
 
 
 # Shoppers -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if "{user}" in call.path], ids=lambda call: call.name)
-def test_a_shopper_learns_nothing_of_others(guarded: Guarded, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("call", [call for call in ROUTES if "{user}" in call.path], ids=lambda call: call.name)
+def test_a_shopper_learns_nothing_of_others(guarded: Guarded, call: Route, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same bytes whether or not the other one exists, before the engine is asked for anything."""
-    monkeypatch.setattr(type(guarded.service.shop), "engine", property(_untouchable))
+    monkeypatch.setattr(type(guarded.service.loader), "engine", property(_untouchable))
     bodies, headers = set(), set()
     for user in ("ann", "cleo", "7", "8", "17", "nobody", "%227%22", "bob%2F", "Bob", "bob%00", "%20bob"):
         response = guarded.as_caller("other", call, user)
@@ -132,7 +132,7 @@ def _untouchable(_: object) -> None:
 
 
 def test_a_shopper_and_his_own_data(guarded: Guarded) -> None:
-    engine = guarded.service.shop.engine
+    engine = guarded.service.engine
     for user in ("dora/1", 41, "41", '"', "zo\u00eb"):
         engine.learn(user, ["milk", "tea"], basket=1)
         token, path = guarded.token(user), f"/v1/users/{quote(str(user), safe='')}"
@@ -146,7 +146,7 @@ def test_a_shopper_and_his_own_data(guarded: Guarded) -> None:
 
 
 def test_a_shopper_has_no_other_calls(guarded: Guarded) -> None:
-    bodies = {guarded.as_caller("own", call).content for call in CALLS if call.roles and not call.own}
+    bodies = {guarded.as_caller("own", call).content for call in ROUTES if call.roles and not call.own}
     assert bodies == {guarded.get("/v1/users/bob", guarded.token("ann")).content}
 
 
@@ -162,7 +162,7 @@ def test_the_service_says_who_asks(guarded: Guarded) -> None:
 def test_forged_tokens(guarded: Guarded, end: str) -> None:
     version, payload, mac = guarded.token("ann").split(".")
     other_payload = guarded.token("bob").split(".")[1]
-    other_secret = Security.off().issue("ann", 600)[0]
+    other_secret = Authenticator.off().issue("ann", 600)[0]
     forged = [
         f"{version}.{other_payload}.{mac}{end}",
         f"{version}.{payload}.{mac[:-1]}{end}",
@@ -194,14 +194,14 @@ def test_bad_requests_for_tokens(guarded: Guarded, body: object) -> None:
     assert guarded.get("/v1/tokens", guarded.keys["privacy"], "POST", json=body).status_code == 400
 
 
-# Rates ----------------------------------------------------------------------------------------------------------
+# TokenBuckets ----------------------------------------------------------------------------------------------------------
 
 
 def test_each_key_and_each_shopper_has_a_rate_of_its_own(tmp_path: Path) -> None:
     access = KeyFile.new()
     busy, quiet = access.add("busy", ["read"]), access.add("quiet", ["read"])
-    security = Security(None, access)
-    with serving(make_shop(tmp_path / "shop.db"), security, rate=1, public_rate=1) as service:
+    auth = Authenticator(None, access)
+    with serving(make_shop(tmp_path / "shop.db"), auth, rate=1, public_rate=1) as service:
 
         def statuses(key: str, path: str = "/v1/popular") -> list[int]:
             headers = {"Authorization": f"Bearer {key}"}
@@ -211,7 +211,7 @@ def test_each_key_and_each_shopper_has_a_rate_of_its_own(tmp_path: Path) -> None
         assert statuses("guessed").count(401) <= 3  # who guesses is slowed down,
         assert statuses(quiet)[:2] == [200, 200]  # and nobody else at their address
         for user in ("ann", "bob"):
-            assert statuses(security.issue(user, 60)[0], f"/v1/users/{user}")[:2] == [200, 200]
+            assert statuses(auth.issue(user, 60)[0], f"/v1/users/{user}")[:2] == [200, 200]
 
 
 # Keys -----------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def test_keys_are_stored_hashed_and_for_the_owner_only(tmp_path: Path) -> None:
     assert key.rpartition("_")[2] not in text
     assert file.stat().st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path) == ["access.toml"]
-    caller = Security.load(file).identify({b"authorization": f"Bearer {key}".encode()})
+    caller = Authenticator.load(file).identify({b"authorization": f"Bearer {key}".encode()})
     assert caller.name == "key shop-1"
     assert sorted(caller.grants) == ["read", "write"]
 
@@ -288,14 +288,14 @@ def test_bad_files_and_names_of_keys(tmp_path: Path) -> None:
     for content in (b"\xff", b"secret = 1", b"[[", b"key = []", b"secret = 'zz'"):
         file.write_bytes(content)
         with pytest.raises(AccessError):
-            Security.load(file)
+            Authenticator.load(file)
 
 
 def test_a_removed_key_stops_working(tmp_path: Path) -> None:
     file, access = tmp_path / "access.toml", KeyFile.new()
     key = access.add("a", ["admin"])
     access.write(file)
-    with serving(make_shop(tmp_path / "shop.db"), Security.load(file)) as service:
+    with serving(make_shop(tmp_path / "shop.db"), Authenticator.load(file)) as service:
         service("GET", "/v1/stats", headers={"Authorization": f"Bearer {key}"})
         other = access.add("b", ["read"])
         access.remove("a")
@@ -315,19 +315,19 @@ def test_a_key_that_is_added_while_descriptors_are_short(tmp_path: Path, monkeyp
     first = {b"authorization": f"Bearer {access.add('first', ['read'])}".encode()}
     access.write(file)
     monkeypatch.setattr("unbasket.service.auth._LOOK_AGAIN", 0.0)
-    security = Security.load(file)
+    auth = Authenticator.load(file)
     second = {b"authorization": f"Bearer {access.add('second', ['read'])}".encode()}
     access.write(file)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
     try:
-        assert security.identify(first).name == "key first"
+        assert auth.identify(first).name == "key first"
         with pytest.raises(ApiError, match="not valid"):
-            security.identify(second)
+            auth.identify(second)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert security.identify(second).name == "key second"
-    assert security.identify(first).name == "key first"
+    assert auth.identify(second).name == "key second"
+    assert auth.identify(first).name == "key first"
 
 
 def test_without_keys_everybody_is_an_admin_but_a_shopper_is_not(tmp_path: Path) -> None:

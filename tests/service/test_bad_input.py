@@ -33,10 +33,10 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture
 def service(running: Service) -> Iterator[Service]:
     """Whatever a test does, nothing changes and the service is up."""
-    before = running.shop.engine.digest()
+    before = running.engine.digest()
     yield running
     assert running("GET", "/healthz") == {"ok": True}
-    assert running.shop.engine.digest() == before
+    assert running.engine.digest() == before
 
 
 def head(answer: bytes) -> int:
@@ -457,7 +457,7 @@ def test_a_disk_that_does_not_confirm(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_full_disk(tmp_path: Path) -> None:
     with serving(make_shop(tmp_path / "shop.db")) as service:
-        execute = service.shop.engine._journal._database._connection.execute
+        execute = service.engine._journal._database._connection.execute
         pages = execute("PRAGMA page_count").fetchone()[0]
         execute(f"PRAGMA max_page_count = {pages}")
         body = {"items": ["x" * 100_000]}

@@ -16,10 +16,10 @@ from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.events import Learn
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Security
+from unbasket.service.auth import Authenticator
 from unbasket.service.openapi import document
 from unbasket.service.request import Request
-from unbasket.service.routes import CALLS
+from unbasket.service.routes import ROUTES
 from unbasket.store import DurableRecommender
 
 DEEP = "[" * 15_000
@@ -84,7 +84,7 @@ def test_deep_and_long_addresses(service: Service, method: str, path: str, statu
     ids=["all", "events", "forgets"],
 )
 def test_events(service: Service, kind: str, events: list[Any], status: int) -> None:
-    before = service.shop.engine.digest()
+    before = service.engine.digest()
     body = json.dumps(events) if kind.endswith("/json") else "\n".join(map(json.dumps, events))
     answer = service("POST", "/v1/events", status, content=body, headers={"Content-Type": kind})
     if status == 200:
@@ -92,7 +92,7 @@ def test_events(service: Service, kind: str, events: list[Any], status: int) -> 
     else:
         assert answer["error"]["code"] == "too_large"
         assert "at most 10,000, of which at most 1,000 forget" in answer["error"]["message"]
-        assert service.shop.engine.digest() == before
+        assert service.engine.digest() == before
 
 
 def test_what_was_refused_is_not_kept(service: Service) -> None:
@@ -107,7 +107,7 @@ def test_what_was_refused_is_not_kept(service: Service) -> None:
 
 
 def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
-    engine = service.shop.engine
+    engine = service.engine
     engine.apply(Learn("old", ["milk"], basket, basket) for basket in range(200))
     before = engine.digest()
     forgets = [{"event": "forget", "user": "old", "basket": basket} for basket in range(1_000)]
@@ -120,17 +120,17 @@ def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
 
 
 def test_forgets_of_somebody_with_very_large_baskets(service: Service) -> None:
-    service.shop.engine.apply(Learn("rich", list(range(1_000, 9_000)), basket, basket) for basket in range(3))
+    service.engine.apply(Learn("rich", list(range(1_000, 9_000)), basket, basket) for basket in range(3))
     forgets = [{"event": "forget", "user": "rich", "item": item} for item in range(100)]
     assert service.code("POST", "/v1/events", 413, json=forgets) == "too_large"
-    service.shop.engine.forget("rich")
+    service.engine.forget("rich")
 
 
 def test_a_category_of_somebody_with_many_purchases_goes_in_pieces(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Others may write between the pieces."""
-    engine = service.shop.engine
+    engine = service.engine
     engine.learn("kim", ["wine", "gin", "milk"], basket=1)
     pieces: list[int] = []
     apply = type(engine).apply
@@ -173,7 +173,7 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 def test_all_receipts_are_checked_in_pieces(tmp_path: Path, pieces: list[tuple[int, ...]]) -> None:
     with serving(make_shop(tmp_path / "shop.db")) as service:
         for user in ("ann", "bob", "cleo", "dan", "eve"):
-            service.shop.engine.forget(user)
+            service.engine.forget(user)
         answer = service("POST", "/v1/receipts/verify")
     assert answer["ok"]
     assert (answer["receipts"], answer["chained"], len(answer["keys"])) == (5, [[1, 5]], 1)
@@ -192,14 +192,14 @@ def test_no_more_receipts_are_checked_for_who_has_given_up(
     monkeypatch.setattr(DurableRecommender, "receipts", slow)
     with serving(make_shop(tmp_path / "shop.db"), timeout=0.3) as service:
         for user in ("ann", "bob", "cleo"):
-            service.shop.engine.forget(user)
+            service.engine.forget(user)
         assert service.code("POST", "/v1/receipts/verify", 504) == "timed_out"
         answered.set()
     assert pieces == [(1, 2)]
 
 
 def test_explanations_take_one_search(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    engine, path = service.shop.engine, "/v1/users/ann/recommendations"
+    engine, path = service.engine, "/v1/users/ann/recommendations"
     found = service("GET", f"{path}?n=100")["recommendations"]
     assert len(found) > 1
     expected = [engine.explain("ann", item["item"]) for item in found]
@@ -221,7 +221,7 @@ def test_explanations_take_one_search(service: Service, monkeypatch: pytest.Monk
 
 
 def test_the_description_says_so() -> None:
-    text = json.dumps(document(CALLS))
+    text = json.dumps(document(ROUTES))
     assert "At most 10,000 events, of which at most 1,000 forget." in text
     assert "At most 10,000 of them." in text
     assert "At most 131,072 characters." in text
@@ -234,9 +234,9 @@ def test_the_description_says_so() -> None:
 class Shopper:
     """A shopper of a shop with keys, by token."""
 
-    def __init__(self, service: Service, security: Security, user: str) -> None:
+    def __init__(self, service: Service, auth: Authenticator, user: str) -> None:
         self._service = service
-        self._headers = {"Authorization": f"Bearer {security.issue(user, 600)[0]}"}
+        self._headers = {"Authorization": f"Bearer {auth.issue(user, 600)[0]}"}
         self._path = f"/v1/users/{user}"
 
     def forget(self, what: str = "", status: int = 200) -> Any:
@@ -244,17 +244,17 @@ class Shopper:
 
 
 @pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[tuple[Service, Security]]:
+def guarded(tmp_path: Path) -> Iterator[tuple[Service, Authenticator]]:
     access = KeyFile.new()
     access.add("till", ["write"])
-    security = Security(None, access)
-    with serving(make_shop(tmp_path / "shop.db"), security) as service:
-        yield service, security
+    auth = Authenticator(None, access)
+    with serving(make_shop(tmp_path / "shop.db"), auth) as service:
+        yield service, auth
 
 
-def test_a_receipt_for_nothing_is_given_again(guarded: tuple[Service, Security]) -> None:
+def test_a_receipt_for_nothing_is_given_again(guarded: tuple[Service, Authenticator]) -> None:
     service, _ = guarded
-    engine, ann, bob = service.shop.engine, Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
+    engine, ann, bob = service.engine, Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
     first = ann.forget("/items/soap")
     assert first["removed"] == {"purchases": 0, "baskets": 0, "users": 0}
     assert [ann.forget("/items/soap")["receipt"] for _ in range(5)] == [first["receipt"]] * 5
@@ -279,18 +279,18 @@ def test_a_key_gets_no_more_of_them(tmp_path: Path) -> None:
             service("DELETE", f"/v1/users/zoe/baskets/{each}")
         assert service.code("DELETE", "/v1/users/zoe/baskets/9", 429) == "too_many_requests"
         assert service("DELETE", "/v1/users/yan")["receipt"]["number"] == 11
-        service.shop.engine.learn("zoe", ["tea"], basket=9)
+        service.engine.learn("zoe", ["tea"], basket=9)
         assert service("DELETE", "/v1/users/zoe/baskets/9")["removed"]["purchases"] == 1
 
 
-def test_receipts_for_nothing_are_few(guarded: tuple[Service, Security], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_receipts_for_nothing_are_few(guarded: tuple[Service, Authenticator], monkeypatch: pytest.MonkeyPatch) -> None:
     service, _ = guarded
     ann, bob = Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
     numbers = [ann.forget(f"/baskets/none-{each}")["receipt"]["number"] for each in range(10)]
     error = ann.forget("/baskets/none-10", 429)["error"]
     assert error["code"] == "too_many_requests"
     assert f"receipt {numbers[-1]}" in error["message"]
-    assert service.shop.engine.receipt_count == 10
+    assert service.engine.receipt_count == 10
     assert ann.forget("/baskets/none-3")["receipt"]["number"] == numbers[3]
     assert bob.forget("/baskets/none-10")["removed"]["purchases"] == 0
     assert ann.forget("/baskets/1")["removed"]["purchases"] == 2  # what is there can always be forgotten
@@ -302,14 +302,14 @@ def test_receipts_for_nothing_are_few(guarded: tuple[Service, Security], monkeyp
 
 
 def test_an_erasure_that_failed_is_not_answered_with_an_earlier_receipt(
-    guarded: tuple[Service, Security], monkeypatch: pytest.MonkeyPatch
+    guarded: tuple[Service, Authenticator], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     service, _ = guarded
-    engine, ann = service.shop.engine, Shopper(*guarded, "ann")
+    engine, ann = service.engine, Shopper(*guarded, "ann")
     ann.forget("/items/soap")
     engine.learn("ann", ["soap"], basket=9)
     monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0.2)
-    with closing(sqlite3.connect(service.shop.db, isolation_level=None)) as reader:
+    with closing(sqlite3.connect(service.loader.db, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM baskets").fetchone()
         for _ in range(2):

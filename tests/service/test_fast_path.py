@@ -21,9 +21,9 @@ from unbasket.engine import locks
 from unbasket.errors import BusyError
 from unbasket.service import app
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Security
+from unbasket.service.auth import Authenticator
 from unbasket.service.errors import ClientGoneError
-from unbasket.service.fast_path import SHORT, ExpressLane, Quick
+from unbasket.service.fast_path import SHORT, FastPath, Quick
 from unbasket.service.request import Request
 from unbasket.store import DurableRecommender
 
@@ -96,16 +96,16 @@ def quick(requests: list[Request]) -> list[str]:
     return ["done"] * len(requests)
 
 
-def soon(lane: ExpressLane, request: Request = SOMEBODY) -> asyncio.Future[Any]:
+def soon(lane: FastPath, request: Request = SOMEBODY) -> asyncio.Future[Any]:
     """What the lane hands over."""
     answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
     lane.take(request, answer.set_result)
     return answer
 
 
-def opened(work: Quick) -> ExpressLane:
+def opened(work: Quick) -> FastPath:
     """A lane in which a call was short so far."""
-    lane = ExpressLane(quick)
+    lane = FastPath(quick)
     lane.measured([SOMEBODY])
     assert lane.is_open
     lane._quick = work
@@ -148,7 +148,7 @@ def test_nobody_waits_long_for_a_writer_on_the_loop(tmp_path: Path, threads: lis
     with serving(make_shop(tmp_path / "shop.db")) as service:
         before = service("GET", PATH)
         threads.clear()
-        with service.shop.engine._model.lock.writing, asking(service, 1, PATH):
+        with service.engine._model.lock.writing, asking(service, 1, PATH):
             until(lambda: threads)
             ping = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
             assert service.sent(ping).endswith(b'{"ok":true}')
@@ -294,7 +294,7 @@ def test_one_caller_has_64_calls_in_the_lane(tmp_path: Path, monkeypatch: pytest
     access = KeyFile.new()
     key = access.add("greedy", ["read"])
     with (
-        serving(make_shop(tmp_path / "shop.db"), Security(None, access)) as service,
+        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access)) as service,
         arriving(service, 70, key, monkeypatch) as (connections, release, _),
     ):
         for connection in connections:

@@ -19,7 +19,7 @@ from tests.service.test_attacks import memory
 
 import unbasket as ub
 from unbasket.service.errors import CODES
-from unbasket.service.routes import CALLS
+from unbasket.service.routes import ROUTES
 
 FEW, MANY = 400, 100_000
 LARGEST = 64 * 1024
@@ -68,7 +68,7 @@ class Fuzzer:
 
     def call(self) -> bytes:
         """A call of the table, with values that may or may not be good."""
-        chance, call = self.chance, self.chance.choice(CALLS)
+        chance, call = self.chance, self.chance.choice(ROUTES)
         path = call.path
         for place in call.places:
             path = path.replace(f"{{{place}}}", quote(chance.choice(WORDS), safe=chance.choice(["", "%/[]{}"])))
@@ -98,7 +98,7 @@ class Fuzzer:
             "events": lambda: [self.event() for _ in range(chance.randint(0, 5))],
             "token": lambda: {"user": chance.choice(["ann", 7, ""]), "seconds": chance.choice([1, 600, -1])},
             "retention": lambda: {"rules": chance.choice(RULES), "run": chance.random() < 0.1},
-            "restock": lambda: {"hide": chance.sample(["tea", "milk", 3], 1), "show": chance.sample(["x", "rum"], 1)},
+            "change_availability": lambda: {"hide": chance.sample(["tea", "milk", 3], 1), "show": chance.sample(["x", "rum"], 1)},
             "rename": lambda: {"to": chance.choice(["ann", "bob", "guest", 7])},
             "preview": lambda: chance.choice([{"forget": {"item": "milk"}}, {"learn": {"items": ["tea"]}}, {}]),
             "other": lambda: self.value(4),

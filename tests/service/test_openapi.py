@@ -13,15 +13,15 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from tests.service.serving import Service, make_shop, serving
 
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Security
+from unbasket.service.auth import Authenticator
 from unbasket.service.openapi import document
-from unbasket.service.routes import CALLS
+from unbasket.service.routes import ROUTES
 
 ACCESS = KeyFile.new()
 KEY = ACCESS.add("tester", ["admin"])
 ENOUGH = 2000
 
-schema = schemathesis.openapi.from_dict(document(CALLS))
+schema = schemathesis.openapi.from_dict(document(ROUTES))
 sent: dict[str, int] = {}
 
 
@@ -53,8 +53,8 @@ def _has_whole_float(value: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(make_shop(tmp_path_factory.mktemp("openapi") / "shop.db"), Security(None, ACCESS)) as running:
-        running.shop.engine.forget("ann", basket=1)
+    with serving(make_shop(tmp_path_factory.mktemp("openapi") / "shop.db"), Authenticator(None, ACCESS)) as running:
+        running.engine.forget("ann", basket=1)
         yield running
 
 
@@ -88,20 +88,20 @@ def _beyond_schemas(case: schemathesis.Case[Any]) -> list[CheckFunction]:
 def test_there_were_enough(service: Service) -> None:
     if not sent:
         pytest.skip("test_requests was not selected")
-    assert len(sent) == len(CALLS)
+    assert len(sent) == len(ROUTES)
     assert sum(sent.values()) >= ENOUGH
-    assert service.shop.engine.verify().ok
+    assert service.engine.verify().ok
 
 
 def test_it_is_served(service: Service) -> None:
     response = service.client.get("/openapi.json")
     assert response.headers["content-type"] == "application/json"
-    assert response.json() == document(CALLS)
+    assert response.json() == document(ROUTES)
 
 
 def test_every_call_is_described() -> None:
-    described = document(CALLS)
+    described = document(ROUTES)
     operations = [operation for path in described["paths"].values() for operation in path.values()]
-    assert len(operations) == len(CALLS)
-    assert len({operation["operationId"] for operation in operations}) == len(CALLS)
+    assert len(operations) == len(ROUTES)
+    assert len({operation["operationId"] for operation in operations}) == len(ROUTES)
     assert all(operation["summary"] for operation in operations)

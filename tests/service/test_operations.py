@@ -312,7 +312,7 @@ def test_a_log_that_nobody_reads_fails_no_request(db: Path) -> None:
         assert process.wait(60) == 0
 
 
-# Figures and logs -----------------------------------------------------------------------------------------------
+# Stats and logs -----------------------------------------------------------------------------------------------
 
 
 def test_metrics_and_logs_name_nobody(db: Path) -> None:
@@ -360,11 +360,11 @@ def _check_metrics(text: str) -> None:
         for sample in family.samples
     }
     put = ("call", "/v1/users/{user}/baskets/{basket}"), ("method", "PUT")
-    assert samples["unbasket_answers_total", *put, ("status", "200")] == 3
-    assert samples["unbasket_answers_total", *put, ("status", "400")] == 1
-    assert samples["unbasket_answer_seconds_bucket", put[0], ("le", "+Inf"), put[1]] == 4
-    assert samples["unbasket_answer_seconds_bucket", put[0], ("le", "5e-05"), put[1]] <= 4
-    assert samples["unbasket_answer_seconds_sum", *put] > 0
+    assert samples["unbasket_http_requests_total", *put, ("status", "200")] == 3
+    assert samples["unbasket_http_requests_total", *put, ("status", "400")] == 1
+    assert samples["unbasket_http_request_duration_seconds_bucket", put[0], ("le", "+Inf"), put[1]] == 4
+    assert samples["unbasket_http_request_duration_seconds_bucket", put[0], ("le", "5e-05"), put[1]] <= 4
+    assert samples["unbasket_http_request_duration_seconds_sum", *put] > 0
     for result in ("added", "replaced", "unchanged", "forgotten"):
         assert samples["unbasket_events_total", ("result", result)] == 1
     assert samples[("unbasket_removed_purchases_total",)] == 1

@@ -16,8 +16,8 @@ from tests.service.serving import Service, make_shop, serving
 from unbasket.domain.ids import Id
 from unbasket.service import throttled_executor
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Security
-from unbasket.service.throttled_executor import SlowLane
+from unbasket.service.auth import Authenticator
+from unbasket.service.throttled_executor import ThrottledExecutor
 from unbasket.store import DurableRecommender
 
 
@@ -44,7 +44,7 @@ def test_a_piece_that_follows_another_waits_for_twice_as_long_as_that_took(monke
             raise error
         return seconds
 
-    with SlowLane("lane") as lane:
+    with ThrottledExecutor("lane") as lane:
         for pause in (0.0, 0.0, 1.0):
             now += pause
             assert lane.submit(work, 2.0).result() == 2.0
@@ -119,7 +119,7 @@ def test_who_waits_for_the_slow_lane_keeps_no_thread(tmp_path: Path, monkeypatch
         return explain(rec, user, items)
 
     monkeypatch.setattr(DurableRecommender, "explain_many", wait)
-    with serving(make_shop(tmp_path / "shop.db"), Security(None, access), threads=2) as service, ExitStack() as stack:
+    with serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), threads=2) as service, ExitStack() as stack:
         connections = []
         for user, key in [*[("ann", greedy)] * 6, *[("bob", other)] * 2]:
             connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 20)))
@@ -164,7 +164,7 @@ def resident() -> int:
 
 
 def test_what_large_work_took_is_handed_back() -> None:
-    with SlowLane("lane") as lane:
+    with ThrottledExecutor("lane") as lane:
         taken = lane.submit(lambda: [bytes(1000) for _ in range(100_000)]).result()
         last = taken.pop()  # as long as it is there, all before it stays with the process
         taken.clear()

@@ -1,8 +1,8 @@
-"""The HTTP service and its page.
+"""The HTTP service and its web page.
 
-    settings -> server -> protocol -> app -> shop -> engine
+    settings -> server -> connection -> app, api -> handlers -> engine
 
-`server` runs until it is told to stop, `protocol` reads requests from connections and writes answers, `app` answers
-them from the table in `calls`, within `limits`: short calls in the `express` lane, long work in the `slow` one. `shop`
-holds the engine; `metrics` and `logs` say how it goes, and never about whom.
+`server` runs until a signal. `connection` parses requests and writes responses. `app` serves the page, and `api` the
+routes in the table of `routes`, within `limits`: short requests on the `fast_path`, long work in the
+`throttled_executor`. `engine_loader` holds the engine. `metrics` and `logs` contain no personal data.
 """

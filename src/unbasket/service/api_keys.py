@@ -1,6 +1,6 @@
-"""The file of keys, which says who may ask the service what. It needs nothing that only a service has.
+"""The key file: the keys of the service with their roles. It needs none of the service's dependencies.
 
-A key is `unbasket_<name of its record>_<secret>`, of which the file holds a salted hash.
+A key is `unbasket_<name of its record>_<secret>`; the file has a salted hash of it.
 """
 
 import os
@@ -21,7 +21,7 @@ from unbasket.files import alone_in, write
 
 
 class Role(StrEnum):
-    """What a key is good for."""
+    """A role of a key."""
 
     READ = "read"
     WRITE = "write"
@@ -51,14 +51,14 @@ class KeyRecord(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
-    """The file: the secret that signs tokens, and the keys."""
+    """The secret that signs tokens, and the keys."""
 
     secret: _Hex
     key: list[KeyRecord] = []
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """What a file says; None if there is none."""
+        """Read a file. Returns None if it does not exist."""
         try:
             return decode_toml(path.read_bytes(), cls)
         except FileNotFoundError:
@@ -70,11 +70,11 @@ class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
 
     @classmethod
     def new(cls) -> Self:
-        """No keys yet."""
+        """Create a key file without keys."""
         return cls(secrets.token_hex(32))
 
     def add(self, name: str, roles: Iterable[str]) -> str:
-        """Make a key; it is shown this once."""
+        """Add a key and return it; it cannot be shown again."""
         wanted = list(dict.fromkeys(roles))
         if not _NAME.fullmatch(name):
             raise AccessError(f"a key's name has 1 to 64 letters, digits, dots and dashes, unlike {name!r}")
@@ -87,7 +87,7 @@ class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
         return text
 
     def remove(self, name: str) -> None:
-        """Take a key back."""
+        """Remove a key."""
         left = [record for record in self.key if record.name != name]
         if len(left) == len(self.key):
             raise AccessError(f"there is no key {name!r}")
@@ -96,17 +96,17 @@ class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
     @classmethod
     @contextmanager
     def changing(cls, path: Path) -> Iterator[Self]:
-        """The keys in a file, to be changed: another process that wants to change them waits for its turn."""
+        """Read a file, and write it when the block ends. Other processes that change it wait."""
         try:
             with alone_in(path.resolve().parent):
-                access = cls.read(path) or cls.new()
-                yield access
-                access.write(path)
+                key_file = cls.read(path) or cls.new()
+                yield key_file
+                key_file.write(path)
         except OSError as error:
             raise AccessError(f"cannot write the keys to {path}: {error.strerror}") from error
 
     def write(self, path: Path) -> None:
-        """Replace the file, which only its owner can read: all of it or nothing."""
+        """Replace the file atomically. Only its owner can read it."""
         records = [
             f'\n[[key]]\nname = "{key.name}"\nroles = {list(map(str, key.roles))}\n'
             f'salt = "{key.salt}"\nhash = "{key.hash}"\n'
@@ -119,5 +119,5 @@ class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def hashed(text: str, salt: bytes) -> str:
-    """A key is random, 256 bits: nobody can try them all, so a fast hash is enough."""
+    """Hash a key. Keys have 256 random bits, so a fast hash is safe."""
     return blake2b(text.encode(), salt=salt, digest_size=32, person=b"unbasket key").hexdigest()

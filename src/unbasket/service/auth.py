@@ -1,6 +1,6 @@
-"""Who may do what: keys with roles, and short-lived tokens for one shopper each.
+"""Authentication and authorization: keys with roles, and short-lived tokens for one shopper each.
 
-A token is `v1.<payload>.<mac>`; the payload names the shopper and the moment it ends.
+A token is `v1.<payload>.<mac>`; the payload has the shopper and the expiry.
 """
 
 import hmac
@@ -22,66 +22,66 @@ from unbasket.service import logs
 from unbasket.service.api_keys import GRANTS, KeyFile, Role, hashed
 from unbasket.service.errors import ApiError
 
-_LOOK_AGAIN = 1.0  # seconds after which a changed file of keys is noticed
-_OWN_SITE = (b"same-origin", b"none")  # none: the person at the browser asks, not a page
-_HERE = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+_RELOAD_INTERVAL = 1.0  # seconds between two checks whether the key file has changed
+_OWN_SITE = (b"same-origin", b"none")  # none: typed or bookmarked by the user of the browser
+_LOOPBACK_HOST = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks: a key with what its roles grant, or one shopper. Who needs no key has no name."""
+    """The sender of a request: a key with the roles it grants, or one shopper. An anonymous caller has no name."""
 
     name: str
     grants: frozenset[Role] = frozenset()
     shopper: Id | None = None
 
     def check(self, roles: Collection[Role], own: str | None) -> None:
-        """Refuse what needs other roles. `own` is the user in the path of a call that shoppers may use."""
+        """Raise unless the caller has one of the roles. `own` is the user in the path of a route for shoppers."""
         if self.shopper is None:
             if self.grants.isdisjoint(roles):
                 raise ApiError("forbidden", f"this needs a key with the role {' or '.join(sorted(roles))}")
-        elif own is None or not spells(own, self.shopper):  # the same answer, whatever it asks for
+        elif own is None or not spells(own, self.shopper):  # the same error for every user, known or not
             raise ApiError("forbidden", "this token is for the data of one shopper only")
 
 
-class Security:
-    """Tells who asks. Without keys everybody is an admin, and the service must only listen on loopback."""
+class Authenticator:
+    """Identification of callers. Without keys every caller is an admin, so only loopback is allowed."""
 
-    def __init__(self, path: Path | None, access: KeyFile | None) -> None:
+    def __init__(self, path: Path | None, key_file: KeyFile | None) -> None:
         self.enabled = False  # whether a key is needed
         self._path = path
         self._seen = self._state()
-        self._problem = ""  # why the file, which has changed, could not be read
-        self._next_look = time.monotonic() + _LOOK_AGAIN
-        self._hold(access)
+        self._problem = ""  # why the changed file could not be read
+        self._next_check = time.monotonic() + _RELOAD_INTERVAL
+        self._use(key_file)
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """With the keys in a file, which is read again when it changes; without any if there is no file."""
-        security = cls(path, None)
-        security._hold(KeyFile.read(path))
-        return security
+        """Load the keys of a file, which is read again when it changes. Without a file there are no keys."""
+        auth = cls(path, None)
+        auth._use(KeyFile.read(path))
+        return auth
 
     @classmethod
     def off(cls) -> Self:
-        """Without keys."""
+        """Return an authenticator without keys."""
         return cls(None, None)
 
     def reload(self) -> None:
-        """Read the file of keys again."""
+        """Read the key file again."""
         self._problem = ""
         if self._path is not None:
             self._read(self._path)
 
     def identify(self, headers: Mapping[bytes, bytes]) -> Caller:
-        """Who sends a request with these headers; an error if nobody may."""
-        self._look_again()
+        """Return the caller that sent these headers. Raises if the key or token is missing or invalid."""
+        self._reload_if_changed()
         if not self.enabled:
             _check_origin(headers)
         authorization = headers.get(b"authorization")
         if authorization is None:
             if self.enabled:
                 raise _unauthenticated("this needs a key: Authorization: Bearer ...")
-            return _EVERYBODY
+            return _LOCAL_ADMIN
         scheme, _, text = authorization.decode("latin-1").partition(" ")
         caller = self._caller(text.strip()) if scheme.lower() == "bearer" else None
         if caller is None:
@@ -89,63 +89,63 @@ class Security:
         return caller
 
     def issue(self, user: Id, seconds: int) -> tuple[str, int]:
-        """A token for a shopper, and the Unix time at which it ends."""
-        ends = int(time.time()) + seconds
-        payload = "v1." + _encoded(msgspec.json.encode(_Pass(user, ends)))
-        return f"{payload}.{self._mac(payload)}", ends
+        """Issue a token for a shopper. Returns it with its expiry, a Unix time."""
+        expires = int(time.time()) + seconds
+        payload = "v1." + _encoded(msgspec.json.encode(_Payload(user, expires)))
+        return f"{payload}.{self._mac(payload)}", expires
 
     def _caller(self, text: str) -> Caller | None:
-        return self._shopper(text) if text.startswith("v1.") else self._owner(text)
+        return self._token_caller(text) if text.startswith("v1.") else self._key_caller(text)
 
-    def _owner(self, text: str) -> Caller | None:
+    def _key_caller(self, text: str) -> Caller | None:
         _, _, rest = text.partition("_")
         record = self._keys.get(rest.partition("_")[0])
         salt, expected = (record.salt, record.hash) if record else (self._secret.hex()[:32], "")
         if not hmac.compare_digest(hashed(text, bytes.fromhex(salt)), expected) or record is None:
             return None
-        return self._owners[record.name]
+        return self._key_callers[record.name]
 
-    def _shopper(self, text: str) -> Caller | None:
+    def _token_caller(self, text: str) -> Caller | None:
         payload, _, mac = text.rpartition(".")
         if not hmac.compare_digest(self._mac(payload).encode(), mac.encode()):
             return None
-        claimed = _pass_decoder.decode(urlsafe_b64decode(payload.removeprefix("v1.") + "=="))
+        claimed = _payload_decoder.decode(urlsafe_b64decode(payload.removeprefix("v1.") + "=="))
         return Caller(f"shopper {claimed.user!r}", shopper=claimed.user) if claimed.expires > time.time() else None
 
     def _mac(self, payload: str) -> str:
         return _encoded(hmac.digest(self._secret, payload.encode(), sha256))
 
-    def _hold(self, access: KeyFile | None) -> None:
-        self._keys = {record.name: record for record in access.key} if access else {}
-        self._owners = {
+    def _use(self, key_file: KeyFile | None) -> None:
+        self._keys = {record.name: record for record in key_file.key} if key_file else {}
+        self._key_callers = {
             name: Caller(f"key {name}", frozenset().union(*(GRANTS[role] for role in record.roles)))
             for name, record in self._keys.items()
         }
-        self._secret = bytes.fromhex(access.secret) if access else os.urandom(32)
-        self.enabled = self.enabled or bool(self._keys)  # who removes all keys does not make everybody an admin
+        self._secret = bytes.fromhex(key_file.secret) if key_file else os.urandom(32)
+        self.enabled = self.enabled or bool(self._keys)  # removing all keys makes no caller an admin
 
-    def _look_again(self) -> None:
-        """A key that was removed must not work until the next start."""
+    def _reload_if_changed(self) -> None:
+        """Reload at most once per interval, so that a removed key stops working without a restart."""
         now = time.monotonic()
-        if self._path is None or now < self._next_look:
+        if self._path is None or now < self._next_check:
             return
-        self._next_look = now + _LOOK_AGAIN
+        self._next_check = now + _RELOAD_INTERVAL
         if self._state() != self._seen:
             self._read(self._path)
 
     def _read(self, path: Path) -> None:
-        """Read the file. If that fails, the last known keys stay, and it is tried again at the next look."""
+        """Read the file. If that fails, the last known keys stay valid until the next check."""
         state = self._state()
         try:
-            access = KeyFile.read(path)
-            problem = f"{path} is gone" if access is None and self.enabled else ""
+            key_file = KeyFile.read(path)
+            problem = f"{path} is gone" if key_file is None and self.enabled else ""
         except AccessError as error:
             problem = str(error)
         if not problem:
             self._seen = state
-            self._hold(access)
+            self._use(key_file)
             logs.get().info("keys reloaded", keys=len(self._keys))
-        elif problem != self._problem:  # else it was said already
+        elif problem != self._problem:  # else it was logged already
             logs.get().error("keys not reloaded, so the last known ones stay valid", problem=problem)
         self._problem = problem
 
@@ -157,21 +157,22 @@ class Security:
         return stat and (stat.st_mtime_ns, stat.st_ino)
 
 
-class _Pass(msgspec.Struct):
+class _Payload(msgspec.Struct):
     """The payload of a token."""
 
     user: Id
     expires: int
 
 
-_pass_decoder = msgspec.json.Decoder(_Pass)
-_EVERYBODY = Caller("", GRANTS[Role.ADMIN])
+_payload_decoder = msgspec.json.Decoder(_Payload)
+ANONYMOUS = Caller("")
+_LOCAL_ADMIN = Caller("", GRANTS[Role.ADMIN])
 
 
 def _check_origin(headers: Mapping[bytes, bytes]) -> None:
-    """Where nobody needs a key, a browser on this machine must not ask on behalf of a page from elsewhere."""
+    """Raise if a page of another site makes a browser on this machine send a request without a key."""
     host = headers.get(b"host", b"")
-    if not _HERE.fullmatch(host):  # a page elsewhere may have given its name to us
+    if not _LOOPBACK_HOST.fullmatch(host):  # DNS rebinding
         raise ApiError("wrong_host", "without keys, the service answers to localhost, 127.0.0.1 and [::1] only")
     origin = headers.get(b"origin")
     is_own = origin is None or origin.partition(b"://")[2] == host

@@ -1,4 +1,4 @@
-"""Queries and bodies, decoded into the shapes of their call, or an error that says what is wrong."""
+"""Decoding of query strings and bodies into the schemas of their route."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,30 +10,30 @@ import msgspec
 
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import too_many_events
-from unbasket.service.routes import JSON, NDJSON, Call
+from unbasket.service.routes import JSON, NDJSON, Route
 from unbasket.service.schemas.requests import MAX_EVENTS, ForgetEvent, LearnEvent
 
-_WRONG = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
 _counter = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def read_query(text: bytes, kind: type[msgspec.Struct]) -> msgspec.Struct:
-    """The query parameters."""
+def decode_query(text: bytes, schema: type[msgspec.Struct]) -> msgspec.Struct:
+    """Decode a query string."""
     if not text:
-        return _default(kind)
+        return _default(schema)
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
-        return msgspec.convert(_gathered(pairs, kind), kind, strict=False)
+        return msgspec.convert(_gathered(pairs, schema), schema, strict=False)
     except msgspec.ValidationError as error:
         raise ApiError("invalid_query", f"the query is not as it should be: {error}") from None
-    except ValueError as error:  # not UTF-8, or too many
+    except ValueError as error:  # not UTF-8, or too many parameters
         raise ApiError("invalid_query", f"the query can't be read: {error}") from None
 
 
-def _gathered(pairs: list[tuple[str, str]], kind: type[msgspec.Struct]) -> dict[str, Any]:
-    lists = _lists(kind)
+def _gathered(pairs: list[tuple[str, str]], schema: type[msgspec.Struct]) -> dict[str, Any]:
+    lists = _lists(schema)
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in lists:
@@ -46,51 +46,51 @@ def _gathered(pairs: list[tuple[str, str]], kind: type[msgspec.Struct]) -> dict[
 
 
 @cache
-def _lists(kind: type[msgspec.Struct]) -> frozenset[str]:
-    return frozenset(field.name for field in msgspec.structs.fields(kind) if get_origin(field.type) is list)
+def _lists(schema: type[msgspec.Struct]) -> frozenset[str]:
+    return frozenset(field.name for field in msgspec.structs.fields(schema) if get_origin(field.type) is list)
 
 
 @cache
-def _default(kind: type[msgspec.Struct]) -> msgspec.Struct:
-    return kind()
+def _default(schema: type[msgspec.Struct]) -> msgspec.Struct:
+    return schema()
 
 
-def read_body(body: bytes, content_type: str, call: Call) -> Any:
-    """The body of a request."""
-    if call.body is None or (call.body_is_optional and not body):
+def decode_body(body: bytes, content_type: str, route: Route) -> Any:
+    """Decode a request body as its route wants it."""
+    if route.body is None or (route.body_is_optional and not body):
         return None
     media = content_type.partition(";")[0].strip().lower()
-    if media != JSON and not (media == NDJSON and call.takes_lines):
-        wanted = f"{JSON} or {NDJSON}" if call.takes_lines else JSON
+    if media != JSON and not (media == NDJSON and route.accepts_ndjson):
+        wanted = f"{JSON} or {NDJSON}" if route.accepts_ndjson else JSON
         raise ApiError("unsupported_media_type", f"the Content-Type must be {wanted}, not {media or 'absent'!r}")
-    if call.takes_lines:
-        _check_count(body, has_lines=media == NDJSON)
+    if route.accepts_ndjson:
+        _check_count(body, is_ndjson=media == NDJSON)
     if media == NDJSON:
-        return _read_lines(body)
+        return _decode_lines(body)
     with _explained("the body"):
-        return _decoder(call).decode(body)
+        return _decoder(route).decode(body)
 
 
-def _check_count(body: bytes, *, has_lines: bool) -> None:
-    """Refuse events that are too many before they are decoded, which would take memory and keep others waiting. Every
-    other line may be blank; the exact number is checked later.
+def _check_count(body: bytes, *, is_ndjson: bool) -> None:
+    """Reject too many events before decoding, which would take memory and block other requests.
+
+    Every other line may be blank; the handler checks the exact number.
     """
     count = 0
-    if has_lines:
+    if is_ndjson:
         count = body.count(b"\n") // 2
-    elif body.count(b"{") > MAX_EVENTS:  # else there are not so many
-        with suppress(*_WRONG):  # what is wrong is said when it is decoded
+    elif body.count(b"{") > MAX_EVENTS:  # an upper bound, cheap to compute
+        with suppress(*_MALFORMED):  # decoding will report the error
             count = len(_counter.decode(body))
     if count > MAX_EVENTS:
         raise too_many_events(f"{count:,} events")
 
 
-def _read_lines(body: bytes) -> Any:
-    """Events, one per line."""
-    with suppress(*_WRONG):
+def _decode_lines(body: bytes) -> Any:
+    with suppress(*_MALFORMED):
         return _line_decoder.decode_lines(body)
     events = []
-    for number, line in enumerate(body.split(b"\n"), 1):  # once more, to say which line it is
+    for number, line in enumerate(body.split(b"\n"), 1):  # decode again, to find the line with the error
         if line.strip():
             with _explained(f"line {number}"):
                 events.append(_line_decoder.decode(line))
@@ -103,10 +103,10 @@ def _explained(what: str) -> Iterator[None]:
         yield
     except msgspec.ValidationError as error:
         raise ApiError("invalid_body", f"{what} is not as it should be: {error}") from None
-    except _WRONG as error:
+    except _MALFORMED as error:
         raise ApiError("malformed_json", f"{what} is not JSON in UTF-8: {error}") from None
 
 
 @cache
-def _decoder(call: Call) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(call.body)
+def _decoder(route: Route) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(route.body)

@@ -1,4 +1,4 @@
-"""Receipts for nothing: each is kept for good, so whoever asks again on the same day gets the earlier one."""
+"""Receipts of forgets that found nothing. Receipts are kept for good, so a repeated forget gets the one of that day."""
 
 import os
 import time
@@ -13,14 +13,14 @@ from unbasket.domain.ids import Id
 from unbasket.service.errors import ApiError
 
 MOST = 10
-"""Receipts for nothing that there are about one person in a day, whoever asks."""
+"""Empty receipts per user and day, whichever caller asks."""
 
 _DAY = 24 * 60 * 60
-_MOST_PEOPLE = 10_000
+_MOST_USERS = 10_000
 
 
-class Repeats:
-    """The numbers of today's receipts for nothing, of each person. Whose they are is known by a hash only."""
+class EmptyReceipts:
+    """The numbers of today's empty receipts by user. Users and events are stored as keyed hashes only."""
 
     def __init__(self) -> None:
         self._secret = os.urandom(32)
@@ -28,8 +28,8 @@ class Repeats:
         self._day = 0
         self._numbers: OrderedDict[bytes, dict[bytes, int]] = OrderedDict()
 
-    def earlier(self, event: Forget) -> int | None:
-        """The number of the receipt that the same event got today, if any; an error if there were too many others."""
+    def find(self, event: Forget) -> int | None:
+        """Return the number of today's receipt for the same event, if any. Raises if the user has too many others."""
         with self._lock:
             numbers = self._today().get(self._hashed(event.user), {})
             number = numbers.get(self._hashed(event))
@@ -41,20 +41,20 @@ class Repeats:
             )
         return number
 
-    def note(self, event: Forget, number: int) -> None:
-        """An event found nothing, and got a receipt of this number."""
+    def add(self, event: Forget, number: int) -> None:
+        """Store the receipt number of an event that found nothing."""
         with self._lock:
             self._today().setdefault(self._hashed(event.user), {})[self._hashed(event)] = number
-            if len(self._numbers) > _MOST_PEOPLE:
+            if len(self._numbers) > _MOST_USERS:
                 self._numbers.popitem(last=False)
 
-    def drop(self, user: Id) -> None:
-        """Something of the person is being forgotten: until that has succeeded, no earlier receipt is an answer."""
+    def discard(self, user: Id) -> None:
+        """Remove a user's receipts before a forget: if its erasure fails, no earlier receipt may answer the retry."""
         with self._lock:
             self._numbers.pop(self._hashed(user), None)
 
     def clear(self) -> None:
-        """The same of everybody."""
+        """Remove the receipts of all users."""
         with self._lock:
             self._numbers.clear()
 

@@ -1,4 +1,4 @@
-"""The engine that the service answers from: opened in the background, closed at the end."""
+"""The engine behind the service: opened in the background, closed at the end."""
 
 import gc
 import threading
@@ -9,8 +9,8 @@ from unbasket.errors import NotReadyError
 from unbasket.store import DurableRecommender
 
 
-class Shop:
-    """A database that is opened in the background; until then, the service answers that it is not ready."""
+class EngineLoader:
+    """A database that is opened in the background. Until it is ready, requests get an error."""
 
     def __init__(self, db: Path) -> None:
         self.db = db
@@ -19,49 +19,49 @@ class Shop:
         self.failure: BaseException | None = None
         self._engine: DurableRecommender | None = None
         self._closing = threading.Event()
-        self._loader: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
 
     @property
     def ready(self) -> bool:
-        """Whether questions can be answered."""
+        """Whether the engine is loaded."""
         return self._engine is not None
 
     @property
     def loading(self) -> bool:
-        """Whether it is still being opened."""
-        return self._loader is not None and self._loader.is_alive()
+        """Whether the database is still being opened."""
+        return self._thread is not None and self._thread.is_alive()
 
     @property
     def engine(self) -> DurableRecommender:
-        """The engine; an error until it is ready."""
+        """The engine. Raises until it is ready."""
         if self._engine is None:
             done, total = self.progress
             raise NotReadyError(f"the service is not ready: {self.stage}, {done} of {total}. Try again in a moment")
         return self._engine
 
     def start(self) -> None:
-        """Load in a thread; if that fails, `failure` says why."""
-        self._loader = threading.Thread(target=self._load_or_fail, name="loader")
-        self._loader.start()
+        """Load in a thread, which stores an error in `failure`."""
+        self._thread = threading.Thread(target=self._load_or_fail, name="loader")
+        self._thread.start()
 
     def load(self) -> None:
-        """Open the database, and let the first answers be as quick as all others."""
-        self._enter("opening")
+        """Open the database, and warm it up for the first requests."""
+        self._start_stage("opening")
         engine = store.open(self.db, progress=self._report)
         try:
-            self._enter("preparing")
+            self._start_stage("preparing")
             engine.digest()
-            gc.freeze()  # what was loaded stays: the collector need not look at it again and again
+            gc.freeze()  # loaded objects stay: the garbage collector need not scan them
         except BaseException:
             engine.close()
             raise
         self._engine, self.stage = engine, "ready"
 
     def close(self) -> None:
-        """Stop loading, or close the engine, which brings everything into one file."""
+        """Stop loading, or close the engine, which merges its write-ahead log into the database."""
         self._closing.set()
-        if self._loader is not None:
-            self._loader.join()
+        if self._thread is not None:
+            self._thread.join()
         engine, self._engine, self.stage = self._engine, None, "closed"
         if engine is not None:
             engine.close()
@@ -69,10 +69,10 @@ class Shop:
     def _load_or_fail(self) -> None:
         try:
             self.load()
-        except BaseException as error:  # noqa: BLE001 - whoever started the thread asks for it
+        except BaseException as error:  # noqa: BLE001 - the thread that called `start` raises it
             self.stage, self.failure = "failed", error
 
-    def _enter(self, stage: str) -> None:
+    def _start_stage(self, stage: str) -> None:
         self.stage, self.progress = stage, (0, 0)
 
     def _report(self, done: int, total: int) -> None:

@@ -1,4 +1,4 @@
-"""Errors over HTTP: one shape, and a status and a code for everything that can go wrong."""
+"""Errors over HTTP: one JSON shape, and a status and a code for each."""
 
 from typing import Literal, NamedTuple
 
@@ -21,8 +21,8 @@ Occasion = Literal["any", "address", "key", "path", "body", "thread", "write", "
 
 
 class Code(NamedTuple):
-    """An error's status, what it means, and the occasion: any request, an address without a call, or a call that needs
-    a key, has ids in its path, has a body, runs in a thread, writes, or is named beside it in the table of calls.
+    """An error's status, its meaning, and its occasion: any request, an address without a route, or a route that needs
+    a key, has path parameters, has a body, runs in a thread, writes, or names the code in the table of routes.
     """
 
     status: int
@@ -36,43 +36,43 @@ CODES = {
     "invalid_body": Code(400, "body", "the body is JSON of another shape; the message says where"),
     "invalid_query": Code(400, "any", "a query parameter is unknown, repeated, or has no such value"),
     "invalid_path": Code(400, "path", "a part of the path is not in UTF-8"),
-    "invalid_rules": Code(400, "named", "the retention rules are not TOML, or can't be meant"),
-    "invalid_request": Code(400, "thread", "something else can't be answered; the message says what"),
-    "unauthenticated": Code(401, "key", "there is no key or token, or it is not valid, or no longer"),
+    "invalid_rules": Code(400, "named", "the retention rules are not TOML, or not valid"),
+    "invalid_request": Code(400, "thread", "another part of the request is invalid; the message says which"),
+    "unauthenticated": Code(401, "key", "the key or token is missing, invalid or expired"),
     "forbidden": Code(403, "key", "the key lacks the role, or the token is for another shopper"),
     "wrong_host": Code(403, "key", "without keys, the service answers to names of this machine only"),
     "cross_site": Code(403, "key", "without keys, the service does not answer to pages of other sites"),
     "not_found": Code(404, "address", "there is no such address"),
-    "unknown_user": Code(404, "named", "nothing is held about this user"),
-    "unknown_receipt": Code(404, "named", "there is no receipt of this number"),
+    "unknown_user": Code(404, "named", "nothing is stored about this user"),
+    "unknown_receipt": Code(404, "named", "there is no receipt with this number"),
     "method_not_allowed": Code(405, "address", "the address has other methods: see the header Allow"),
-    "params_changing": Code(409, "named", "the parameters are being changed already; ask again when that is done"),
+    "params_changing": Code(409, "named", "the parameters are being changed already; try again when that is done"),
     "slow_request": Code(408, "any", "the headers or the body did not arrive in time"),
     "too_large": Code(413, "body", "the body is larger, or has more entries, than the service accepts"),
     "address_too_long": Code(414, "any", "the address is longer than the service accepts"),
     "unsupported_media_type": Code(
         415, "body", "the body must be application/json, or for events application/x-ndjson"
     ),
-    "too_many_requests": Code(429, "any", "the key or the address asks too often: see the header Retry-After"),
-    "headers_too_large": Code(431, "any", "the headers are longer, or more, than the service accepts"),
+    "too_many_requests": Code(429, "any", "the key or the address exceeds its rate: see the header Retry-After"),
+    "headers_too_large": Code(431, "any", "the headers are longer or more than the service accepts"),
     "internal": Code(500, "any", "an error in the service, which its log describes"),
     "uncertain": Code(
         500, "write", "the disk failed, or writing was interrupted: it may have happened, or not; look before retrying"
     ),
     "too_many_connections": Code(503, "any", "all connections are in use"),
-    "not_ready": Code(503, "thread", "the shop is being loaded, or closed"),
+    "not_ready": Code(503, "thread", "the database is being loaded or closed"),
     "store_failed": Code(503, "thread", "the database could not be read or written; nothing was changed"),
     "erasure_blocked": Code(
         503, "write", "it is forgotten, but a reader keeps its bytes in a file; the next forget removes them"
     ),
     "timed_out": Code(
-        504, "thread", "it takes longer than the service waits; it may still happen, and may be asked for again"
+        504, "thread", "it takes longer than the service waits; it may still happen, and is safe to repeat"
     ),
-    "disk_full": Code(507, "write", "there is no room on the disk; nothing was changed"),
+    "disk_full": Code(507, "write", "the disk is full; nothing was changed"),
 }
-"""Every error."""
+"""All errors by code, in the order of the documentation."""
 
-_CODES_OF = (
+_CODE_BY_ERROR = (
     (BusyError, "params_changing"),
     (NotReadyError, "not_ready"),
     (ClosedError, "not_ready"),
@@ -85,21 +85,21 @@ _CODES_OF = (
 )
 
 
-class Fault(msgspec.Struct, frozen=True):
-    """What is wrong: a code for programs, a message for people."""
+class ErrorDetail(msgspec.Struct, frozen=True):
+    """A code for programs and a message for people."""
 
     code: str
     message: str
 
 
-class ErrorAnswer(msgspec.Struct, frozen=True):
-    """The body of every answer that is an error."""
+class ErrorResponse(msgspec.Struct, frozen=True):
+    """The body of every error response."""
 
-    error: Fault
+    error: ErrorDetail
 
 
 class ApiError(UnbasketError):
-    """A request that gets an error for an answer. After one that `is_last`, the connection is closed."""
+    """An error response. The connection is closed after one that `is_last`."""
 
     def __init__(
         self, code: str, message: str, headers: dict[str, str] | None = None, *, is_last: bool = False
@@ -110,20 +110,20 @@ class ApiError(UnbasketError):
         self.headers = headers or {}
         self.is_last = is_last
 
-    def answer(self) -> ErrorAnswer:
-        """The body."""
-        return ErrorAnswer(Fault(self.code, str(self)))
+    def response(self) -> ErrorResponse:
+        """Return the body."""
+        return ErrorResponse(ErrorDetail(self.code, str(self)))
 
 
 class ClientGoneError(Exception):
-    """There is nobody to answer to."""
+    """The client has disconnected."""
 
 
-def translated(error: UnbasketError) -> ApiError:
-    """An error of the engine as one over HTTP. The store's messages name files, so they are not passed on."""
+def to_api_error(error: UnbasketError) -> ApiError:
+    """Convert an error of the engine. Messages of the store name files, so they are not passed on."""
     if isinstance(error, ApiError):
         return error
-    code = next((code for kind, code in _CODES_OF if isinstance(error, kind)), "invalid_request")
+    code = next((code for kind, code in _CODE_BY_ERROR if isinstance(error, kind)), "invalid_request")
     status, _, meaning = CODES[code]
     if status == 400:
         return ApiError(code, str(error))

@@ -1,7 +1,7 @@
-"""The express lane: calls that take microseconds, answered on the event loop, since a thread would cost more.
+"""The fast path: requests that take microseconds are answered on the event loop, where a thread would cost more.
 
-Those that came together are answered together. The engine does so on all cores, and finds in the processor's caches
-what the call before has left there; so does the code that reads requests and writes answers.
+Requests that arrive together are answered in one batch: the engine uses all cores for it, and finds its data in the
+processor's caches.
 """
 
 import asyncio
@@ -15,78 +15,78 @@ from unbasket.errors import BusyError
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.request import Request
 
-Quick = Callable[[list[Request]], Sequence[Any]]
-"""Answers calls of one kind that came together; with None, if that would take longer."""
-Give = Callable[[Any], object]
-"""Takes the answer, or the error. None if it would take longer, if a writer does, or if something goes wrong with
-several calls: then a thread must find it, for each of them alone."""
+BatchHandler = Callable[[list[Request]], Sequence[Any]]
+"""Returns the responses to requests of one route; None for each that would take longer."""
+Callback = Callable[[Any], object]
+"""Receives the response or the error. None tells that a thread must handle the request alone: it takes longer, a writer
+holds the lock, or its batch has failed."""
 
-SHORT = 0.5e-3
-"""Seconds of a processor that calls in the lane may take on average."""
+MAX_MEAN = 0.5e-3
+"""Processor seconds that a request on the fast path may take on average."""
 
-_WEIGHT = 0.01  # of the latest call in the average: a single one of 50 ms closes the lane
-_SLICE = 2e-3  # seconds after which others have their turn on the event loop
-_PATIENCE = 5e-3  # seconds that calls wait for writers, together; until these are done, those after them not at all
+_WEIGHT = 0.01  # of the latest request in the mean: a single one of 50 ms disables the fast path
+_SLICE = 2e-3  # seconds after which the event loop may run other callbacks
+_LOCK_TIMEOUT = 5e-3  # seconds that a batch waits for writers; after a timeout, later batches do not wait at all
 
 
-class ExpressLane:
-    """The lane of one kind of call. It is open while these are short on average; those in threads are measured too.
+class FastPath:
+    """The fast path of one route, enabled while its requests are short on average, those in threads included.
 
-    How long a call takes depends on the size of the shop, and in a large one nobody may wait for it on the loop.
+    Their time grows with the database, and a large one would block the event loop.
     """
 
-    def __init__(self, quick: Quick) -> None:
-        self._quick = quick
-        self._waiting: deque[tuple[Request, Give]] = deque()
-        self._patience = _PATIENCE
-        self._usual = SHORT  # so it is closed until calls were measured
+    def __init__(self, handler: BatchHandler) -> None:
+        self._handler = handler
+        self._waiting: deque[tuple[Request, Callback]] = deque()
+        self._lock_timeout = _LOCK_TIMEOUT
+        self._mean = MAX_MEAN  # disabled until requests were measured
 
     @property
-    def is_open(self) -> bool:
-        """Whether calls may be answered here."""
-        return self._usual < SHORT
+    def is_enabled(self) -> bool:
+        """Whether requests may be submitted."""
+        return self._mean < MAX_MEAN
 
-    def take(self, request: Request, give: Give) -> None:
-        """Answer a call, soon."""
+    def submit(self, request: Request, callback: Callback) -> None:
+        """Answer a request in the next batch."""
         if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._work)
-        self._waiting.append((request, give))
+            asyncio.get_running_loop().call_soon(self._run_batch)
+        self._waiting.append((request, callback))
 
-    def measured(self, requests: list[Request]) -> Sequence[Any]:
-        """The answers, in any thread. What they take decides whether the lane is open."""
+    def measure(self, requests: list[Request]) -> Sequence[Any]:
+        """Return the responses, in any thread, and update the mean."""
         start = time.thread_time()
-        answers = self._quick(requests)
-        answered = sum(answer is not None for answer in answers)
+        responses = self._handler(requests)
+        answered = sum(response is not None for response in responses)
         if answered:
             seconds = time.thread_time() - start
-            self._usual += min(1.0, _WEIGHT * answered) * (seconds / answered - self._usual)
-        return answers
+            self._mean += min(1.0, _WEIGHT * answered) * (seconds / answered - self._mean)
+        return responses
 
-    def _work(self) -> None:
-        """Answer the calls that came together, or as many of them as usually take no longer than a slice."""
+    def _run_batch(self) -> None:
+        """Answer the waiting requests, or as many as fit into a time slice on average."""
         requests: list[Request] = []
-        takers: list[Give] = []
-        while self._waiting and len(requests) * self._usual < _SLICE:
-            request, give = self._waiting.popleft()
+        callbacks: list[Callback] = []
+        while self._waiting and len(requests) * self._mean < _SLICE:
+            request, callback = self._waiting.popleft()
             if request.is_gone():
-                give(ClientGoneError())
+                callback(ClientGoneError())
             else:
                 requests.append(request)
-                takers.append(give)
-        answers = self._answers(requests) if requests else []
+                callbacks.append(callback)
+        responses = self._responses(requests) if requests else []
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._work)
-        for give, answer in zip(takers, answers, strict=True):
-            give(answer)
+            asyncio.get_running_loop().call_soon(self._run_batch)
+        for callback, response in zip(callbacks, responses, strict=True):
+            callback(response)
 
-    def _answers(self, requests: list[Request]) -> Sequence[Any]:
+    def _responses(self, requests: list[Request]) -> Sequence[Any]:
         try:
-            with waiting_at_most(self._patience):
-                self._patience = _PATIENCE
-                return self.measured(requests)
+            with waiting_at_most(self._lock_timeout):
+                self._lock_timeout = _LOCK_TIMEOUT
+                return self.measure(requests)
         except BusyError:
-            self._patience = 0.0
-        except Exception as error:  # noqa: BLE001 - whoever waits for the answer gets it, but nobody else
+            self._lock_timeout = 0.0
+        except Exception as error:  # noqa: BLE001 - only the request that caused the error gets it
             if len(requests) == 1:
                 return [error]
         return [None] * len(requests)

@@ -1,4 +1,4 @@
-"""What one caller may take: requests per second, calls under way, bytes of a body, seconds."""
+"""Limits per caller: requests per second, requests in progress, bytes of a body, seconds."""
 
 import asyncio
 import time
@@ -7,38 +7,38 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from unbasket.service.auth import Caller, Security
+from unbasket.service.auth import Authenticator, Caller
 from unbasket.service.errors import ApiError, ClientGoneError
 from unbasket.service.settings import Settings
 
 _KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
-_CALLS, _SHOPPER_CALLS = 64, 4  # under way of one caller
-_THIS_MACHINE = ("127.0.0.1", "::1")
+_IN_PROGRESS, _SHOPPER_IN_PROGRESS = 64, 4  # requests of one caller
+_LOOPBACK = ("127.0.0.1", "::1")
 _MOST_CALLERS = 10_000
 _BURST = 2.0  # seconds' worth of requests that may come at once
-_FAREWELL = 2.0  # seconds that a client whose body is refused has to notice
+_DRAIN_SECONDS = 2.0  # for a client to notice that its body is rejected
 
 Receive = Callable[[], Awaitable[Any]]
 
 
-class Rates:
-    """A bucket of requests for each caller, refilled at the caller's rate (per second; 0 is no limit)."""
+class TokenBuckets:
+    """A token bucket per caller, refilled at the caller's rate (per second; 0 is unlimited)."""
 
     def __init__(self) -> None:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str, rate: float) -> None:
-        """Count a request of a caller; an error if they have none left."""
+        """Take a token for a request. Raises if the bucket is empty."""
         if not rate:
             return
-        now, room = time.monotonic(), max(1.0, rate * _BURST)
-        left, then = self._buckets.pop(caller, (room, now))
-        left = min(room, left + (now - then) * rate)
-        self._buckets[caller] = (max(left - 1, 0.0) if left >= 1 else left), now
-        if len(self._buckets) > _MOST_CALLERS:  # who was quiet for longest has a full bucket, or soon
+        now, capacity = time.monotonic(), max(1.0, rate * _BURST)
+        tokens, then = self._buckets.pop(caller, (capacity, now))
+        tokens = min(capacity, tokens + (now - then) * rate)
+        self._buckets[caller] = (max(tokens - 1, 0.0) if tokens >= 1 else tokens), now
+        if len(self._buckets) > _MOST_CALLERS:  # the least recent bucket is full, or soon will be
             self._buckets.popitem(last=False)
-        if left < 1:
-            wait = (1 - left) / rate
+        if tokens < 1:
+            wait = (1 - tokens) / rate
             raise ApiError(
                 "too_many_requests",
                 f"more than {rate:g} requests per second; wait {wait:.1f} s",
@@ -46,116 +46,116 @@ class Rates:
             )
 
 
-class Queue:
-    """One caller's calls that are under way. Threads work on some at once, and one may wait for the slow lane."""
+class CallerQueue:
+    """One caller's requests in progress. A few have a thread at once; one may wait for the throttled executor."""
 
-    def __init__(self, caller: str, at_once: int) -> None:
+    def __init__(self, caller: str, threads: int) -> None:
         self.caller = caller
-        self.thread = asyncio.Semaphore(at_once)
-        self.slow = asyncio.Lock()
+        self.threads = asyncio.Semaphore(threads)
+        self.throttled = asyncio.Lock()
         self.length = 0
 
 
-class Turns:
-    """The calls of each caller that are under way. Half of the threads at most work for one caller, and the slow lane
-    for one caller after the other: whatever they ask for, it keeps nobody else waiting.
+class ConcurrencyLimiter:
+    """The requests in progress by caller. No caller can block others: one caller gets at most half of the threads, and
+    the throttled executor alternates between callers.
     """
 
     def __init__(self, threads: int) -> None:
-        self._at_once = max(1, threads // 2)
-        self._queues: dict[str, Queue] = {}
+        self._threads = max(1, threads // 2)
+        self._queues: dict[str, CallerQueue] = {}
 
-    def enter(self, caller: str, most: int) -> Queue:
-        """Count a call until it leaves; an error if `most` of the caller's are under way. Before a thread works on it,
-        it waits in the queue for the caller's earlier ones.
-        """
+    def acquire(self, caller: str, most: int) -> CallerQueue:
+        """Count a request until its `release`. Raises if the caller has `most` in progress."""
         queue = self._queues.get(caller)
         if queue is None:
-            queue = self._queues[caller] = Queue(caller, self._at_once)
+            queue = self._queues[caller] = CallerQueue(caller, self._threads)
         if queue.length >= most:
             raise ApiError(
-                "too_many_requests", f"{most} of your calls are under way; wait for an answer", {"retry-after": "1"}
+                "too_many_requests",
+                f"{most} of your requests are in progress; wait for a response",
+                {"retry-after": "1"},
             )
         queue.length += 1
         return queue
 
-    def leave(self, queue: Queue) -> None:
-        """A call has ended."""
+    def release(self, queue: CallerQueue) -> None:
+        """End a request."""
         queue.length -= 1
         if not queue.length:
             del self._queues[queue.caller]
 
 
 class Limits:
-    """What the settings let each caller have: a key much, a shopper and whoever shows no key little."""
+    """The limits by kind of caller: high for a key, low for a shopper and for an anonymous caller."""
 
-    def __init__(self, settings: Settings, security: Security) -> None:
+    def __init__(self, settings: Settings, auth: Authenticator) -> None:
         self.settings = settings
-        self._security = security
-        self._rates = Rates()
-        # Nobody waits for their own writes when they read.
-        self._turns = {place: Turns(settings.threads) for place in ("reader", "writer")}
+        self._auth = auth
+        self._buckets = TokenBuckets()
+        # Reads do not queue behind the same caller's writes.
+        self._limiters = {name: ConcurrencyLimiter(settings.threads) for name in ("reader", "writer")}
 
     def count(self, caller: Caller, address: str) -> None:
-        """Count a request of somebody who may ask; an error if there were too many."""
-        self._rates.take(_label(caller, address), self._rate(is_public=caller.shopper is not None))
+        """Count a request with a valid key or token. Raises if the caller exceeds its rate."""
+        self._buckets.take(_label(caller, address), self._rate(is_public=caller.shopper is not None))
 
-    def count_stranger(self, address: str) -> None:
-        """Count a request whose sender has shown no key, by the address; an error if there were too many."""
-        self._rates.take(f"address {address}", self._rate(is_public=self._security.enabled))
+    def count_anonymous(self, address: str) -> None:
+        """Count a request without a valid key. Raises if the address exceeds its rate."""
+        self._buckets.take(f"address {address}", self._rate(is_public=self._auth.enabled))
 
     def count_probe(self, address: str) -> None:
-        """Count a request for what needs no key. This machine's own probes always may."""
-        if address not in _THIS_MACHINE:
-            self.count_stranger(address)
+        """Count a request to a public route. Probes from this machine are not limited."""
+        if address not in _LOOPBACK:
+            self.count_anonymous(address)
 
-    def enter(self, place: str, caller: Caller, address: str) -> Queue:
-        """A call is under way, among the caller's readers or writers; see `Turns.enter`."""
-        most = _CALLS if caller.shopper is None else _SHOPPER_CALLS
-        return self._turns[place].enter(_label(caller, address), most)
+    def acquire(self, pool: str, caller: Caller, address: str) -> CallerQueue:
+        """Count a request among the caller's reads or writes; see `ConcurrencyLimiter.acquire`."""
+        most = _IN_PROGRESS if caller.shopper is None else _SHOPPER_IN_PROGRESS
+        return self._limiters[pool].acquire(_label(caller, address), most)
 
-    def leave(self, place: str, queue: Queue) -> None:
-        """It has ended."""
-        self._turns[place].leave(queue)
+    def release(self, pool: str, queue: CallerQueue) -> None:
+        """End a request."""
+        self._limiters[pool].release(queue)
 
     def _rate(self, *, is_public: bool) -> float:
-        """The requests per second that a shopper or a stranger (`is_public`), or a key, may make."""
+        """Return the requests per second of a key, or of a shopper or an anonymous caller (`is_public`)."""
         chosen, usual = (self.settings.public_rate, _PUBLIC_RATE) if is_public else (self.settings.rate, _KEY_RATE)
         if chosen is None:
-            return usual if self._security.enabled else 0
+            return usual if self._auth.enabled else 0
         return chosen
 
 
 def _label(caller: Caller, address: str) -> str:
-    """What a caller is counted under: the name, or where there are no keys the address."""
+    """Return the caller's name, or its address where no keys are in use."""
     return caller.name or f"address {address}"
 
 
 async def read_body(receive: Receive, announced: bytes | None, most: int, seconds: float) -> bytes:
-    """The body of a request, unless it is too large or too slow. `announced` is its Content-Length."""
+    """Read a body with a limit of bytes and of seconds. `announced` is its Content-Length."""
     if announced is not None and (len(announced) > 18 or int(announced) > most):
         raise _too_large(most)
-    parts, size = [], 0
+    chunks, size = [], 0
     try:
         async with asyncio.timeout(seconds):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGoneError
-                parts.append(message.get("body", b""))
-                size += len(parts[-1])
+                chunks.append(message.get("body", b""))
+                size += len(chunks[-1])
                 if size > most:
                     raise _too_large(most)
                 if not message.get("more_body"):
-                    return b"".join(parts)
+                    return b"".join(chunks)
     except TimeoutError:
         raise ApiError("slow_request", f"the body did not arrive within {seconds:g} s", is_last=True) from None
 
 
 async def drain(receive: Receive) -> None:
-    """Take what a client still sends, for a moment: a connection closed at once would swallow the answer."""
+    """Discard the rest of a body for a moment: a connection closed at once could lose the response."""
     with suppress(TimeoutError):
-        async with asyncio.timeout(_FAREWELL):
+        async with asyncio.timeout(_DRAIN_SECONDS):
             while True:
                 message = await receive()
                 if message["type"] == "http.disconnect" or not message.get("more_body"):

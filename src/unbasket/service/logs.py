@@ -1,7 +1,7 @@
-"""Logs: one JSON object per line.
+"""Logs: one JSON object per line, without personal data.
 
-They say what happened and how long it took, never about whom: no ids, no paths but their templates, no query strings,
-and of an error only its type and where it came from, since its message may quote what was asked.
+Lines have path templates but no ids, paths or query strings. Of an unexpected error they have its type and its
+traceback but not its message, which may quote the request.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Lines:
-    """The stream of the log. A request must not fail because the log's disk is full or its reader is gone."""
+    """The stream of the log, which ignores errors: a full disk or a closed pipe must not fail a request."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self.broken = False
 
     def write(self, line: bytes) -> None:
-        """Write a line; `broken` tells whether it could be."""
+        """Write a line, and set `broken` if that fails."""
         try:
             self._stream.write(line)
             self._stream.flush()
@@ -34,21 +34,19 @@ class Lines:
             self.broken = True
 
     def flush(self) -> None:
-        """A line that is written is there."""
+        """Do nothing: `write` flushes."""
 
 
 class Refusals:
-    """Requests that were too many. A few of them are logged in each second: who floods the service must not flood its
-    log too. The figures count all.
-    """
+    """A limit on log lines for responses 429: a flood of requests must not flood the log. The metrics count all."""
 
     MOST = 10
 
     def __init__(self) -> None:
         self._second = self._count = 0
 
-    def are_many(self) -> bool:
-        """Count one more; tells whether there were enough of them in this second."""
+    def exceed(self) -> bool:
+        """Count a response. Returns whether this second has enough log lines."""
         now = int(time.monotonic())
         if now != self._second:
             self._second, self._count = now, 0
@@ -57,7 +55,7 @@ class Refusals:
 
 
 def configure(stream: BinaryIO) -> Lines:
-    """Send everything that this process logs there, in this form."""
+    """Write all logs of this process to a stream."""
     lines = Lines(stream)
     structlog.configure(
         processors=[
@@ -75,27 +73,27 @@ def configure(stream: BinaryIO) -> Lines:
 
 
 def get() -> Any:
-    """The logger of the service."""
+    """Return the logger of the service."""
     return structlog.get_logger()
 
 
-def answered(method: str, call: str, status: int, seconds: float, request: str) -> None:
-    """Log an answer. `call` is a route template, `request` the id that the answer carries too."""
-    get().info("answer", method=method, call=call, status=status, ms=round(seconds * 1000, 3), request=request)
+def responded(method: str, route: str, status: int, seconds: float, request: str) -> None:
+    """Log a response. `route` is a path template, `request` the id in the response's headers."""
+    get().info("response", method=method, route=route, status=status, ms=round(seconds * 1000, 3), request=request)
 
 
 def failure(event: str, error: BaseException | None, **facts: object) -> None:
-    """Log an error that nobody expected: its type and where it came from."""
+    """Log an unexpected error: its type and its traceback."""
     get().error(event, error=type(error).__name__, where=_where(error), **facts)
 
 
 def on_loop_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """The event loop's handler of what nobody caught."""
+    """Log an uncaught error of the event loop."""
     failure("a task failed", context.get("exception"))
 
 
 class _Forwarding(logging.Handler):
-    """Takes over what libraries log: the text as it stands in their code, without what they put into it."""
+    """A handler for the logs of libraries. It drops the arguments of messages, which may be personal data."""
 
     def emit(self, record: logging.LogRecord) -> None:
         text, _, _ = str(record.msg).partition("\n")

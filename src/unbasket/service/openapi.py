@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the table of calls."""
+"""The OpenAPI document, generated from the table of routes."""
 
 from collections.abc import Iterable
 from http import HTTPStatus
@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from unbasket.service.errors import CODES, ErrorAnswer
-from unbasket.service.routes import JSON, NDJSON, Call
+from unbasket.service.errors import CODES, ErrorResponse
+from unbasket.service.routes import JSON, NDJSON, Route
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = """\
@@ -20,18 +20,18 @@ one shape, `{"error": {"code": ..., "message": ...}}`.
 """
 
 
-def document(calls: Iterable[Call]) -> dict[str, Any]:
-    """The description of calls."""
-    calls = list(calls)
+def document(routes: Iterable[Route]) -> dict[str, Any]:
+    """Describe routes."""
+    routes = list(routes)
     paths: dict[str, dict[str, Any]] = {}
-    for call in calls:
-        paths.setdefault(call.path, {})[call.method.lower()] = _operation(call)
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Unbasket", "version": version("unbasket"), "description": _DESCRIPTION},
         "paths": paths,
         "components": {
-            "schemas": _schemas(calls),
+            "schemas": _schemas(routes),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "A key, or a shopper's token"}
             },
@@ -39,9 +39,9 @@ def document(calls: Iterable[Call]) -> dict[str, Any]:
     }
 
 
-def _schemas(calls: list[Call]) -> dict[str, Any]:
-    kinds = [kind for call in calls for kind in (call.body, call.answer) if kind not in (None, bytes)]
-    _, components = msgspec.json.schema_components([*kinds, ErrorAnswer], ref_template=_REF)
+def _schemas(routes: list[Route]) -> dict[str, Any]:
+    kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
+    _, components = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
     return components
 
 
@@ -50,35 +50,35 @@ def _schema(kind: Any) -> dict[str, Any]:
     return schema
 
 
-def _operation(call: Call) -> dict[str, Any]:
+def _operation(route: Route) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "operationId": f"{call.handler.__module__.rpartition('.')[2]}_{call.name}",
-        "summary": call.summary,
-        "description": _who(call),
-        "tags": [_tag(call)],
-        "parameters": [*_path_parameters(call), *_query_parameters(call)],
-        "responses": _responses(call),
-        "security": [{"bearer": []}] if call.roles else [],
+        "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.name}",
+        "summary": route.summary,
+        "description": _access(route),
+        "tags": [_tag(route)],
+        "parameters": [*_path_parameters(route), *_query_parameters(route)],
+        "responses": _responses(route),
+        "security": [{"bearer": []}] if route.roles else [],
     }
-    if call.body is not None:
-        content = {JSON: {"schema": _schema(call.body)}}
-        if call.takes_lines:
-            content[NDJSON] = {"schema": _schema(call.body) | {"description": "Its elements, one per line"}}
-        operation["requestBody"] = {"required": not call.body_is_optional, "content": content}
+    if route.body is not None:
+        content = {JSON: {"schema": _schema(route.body)}}
+        if route.accepts_ndjson:
+            content[NDJSON] = {"schema": _schema(route.body) | {"description": "Its elements, one per line"}}
+        operation["requestBody"] = {"required": not route.body_is_optional, "content": content}
     return operation
 
 
-def _who(call: Call) -> str:
-    if not call.roles:
-        return "Open to everybody."
-    return f"Role: {' or '.join(sorted(call.roles))}{', or the shopper whom it is about' if call.own else ''}."
+def _access(route: Route) -> str:
+    if not route.roles:
+        return "Public."
+    return f"Role: {' or '.join(sorted(route.roles))}{', or the shopper in the path' if route.own else ''}."
 
 
-def _tag(call: Call) -> str:
-    return call.handler.__module__.rpartition(".")[2]
+def _tag(route: Route) -> str:
+    return route.handler.__module__.rpartition(".")[2]
 
 
-def _path_parameters(call: Call) -> list[dict[str, Any]]:
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
@@ -86,34 +86,34 @@ def _path_parameters(call: Call) -> list[dict[str, Any]]:
             "required": True,
             "schema": {"type": "integer", "minimum": 1} if name == "number" else {"type": "string", "minLength": 1},
         }
-        for name in call.places
+        for name in route.path_params
     ]
 
 
-def _query_parameters(call: Call) -> list[dict[str, Any]]:
-    _, components = msgspec.json.schema_components([call.query], ref_template=_REF)
-    properties = components[call.query.__name__]["properties"]
+def _query_parameters(route: Route) -> list[dict[str, Any]]:
+    _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
+    properties = components[route.query.__name__]["properties"]
     return [{"name": name, "in": "query", "schema": schema} for name, schema in properties.items()]
 
 
-def _responses(call: Call) -> dict[str, Any]:
-    responses: dict[str, Any] = {str(call.status): _good(call)}
-    for status, codes in groupby(call.errors, lambda code: CODES[code].status):
+def _responses(route: Route) -> dict[str, Any]:
+    responses: dict[str, Any] = {str(route.status): _good(route)}
+    for status, codes in groupby(route.errors, lambda code: CODES[code].status):
         responses[str(status)] = {
             "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
-            "content": {JSON: {"schema": _schema(ErrorAnswer)}},
+            "content": {JSON: {"schema": _schema(ErrorResponse)}},
         }
-    if call.path == "/readyz":
-        responses["503"] = _good(call) | {"description": "The shop is being loaded"}
+    if route.path == "/readyz":
+        responses["503"] = _good(route) | {"description": "The database is being loaded"}
     return responses
 
 
-def _good(call: Call) -> dict[str, Any]:
-    schema = {"type": "string"} if call.answer is bytes else _schema(call.answer)
+def _good(route: Route) -> dict[str, Any]:
+    schema = {"type": "string"} if route.response is bytes else _schema(route.response)
     good: dict[str, Any] = {
-        "description": HTTPStatus(call.status).phrase,
-        "content": {call.media_type: {"schema": schema}},
+        "description": HTTPStatus(route.status).phrase,
+        "content": {route.media_type: {"schema": schema}},
     }
-    if call.status == 201 and call.path.endswith("/baskets"):
+    if route.status == 201 and route.path.endswith("/baskets"):
         good["headers"] = {"Location": {"description": "The new basket", "schema": {"type": "string"}}}
     return good

@@ -1,4 +1,4 @@
-"""A checked request, as handlers see it."""
+"""The request that handlers receive, authorized and decoded."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from unbasket.domain.id_text import LiveIdReader, read_spelled
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Forgotten, Learned
 from unbasket.engine.cold_start import Fallback
-from unbasket.service.auth import Caller, Security
-from unbasket.service.empty_receipts import Repeats
-from unbasket.service.engine_loader import Shop
+from unbasket.service.auth import Authenticator, Caller
+from unbasket.service.empty_receipts import EmptyReceipts
+from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
 from unbasket.store import DurableRecommender
@@ -18,53 +18,53 @@ from unbasket.store import DurableRecommender
 
 @dataclass(slots=True)
 class Request:
-    """Who asks for what: ids in the path as text, the query and the body in the shapes of the call."""
+    """A request: path parameters as text, query and body in the schemas of the route."""
 
-    shop: Shop
-    security: Security
+    loader: EngineLoader
+    auth: Authenticator
     metrics: Metrics
-    repeats: Repeats
+    empty_receipts: EmptyReceipts
     caller: Caller
     path: dict[str, str]
     query: Any
     is_gone: Callable[[], bool]
-    """Whether nobody waits for the answer any more."""
+    """Whether the client has disconnected."""
     fallback: Fallback
-    """What somebody unknown is recommended."""
+    """The recommendations for unknown users."""
     sent: bytes = b""
     media_type: str = ""
     body: Any = None
-    """What was sent, of this media type, as it is decoded in the thread of the handler."""
+    """The decoded `sent`, once the handler runs."""
     results: list[Learned | Forgotten] = field(default_factory=list)
-    """What events did; the figures count them in another thread."""
+    """Results of events, to be counted on the event loop."""
     _user: Id | None = None
 
-    def go_on(self) -> None:
-        """Before work, and between its pieces if it is long: an error if it would be for nobody."""
+    def check_connected(self) -> None:
+        """Raise if the client has disconnected. Called before each step of long work."""
         if self.is_gone():
             raise ClientGoneError
 
     @property
     def rec(self) -> DurableRecommender:
         """The engine."""
-        return self.shop.engine
+        return self.loader.engine
 
     @property
     def user(self) -> Id:
-        """The user in the path. For a shopper, that is always the shopper, whatever else the text could mean."""
-        if self._user is None:  # not a cached_property: of Python 3.11, it makes all requests wait for each other
-            self._user = self._who()
+        """The user in the path; for a token, always its shopper."""
+        if self._user is None:  # a cached_property of Python 3.11 would lock all requests
+            self._user = self._find_user()
         return self._user
 
     def possible_users(self) -> tuple[Id, ...]:
-        """Whom the user in the path may be: the first of them about whom anything is held, if there is one."""
+        """Return the ids that the user in the path may mean; the first one that is stored is meant."""
         if self.caller.shopper is not None:
             return (self.caller.shopper,)
         text = self.path["user"]
         spelled = read_spelled(text)
         return (spelled,) if isinstance(spelled, str) else (spelled, text)
 
-    def _who(self) -> Id:
+    def _find_user(self) -> Id:
         if self.caller.shopper is not None:
             return self.caller.shopper
         return LiveIdReader(self.rec).user(self.path["user"])

@@ -1,16 +1,17 @@
-"""The table of calls: what is routed, who may call it and what OpenAPI says are all read from here."""
+"""The table of routes, from which requests are matched and authorized and OpenAPI is generated, and its router."""
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import msgspec
 
 from unbasket.service.api_keys import Role
-from unbasket.service.errors import CODES
-from unbasket.service.fast_path import Quick
+from unbasket.service.connection import unescaped
+from unbasket.service.errors import CODES, ApiError
+from unbasket.service.fast_path import BatchHandler
 from unbasket.service.handlers import catalog, ops, privacy, recommendations, users
 from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
@@ -20,368 +21,407 @@ from unbasket.store import Receipt
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
 Handler = Callable[[Request], Any]
-"""Returns the answer, or the `Steps` to it if they may take long."""
-Place = Literal["loop", "reader", "writer"]
+"""Returns the response, or the `Steps` to it if they may take long."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Call:
-    """One call. Without roles, it is open to everybody; `own` also opens it to the shopper whom it is about.
+@dataclass(frozen=True, eq=False)
+class Route:
+    """A method and a path template with its handler, roles and schemas.
 
-    A handler runs where nobody else has to wait for it: on the event loop only if it always takes next to no time, and
-    there is no body. What `quick` can answer may be answered in the express lane.
+    `access` lists the roles that may use the route; without any, it is public. "own" also admits the shopper in the
+    path. A handler runs on the event loop only if it needs no body and always returns at once. A `batch_handler` may
+    respond to requests on the fast path.
     """
 
-    method: str
-    path: str
+    line: str
+    access: str
     summary: str
-    roles: frozenset[Role]
-    own: bool
     handler: Handler
-    answer: Any
-    status: int
-    query: type[msgspec.Struct]
-    body: Any
-    body_is_optional: bool
-    takes_lines: bool
-    place: Place
-    quick: Quick | None
-    media_type: str
-    refusals: tuple[str, ...]
+    response: Any
+    _: KW_ONLY
+    status: int = 200
+    query: type[msgspec.Struct] = query_params.NoQuery
+    body: Any = None
+    body_is_optional: bool = False
+    accepts_ndjson: bool = False
+    runs_on: Literal["loop", "reader", "writer"] = "reader"
+    batch_handler: BatchHandler | None = None
+    media_type: str = JSON
+    error_codes: tuple[str, ...] = ()  # beyond those that `CODES` implies
 
     @cached_property
-    def places(self) -> list[str]:
-        """The names of the ids in the path."""
+    def method(self) -> str:
+        """The HTTP method."""
+        return self.line.partition(" ")[0]
+
+    @cached_property
+    def path(self) -> str:
+        """The path template."""
+        return self.line.partition(" ")[2]
+
+    @cached_property
+    def roles(self) -> frozenset[Role]:
+        """The roles that may use the route."""
+        return frozenset(Role(word) for word in self.access.split() if word != "own")
+
+    @cached_property
+    def own(self) -> bool:
+        """Whether the shopper in the path may use the route."""
+        return "own" in self.access.split()
+
+    @cached_property
+    def path_params(self) -> list[str]:
+        """The names of the path parameters."""
         return re.findall(r"{(\w+)}", self.path)
 
     @property
     def errors(self) -> list[str]:
-        """The codes of all errors that it may be answered with, by status; `refusals` are those of few calls."""
+        """The codes of all errors that the route may return, by status."""
         occasions = {
             "any": True,
             "key": bool(self.roles),
-            "path": bool(self.places),
+            "path": bool(self.path_params),
             "body": self.body is not None,
-            "thread": self.place != "loop",
-            "write": self.place == "writer",
+            "thread": self.runs_on != "loop",
+            "write": self.runs_on == "writer",
         }
-        return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.refusals]
+        return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.error_codes]
 
     @property
     def name(self) -> str:
-        """The call in words that need no escaping, for OpenAPI."""
+        """The name of the handler, unique within its module."""
         return self.handler.__name__
 
 
-def _call(
-    line: str,
-    who: str,
-    summary: str,
-    handler: Handler,
-    answer: Any,
-    *,
-    status: int = 200,
-    query: type[msgspec.Struct] = query_params.NoQuery,
-    body: Any = None,
-    body_is_optional: bool = False,
-    takes_lines: bool = False,
-    place: Place = "reader",
-    quick: Quick | None = None,
-    media_type: str = JSON,
-    refusals: tuple[str, ...] = (),
-) -> Call:
-    method, path = line.split()
-    words = who.split()
-    own = "own" in words
-    return Call(
-        method=method,
-        path=path,
-        summary=summary,
-        roles=frozenset(Role(word) for word in words if word != "own"),
-        own=own,
-        handler=handler,
-        answer=answer,
-        status=status,
-        query=query,
-        body=body,
-        body_is_optional=body_is_optional,
-        takes_lines=takes_lines,
-        place=place,
-        quick=quick,
-        media_type=media_type,
-        refusals=refusals,
-    )
-
-
-CALLS = (
-    _call(
+ROUTES = (
+    Route(
         "PUT /v1/users/{user}/baskets/{basket}",
         "write",
-        "Learn a basket, or edit the one of this id",
+        "Learn a basket, or edit the basket with this id",
         users.learn,
-        responses.LearnedAnswer,
+        responses.LearnedResponse,
         body=requests.NewBasket,
-        place="writer",
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "POST /v1/users/{user}/baskets",
         "write",
-        "Learn a basket under an id that the service gives",
+        "Learn a basket under an id generated by the service",
         users.learn_new,
-        responses.LearnedAnswer,
+        responses.LearnedResponse,
         status=201,
         body=requests.NewBasket,
-        place="writer",
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "POST /v1/events",
         "write privacy",
         "Learn and forget in bulk, all or nothing: learns need the role write, forgets the role privacy",
         users.events,
-        responses.EventsAnswer,
+        responses.EventsResponse,
         body=requests.Events,
-        takes_lines=True,
-        place="writer",
+        accepts_ndjson=True,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "DELETE /v1/users/{user}",
         "privacy own",
         "Forget the user",
         users.forget_user,
-        responses.ForgottenAnswer,
-        place="writer",
+        responses.ForgottenResponse,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "DELETE /v1/users/{user}/baskets/{basket}",
         "privacy own",
         "Forget a basket",
         users.forget_basket,
-        responses.ForgottenAnswer,
-        place="writer",
+        responses.ForgottenResponse,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "DELETE /v1/users/{user}/baskets/{basket}/items/{item}",
         "privacy own",
         "Forget an item of a basket",
         users.forget_basket_item,
-        responses.ForgottenAnswer,
-        place="writer",
+        responses.ForgottenResponse,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "DELETE /v1/users/{user}/items/{item}",
         "privacy own",
         "Forget an item of all of the user's baskets",
         users.forget_item,
-        responses.ForgottenAnswer,
-        place="writer",
+        responses.ForgottenResponse,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "DELETE /v1/users/{user}/categories/{category}",
         "privacy own",
         "Forget all items of a category, in one batch",
         users.forget_category,
-        responses.ForgottenManyAnswer,
-        place="writer",
+        responses.ForgottenManyResponse,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "GET /v1/users/{user}/recommendations",
         "read own",
-        "Recommend items for the next basket; popular ones if nothing is held about the user",
+        "Recommend items for the next basket; popular ones if the user is unknown",
         recommendations.recommend,
-        responses.RecommendationsAnswer,
+        responses.RecommendationsResponse,
         query=query_params.RecommendationsQuery,
-        quick=recommendations.recommend_together,
+        batch_handler=recommendations.recommend_batch,
     ),
-    _call(
+    Route(
         "POST /v1/recommendations",
         "read",
-        "Recommend to a visitor by baskets and a cart, of which nothing is stored",
+        "Recommend to a visitor by baskets and a cart, without storing them",
         recommendations.recommend_to_visitor,
-        responses.VisitorAnswer,
+        responses.VisitorResponse,
         body=requests.Visitor,
     ),
-    _call(
+    Route(
         "POST /v1/users/{user}/preview",
         "read own",
-        "How the recommendations would change, before anything is forgotten or learned",
+        "Preview how a forget or a learn would change the recommendations",
         recommendations.preview,
-        responses.PreviewAnswer,
+        responses.PreviewResponse,
         query=query_params.HowManyQuery,
         body=requests.PreviewBody,
     ),
-    _call(
+    Route(
         "GET /v1/users/{user}/explanations/{item}",
         "read own",
         "Why an item scores what it does",
         recommendations.explain,
-        responses.ExplanationAnswer,
-        refusals=("unknown_user",),
+        responses.ExplanationResponse,
+        error_codes=("unknown_user",),
     ),
-    _call(
+    Route(
         "GET /v1/users/{user}",
         "privacy own",
-        "Everything held about the user",
+        "Everything stored about the user",
         users.show,
-        responses.UserAnswer,
-        refusals=("unknown_user",),
+        responses.UserResponse,
+        error_codes=("unknown_user",),
     ),
-    _call(
+    Route(
         "POST /v1/users/{user}/rename",
         "privacy",
         "Merge the user into another, such as a guest into an account",
         users.rename,
-        responses.RenamedAnswer,
+        responses.RenamedResponse,
         body=requests.Renaming,
-        place="writer",
-        refusals=("unknown_user",),
+        runs_on="writer",
+        error_codes=("unknown_user",),
     ),
-    _call(
+    Route(
         "PUT /v1/users/{user}/suppressed/{item}",
         "write privacy own",
         "Never recommend an item to the user",
         users.suppress,
-        responses.SuppressedAnswer,
-        place="writer",
-        refusals=("unknown_user",),
+        responses.SuppressedResponse,
+        runs_on="writer",
+        error_codes=("unknown_user",),
     ),
-    _call(
+    Route(
         "DELETE /v1/users/{user}/suppressed/{item}",
         "privacy own",
-        "Let a suppressed item be recommended again",
+        "Allow a suppressed item to be recommended again",
         users.allow,
-        responses.SuppressedAnswer,
-        place="writer",
+        responses.SuppressedResponse,
+        runs_on="writer",
     ),
-    _call(
+    Route(
         "GET /v1/users/{user}/similar",
         "admin",
         "The nearest other users",
         users.similar,
-        responses.SimilarAnswer,
+        responses.SimilarResponse,
         query=query_params.HowManyQuery,
-        refusals=("unknown_user",),
+        error_codes=("unknown_user",),
     ),
-    _call(
+    Route(
         "POST /v1/users/{user}/verify",
         "privacy own",
         "Compare the model of the user with a retrain, bit by bit",
         users.verify,
-        responses.VerificationAnswer,
+        responses.VerificationResponse,
     ),
-    _call(
+    Route(
         "GET /v1/users",
         "privacy",
         "Users, a page at a time",
         catalog.users,
-        responses.UsersAnswer,
+        responses.UsersResponse,
         query=query_params.UsersQuery,
     ),
-    _call(
+    Route(
         "GET /v1/items",
         "read",
         "Items with names and categories, a page at a time",
         catalog.items,
-        responses.ItemsAnswer,
+        responses.ItemsResponse,
         query=query_params.ItemsQuery,
     ),
-    _call(
+    Route(
         "GET /v1/items/availability",
         "read",
-        "Items that are hidden, a page at a time",
+        "Hidden items, a page at a time",
         catalog.hidden,
-        responses.HiddenAnswer,
+        responses.HiddenResponse,
         query=query_params.PageQuery,
     ),
-    _call(
+    Route(
         "POST /v1/items/availability",
         "write",
-        "Hide items that are out of stock, and show others again, all or nothing",
-        catalog.restock,
-        responses.RestockedAnswer,
+        "Hide items that are out of stock and show others again, all or nothing",
+        catalog.change_availability,
+        responses.AvailabilityResponse,
         body=requests.Availability,
-        place="writer",
+        runs_on="writer",
     ),
-    _call("GET /v1/categories", "read", "Categories of items", catalog.categories, responses.CategoriesAnswer),
-    _call(
+    Route("GET /v1/categories", "read", "Categories of items", catalog.categories, responses.CategoriesResponse),
+    Route(
         "GET /v1/popular",
         "read",
         "The items in most baskets",
         catalog.popular,
-        responses.PopularAnswer,
+        responses.PopularResponse,
         query=query_params.PopularQuery,
     ),
-    _call(
+    Route(
         "GET /v1/receipts",
         "privacy",
-        "Receipts of what was forgotten, a page at a time",
+        "Erasure receipts, a page at a time",
         privacy.receipts,
-        responses.ReceiptsAnswer,
+        responses.ReceiptsResponse,
         query=query_params.ReceiptsQuery,
     ),
-    _call(
+    Route(
         "GET /v1/receipts/{number}",
         "privacy",
         "One receipt",
         privacy.receipt,
         Receipt,
-        refusals=("unknown_receipt",),
+        error_codes=("unknown_receipt",),
     ),
-    _call(
+    Route(
         "POST /v1/receipts/verify",
         "privacy",
-        "Check all receipts, and that given ones are among them",
+        "Verify all receipts, or check given ones against them",
         privacy.verify_receipts,
-        responses.AuditAnswer,
+        responses.AuditResponse,
         body=requests.GivenReceipts,
         body_is_optional=True,
     ),
-    _call(
+    Route(
         "POST /v1/retention",
         "privacy",
-        "Count what rules of retention forget, or forget it",
+        "Count the purchases that retention rules would forget, or forget them",
         privacy.retention,
-        responses.RetentionAnswer,
+        responses.RetentionResponse,
         body=requests.RetentionRequest,
-        place="writer",
-        refusals=("invalid_rules",),
+        runs_on="writer",
+        error_codes=("invalid_rules",),
     ),
-    _call("GET /v1/params", "admin", "The parameters of the model", ops.params, responses.ModelParams),
-    _call(
+    Route("GET /v1/params", "admin", "The parameters of the model", ops.params, responses.ModelParams),
+    Route(
         "PUT /v1/params",
         "admin",
-        "Change parameters of the model, which goes on answering until the new one is complete",
+        "Change parameters of the model; the old model answers until the new one is complete",
         ops.change_params,
         responses.ModelParams,
         body=requests.ChangedParams,
-        place="writer",
-        refusals=("params_changing",),
+        runs_on="writer",
+        error_codes=("params_changing",),
     ),
-    _call("GET /v1/stats", "admin", "Live figures and parameters", catalog.stats, responses.StatsAnswer),
-    _call(
+    Route("GET /v1/stats", "admin", "Live statistics and parameters", catalog.stats, responses.StatsResponse),
+    Route(
         "GET /v1/me",
         "read write privacy admin own",
-        "Who asks: the name and the roles of a key, or the shopper of a token",
+        "The caller: the name and the roles of a key, or the shopper of a token",
         ops.me,
-        responses.MeAnswer,
-        place="loop",
+        responses.MeResponse,
+        runs_on="loop",
     ),
-    _call(
+    Route(
         "POST /v1/tokens",
         "privacy",
-        "A short-lived token for one shopper",
+        "Issue a short-lived token for one shopper",
         privacy.token,
-        responses.TokenAnswer,
+        responses.TokenResponse,
         status=201,
         body=requests.TokenRequest,
     ),
-    _call("GET /healthz", "", "Whether the process answers", ops.health, responses.HealthAnswer, place="loop"),
-    _call(
+    Route("GET /healthz", "", "Whether the process answers", ops.health, responses.HealthResponse, runs_on="loop"),
+    Route(
         "GET /readyz",
         "",
-        "Whether the shop is loaded; 503 with the progress while it is not",
+        "Whether the database is loaded; until then, 503 with the progress",
         ops.ready,
-        responses.ReadyAnswer,
-        place="loop",
+        responses.ReadyResponse,
+        runs_on="loop",
     ),
-    _call("GET /metrics", "read", "Figures for Prometheus", ops.metrics, bytes, media_type=CONTENT_TYPE),
+    Route("GET /metrics", "read", "Metrics for Prometheus", ops.metrics, bytes, media_type=CONTENT_TYPE),
 )
+
+
+class _Node:
+    """A node of the router's tree: children by literal segment, one for a parameter, and the routes that end here."""
+
+    def __init__(self) -> None:
+        self.literals: dict[bytes, _Node] = {}
+        self.parameter: _Node | None = None
+        self.routes: dict[str, Route] = {}
+
+
+class Router:
+    """A tree of path segments. Paths are split before they are decoded, since an id may contain a slash."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = _Node()
+        for route in routes:
+            node = self._root
+            for segment in route.path.split("/")[1:]:
+                if segment.startswith("{"):
+                    node.parameter = node.parameter or _Node()
+                    node = node.parameter
+                else:
+                    node = node.literals.setdefault(segment.encode(), _Node())
+            node.routes[route.method] = route
+
+    def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
+        """Return the route of a method and an undecoded path, and its decoded path parameters."""
+        node, values = self._end(raw_path)
+        route = node.routes.get(method)
+        if route is None:
+            methods = ", ".join(sorted(node.routes))
+            raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
+        return route, dict(zip(route.path_params, map(_decoded, values), strict=True))
+
+    def _end(self, raw_path: bytes) -> tuple[_Node, list[bytes]]:
+        """Return the node of a path and the values of its parameters. A literal segment wins over a parameter."""
+        node, values = self._root, []
+        for segment in raw_path.split(b"/")[1:]:
+            child = node.literals.get(segment)
+            if child is None:
+                if node.parameter is None or not segment:
+                    raise _not_found()
+                values.append(segment)
+                child = node.parameter
+            node = child
+        if not node.routes:
+            raise _not_found()
+        return node, values
+
+
+def _not_found() -> ApiError:
+    return ApiError("not_found", "there is no such address; /openapi.json describes all")
+
+
+def _decoded(segment: bytes) -> str:
+    try:
+        return unescaped(segment).decode()
+    except UnicodeDecodeError:
+        raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None

@@ -1,6 +1,6 @@
-"""The process: it listens at once, loads, answers, and on SIGTERM or SIGINT finishes what it has begun.
+"""The server process: it listens at once, loads, serves, and on SIGTERM or SIGINT finishes the requests in progress.
 
-On SIGHUP it reads its keys and settings again.
+SIGHUP reloads keys and settings.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from starlette.types import ASGIApp
 from unbasket.errors import SettingsError
 from unbasket.service import logs
 from unbasket.service.app import Application, create_app
-from unbasket.service.auth import Security
-from unbasket.service.connection import Configuration, Doors
-from unbasket.service.engine_loader import Shop
+from unbasket.service.auth import Authenticator
+from unbasket.service.connection import Configuration, ConnectionLimiter
+from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
 from unbasket.service.settings import CHANGEABLE, Settings
 from unbasket.store import DurableRecommender
@@ -37,13 +37,13 @@ Ready = Callable[[str, DurableRecommender], object]
 Handler = Callable[[int, FrameType | None], object]
 
 CLOSING = 35
-"""Seconds that closing may take after the grace: an erasure waits 10 for readers, and a checkpoint takes its time."""
+"""Seconds that closing may take after the grace period: an erasure waits 10 for readers, then the WAL is merged."""
 
-_TURN = 5e-4  # seconds after which a thread that computes lets others through; of Python's own 5e-3, all would notice
-_EVERY = 5  # seconds between two lines about loading
+_SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
+_LOG_INTERVAL = 5  # seconds between two log lines about loading
 _DOING = {
     "opening": "opening the database",
-    "preparing": "preparing the first answers",
+    "preparing": "preparing the first responses",
 }
 
 
@@ -56,39 +56,39 @@ def run(
     log: BinaryIO,
     reload: Callable[[], Settings] | None = None,
 ) -> None:
-    """Serve at a socket (see `listening`) until a signal comes.
+    """Serve at a socket (see `listening`) until a signal.
 
-    `bar` shows how loading goes; `ready` is called with address and engine; `reload` gathers the settings anew when
-    SIGHUP comes. Without it, SIGHUP ends the service as SIGTERM does.
+    `bar` shows the progress of loading; `ready` is called with address and engine; `reload` gathers the settings again
+    on SIGHUP. Without it, SIGHUP stops the service as SIGTERM does.
     """
     lines = logs.configure(log)
-    sys.setswitchinterval(_TURN)
-    security = Security.load(settings.access_file)
-    check_exposure(settings, has_keys=security.enabled)
-    if not security.enabled:
-        logs.get().warning("no keys: everybody on this machine may do everything", file=str(settings.access_file))
-    shop = Shop(settings.db)
-    app = create_app(shop, security, metrics=Metrics(shop), settings=settings)
-    live = _Live(app, security, settings, reload) if reload else None
+    sys.setswitchinterval(_SWITCH_INTERVAL)
+    auth = Authenticator.load(settings.access_file)
+    check_exposure(settings, has_keys=auth.enabled)
+    if not auth.enabled:
+        logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
+    loader = EngineLoader(settings.db)
+    app = create_app(loader, auth, metrics=Metrics(loader), settings=settings)
+    live = _Live(app, auth, settings, reload) if reload else None
     server = _Server(configuration(app, settings), live, lines)
     with (
-        _handling({signal.SIGHUP: server.hear}),
+        _handling({signal.SIGHUP: server.on_signal}),
         asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner,
     ):
-        shop.start()
+        loader.start()
         try:
-            runner.run(_serve(server, listener, shop, bar, ready))
+            runner.run(_serve(server, listener, loader, bar, ready))
         finally:
-            shop.close()
+            loader.close()
             logs.get().info("closed")
-    if shop.failure is not None and not server.told_to_stop:
-        raise shop.failure
+    if loader.failure is not None and not server.stop_signal:
+        raise loader.failure
 
 
 def check_exposure(settings: Settings, *, has_keys: bool) -> None:
-    """Without keys everybody may do everything: then only programs of this machine may be everybody.
+    """Raise if the service would be open to other machines. Without keys every caller is an admin.
 
-    Who has named a file of keys did not mean that at all.
+    A named key file without keys is an error too: the user meant to have some.
     """
     if settings.access is not None and not has_keys:
         raise SettingsError(
@@ -97,45 +97,45 @@ def check_exposure(settings: Settings, *, has_keys: bool) -> None:
         )
     if not (settings.on_loopback or has_keys):
         raise SettingsError(
-            f"without keys, anybody who reaches {settings.host} could read and change everything. Make a key with "
+            f"without keys, every machine that reaches {settings.host} is an admin. Make a key with "
             f"`unbasket keys add NAME --role admin --db {settings.db}`, or listen on 127.0.0.1"
         )
 
 
 def configuration(app: ASGIApp, settings: Settings) -> Configuration:
-    """How uvicorn serves: one process, no log of its own, no headers that name it."""
+    """Configure uvicorn: one process, no log of its own, no headers that name it."""
     return Configuration(
         app,
-        Doors(settings.connections),
-        getattr(app, "begin", None),
+        ConnectionLimiter(settings.connections),
+        getattr(app, "handle", None),
         log_config=None,
         access_log=False,
         lifespan="on",
         ws="none",
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=_whole(settings.grace),
+        timeout_graceful_shutdown=_whole_seconds(settings.grace),
     )
 
 
-def _whole(grace: float) -> int:
-    """The grace as uvicorn has it: whole seconds, and 0 would mean none at all."""
+def _whole_seconds(grace: float) -> int:
+    """Round the grace period to whole seconds for uvicorn, at least 1."""
     return max(1, round(grace))
 
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket that connections queue up at from now on, for `run`."""
+    """Open a socket for `run`, at which connections queue up from now on."""
     try:
-        family, _, _, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(place[:2], family=family, backlog=2048)
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.create_server(address[:2], family=family, backlog=2048)
     except OSError as error:
-        raise SettingsError(_refusal(host, port, error)) from error
+        raise SettingsError(_explained(host, port, error)) from error
     with listener:
         yield listener
 
 
-def _refusal(host: str, port: int, error: OSError) -> str:
+def _explained(host: str, port: int, error: OSError) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"port {port} of {host} is taken. Choose another with --port; --port 0 finds a free one"
     if error.errno == errno.EACCES:
@@ -145,7 +145,7 @@ def _refusal(host: str, port: int, error: OSError) -> str:
 
 @contextmanager
 def _handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Handle signals meanwhile."""
+    """Handle signals inside the block."""
     former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
@@ -155,16 +155,16 @@ def _handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
 
 
 class _Live:
-    """The keys and settings of a running service, which may be changed."""
+    """The keys and settings of a running service, which can be reloaded."""
 
     def __init__(
-        self, app: Application, security: Security, settings: Settings, gather: Callable[[], Settings]
+        self, app: Application, auth: Authenticator, settings: Settings, gather: Callable[[], Settings]
     ) -> None:
-        self._app, self._security, self.settings, self._gather = app, security, settings, gather
+        self._app, self._auth, self.settings, self._gather = app, auth, settings, gather
 
     def reload(self) -> None:
-        """Read them again, and log what has changed. Bad settings change nothing."""
-        self._security.reload()
+        """Read keys and settings again, and log the changes. Invalid settings change nothing."""
+        self._auth.reload()
         try:
             wanted = msgspec.structs.asdict(self._gather())
         except SettingsError as error:
@@ -179,86 +179,88 @@ class _Live:
 
 
 class _Server(uvicorn.Server):
-    """Ends with exit code 0 after a signal, where uvicorn would let the signal kill it in the end."""
+    """A uvicorn server that exits with code 0 after a signal, where uvicorn would raise it again."""
 
     def __init__(self, config: uvicorn.Config, live: _Live | None, log: logs.Lines) -> None:
         super().__init__(config)
-        self.told_to_stop: signal.Signals | None = None
-        self._told_to_reload = False
+        self.stop_signal: signal.Signals | None = None
+        self._should_reload = False
         self._live, self._log = live, log
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        """Handle signals meanwhile."""
-        return _handling({signal.SIGTERM: self.hear, signal.SIGINT: self.hear})
+        """Handle signals inside the block."""
+        return _handling({signal.SIGTERM: self.on_signal, signal.SIGINT: self.on_signal})
 
-    def hear(self, number: int, _: FrameType | None) -> None:
-        """Nothing but a note: a signal interrupts the thread that may hold the lock of the log, or of threads."""
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        """Set a flag only: the interrupted thread may hold the lock of the log."""
         if number == signal.SIGHUP and self._live is not None:
-            self._told_to_reload = True
+            self._should_reload = True
         else:
             self._stop(signal.Signals(number))
 
     def _stop(self, number: signal.Signals) -> None:
-        self.told_to_stop = self.told_to_stop or number
+        self.stop_signal = self.stop_signal or number
         self.should_exit = True
 
     async def on_tick(self, counter: int) -> bool:
-        """Ten times a second: reload if a signal has asked for it."""
-        if self._told_to_reload and self._live is not None:
-            self._told_to_reload = False
+        """Reload after SIGHUP. Called ten times a second."""
+        if self._should_reload and self._live is not None:
+            self._should_reload = False
             self._live.reload()
-            self.config.timeout_graceful_shutdown = _whole(self._live.settings.grace)
+            self.config.timeout_graceful_shutdown = _whole_seconds(self._live.settings.grace)
             if self._log.broken:  # the signal came from a terminal that was closed
                 self._stop(signal.SIGHUP)
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish what was begun, but not at any price."""
-        if self.told_to_stop:
-            alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + CLOSING, _give_up)
+        """Finish the requests in progress, and exit hard if closing takes too long."""
+        if self.stop_signal:
+            alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + CLOSING, _exit_hard)
             alarm.daemon = True
             alarm.start()
-            logs.get().info("stopping", signal=self.told_to_stop.name)
+            logs.get().info("stopping", signal=self.stop_signal.name)
         await super().shutdown(sockets)
 
 
-def _give_up() -> None:
-    last_words = ("closing takes too long; what was acknowledged is on disk",)
-    speaker = threading.Thread(target=logs.get().error, args=last_words, daemon=True)
-    speaker.start()
-    speaker.join(1)  # a log that nobody reads must not keep the process
+def _exit_hard() -> None:
+    message = ("closing takes too long; acknowledged changes are on disk",)
+    writer = threading.Thread(target=logs.get().error, args=message, daemon=True)
+    writer.start()
+    writer.join(1)  # a full pipe must not block the exit
     os._exit(1)
 
 
-async def _serve(server: _Server, listener: socket.socket, shop: Shop, bar: Bar, ready: Ready) -> None:
+async def _serve(server: _Server, listener: socket.socket, loader: EngineLoader, bar: Bar, ready: Ready) -> None:
     asyncio.get_running_loop().set_exception_handler(logs.on_loop_failure)
     address = _address(listener)
     logs.get().info("listening", address=address)
-    watching = asyncio.create_task(_watch(server, shop, bar, partial(ready, address)))
+    watching = asyncio.create_task(_watch(server, loader, bar, partial(ready, address)))
     await server.serve(sockets=[listener])
     watching.cancel()
 
 
-async def _watch(server: _Server, shop: Shop, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
-    """Say how loading goes, and stop the server if it fails."""
-    while shop.loading:
-        await _watch_stage(shop, shop.stage, bar)
-    if shop.ready:
+async def _watch(
+    server: _Server, loader: EngineLoader, bar: Bar, ready: Callable[[DurableRecommender], object]
+) -> None:
+    """Log the progress of loading, and stop the server if loading fails."""
+    while loader.loading:
+        await _watch_stage(loader, loader.stage, bar)
+    if loader.ready:
         logs.get().info("ready")
-        ready(shop.engine)
+        ready(loader.engine)
     else:
         server.should_exit = True
 
 
-async def _watch_stage(shop: Shop, stage: str, bar: Bar) -> None:
-    doing, said = _DOING.get(stage, stage), time.monotonic()
-    logs.get().info("loading", stage=stage, doing=doing)  # before the bar, which may be drawn on the same terminal
+async def _watch_stage(loader: EngineLoader, stage: str, bar: Bar) -> None:
+    doing, logged = _DOING.get(stage, stage), time.monotonic()
+    logs.get().info("loading", stage=stage, doing=doing)  # before the bar, which may use the same terminal
     with bar(doing) as report:
-        while shop.loading and shop.stage == stage:
-            done, total = shop.progress
+        while loader.loading and loader.stage == stage:
+            done, total = loader.progress
             report(done, total or None)
-            if time.monotonic() > said + _EVERY:
-                said = time.monotonic()
+            if time.monotonic() > logged + _LOG_INTERVAL:
+                logged = time.monotonic()
                 logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
             await asyncio.sleep(0.05)
 

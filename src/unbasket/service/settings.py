@@ -1,4 +1,4 @@
-"""What the service is told when it starts: by flags, by the environment, by a file."""
+"""The settings of the service, from flags, the environment and a file."""
 
 import ipaddress
 import os
@@ -19,11 +19,11 @@ CHANGEABLE = frozenset(
     {"max_body", "rate", "public_rate", "timeout", "grace"}
     | {"fallback", "fallback_days", "fallback_category", "time_unit"}
 )
-"""The settings that a running service takes over; others wait for its next start."""
+"""The settings that can change at run time; others need a restart."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of the service, with the names that flags, environment and file share."""
+    """The settings by the names that flags, environment and file share."""
 
     db: Path
     host: str = "127.0.0.1"
@@ -43,12 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unknown(self) -> Fallback:
-        """What somebody unknown is recommended."""
+        """The recommendations for unknown users."""
         return Fallback(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
 
     @property
     def access_file(self) -> Path:
-        """The file with the keys of callers."""
+        """The key file."""
         return self.access or access_of(self.db)
 
     @property
@@ -65,10 +65,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def gathered(
         cls, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ, file: Path | None = None
     ) -> Self:
-        """A flag counts before the environment, that before the file, and that before the default.
-
-        A flag that is None was not given.
-        """
+        """Gather settings: flags override the environment, which overrides the file. A flag may be None."""
         values = {name: _converted(cls, name, value, str(file)) for name, value in _read(file).items()}
         for name in cls.__struct_fields__:
             variable = PREFIX + name.upper()
@@ -77,17 +74,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             if flags.get(name) is not None:
                 values[name] = _converted(cls, name, flags[name], "--" + name.replace("_", "-"))
         if "db" not in values:
-            raise SettingsError(f"which database? Give --db shop.db, {PREFIX}DB, or db in the file of settings")
+            raise SettingsError(f"which database? Give --db shop.db, {PREFIX}DB, or db in the settings file")
         return cls(**values)
 
 
 def access_of(db: Path) -> Path:
-    """The file with the keys of callers that belongs to a database."""
+    """Return the default key file of a database."""
     return db.with_name(db.name + "-access.toml")
 
 
 def _read(file: Path | None) -> dict[str, Any]:
-    """What a file says; paths in it are relative to it."""
+    """Read a file. Its paths are relative to it."""
     if file is None:
         return {}
     try:
@@ -107,7 +104,7 @@ def _read(file: Path | None) -> dict[str, Any]:
 
 
 def _converted(settings: type[Settings], name: str, value: Any, source: str) -> Any:
-    """A value as its setting has it. Only the environment must spell numbers as text."""
+    """Convert a value to the type of its setting. Numbers may be text in the environment only."""
     kind = next(field.type for field in msgspec.structs.fields(settings) if field.name == name)
     if kind in (Path, Path | None):
         kind = Path

@@ -1,4 +1,4 @@
-"""The web page: static files of the package, with the headers that keep a browser safe."""
+"""The static files of the web page, with security headers."""
 
 from hashlib import blake2b
 from importlib.resources import files
@@ -22,13 +22,13 @@ _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".css": "text/css",
 
 
 class _File(NamedTuple):
-    """A file as it is served. Browsers may keep it but ask each time, since a new version has the same address."""
+    """A static file. Browsers may cache it but must revalidate, since a new version has the same address."""
 
     content: bytes
     type: str
     tag: str
 
-    def answer(self, request: Request) -> Response:
+    def response(self, request: Request) -> Response:
         headers = HEADERS | {"ETag": self.tag, "Cache-Control": "no-cache"}
         known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
         if self.tag in known or "*" in known:
@@ -37,7 +37,7 @@ class _File(NamedTuple):
 
 
 def routes() -> list[BaseRoute]:
-    """`/`, `/docs` and `/static/...`. Files are read once; only those that exist have a route, so no path leads out."""
+    """Return routes for `/`, `/docs` and `/static/...`. Only existing files have one, so no path can escape."""
     pages = {file.name: _read(file.name) for file in files(__package__).joinpath("web").iterdir() if file.is_file()}
     addresses = {"/": "index.html", "/docs": "docs.html"} | {f"/static/{name}": name for name in pages}
     return [_route(address, pages[name]) for address, name in addresses.items()]
@@ -50,6 +50,6 @@ def _read(name: str) -> _File:
 
 def _route(address: str, file: _File) -> Route:
     async def serve(request: Request) -> Response:
-        return file.answer(request)
+        return file.response(request)
 
     return Route(address, serve, methods=["GET"], name=address, include_in_schema=False)

@@ -1,8 +1,7 @@
-"""The slow lane: work that takes long, a piece at a time, with rests.
+"""An executor for long work: one step at a time, with pauses.
 
-A thread that computes keeps all others of the process from running Python, the event loop too. Many such threads would
-keep it waiting most of the time; a single one that rests lets it run at its usual pace. It is the lane's own: whoever
-waits for their turn keeps no thread from other calls.
+A thread that computes blocks all other Python threads, the event loop too. Many such threads would block it most of
+the time; a single one that pauses does not slow it down. Waiting requests occupy no thread of other requests.
 """
 
 import ctypes
@@ -17,41 +16,41 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 Steps = Generator[Callable[[], Any], Any, Result]
-"""Work on a call, which yields the pieces of it that take long. The slow lane does these, and sends back their results.
+"""A response in the making: yields the steps that take long, and is sent the result of each.
 
-If a piece fails, the work ends there.
+If a step fails, the work ends there.
 """
 
-_REST = 2.0  # times as long as the piece before has taken
+_PAUSE_FACTOR = 2.0  # a pause takes this times as long as the step before it: long work gets a third of one core
 
 
-def _hand_back() -> None:
-    """Hand free memory back to the system; glibc would keep what large requests have left."""
+def _trim() -> None:
+    """Return free memory to the system; glibc would keep the memory of large requests."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)
 
 
-class SlowLane(ThreadPoolExecutor):
-    """One piece of work is done at a time, in the order of asking. The next one waits until there was a rest."""
+class ThrottledExecutor(ThreadPoolExecutor):
+    """An executor with one thread, which pauses after each step."""
 
     def __init__(self, name: str) -> None:
         super().__init__(1, name)
-        self._rested = 0.0
+        self._resume_at = 0.0
 
     def submit(self, fn: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Future[Result]:
-        """Do a piece of work when it is its turn."""
-        return super().submit(self._after_a_rest, fn, *args, **kwargs)
+        """Run a step after those that were submitted before."""
+        return super().submit(self._after_pause, fn, *args, **kwargs)
 
-    def tidy_up(self) -> None:
-        """After large work, when its turn comes, hand the memory that it took back to the system."""
-        with suppress(RuntimeError):  # the lane is closed, and so is the service soon
-            self.submit(_hand_back)
+    def trim_memory(self) -> None:
+        """Return the memory of large work to the system, after the steps that were submitted before."""
+        with suppress(RuntimeError):  # the executor is shut down
+            self.submit(_trim)
 
-    def _after_a_rest(self, piece: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
-        time.sleep(max(0.0, self._rested - time.monotonic()))
+    def _after_pause(self, step: Callable[Given, Result], /, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        time.sleep(max(0.0, self._resume_at - time.monotonic()))
         start = time.monotonic()
         try:
-            return piece(*args, **kwargs)
+            return step(*args, **kwargs)
         finally:
             end = time.monotonic()
-            self._rested = end + _REST * (end - start)
+            self._resume_at = end + _PAUSE_FACTOR * (end - start)

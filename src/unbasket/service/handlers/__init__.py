@@ -1,1 +1,1 @@
-"""What the routes do: a checked request in, a response out."""
+"""Handlers of the routes: each takes an authorized request and returns a response."""

@@ -1,4 +1,4 @@
-"""Calls about the whole shop: its users, items, categories, figures."""
+"""Handlers about all users and items: pages, categories, availability, popularity, stats."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
@@ -14,79 +14,79 @@ from unbasket.service.request import Request
 from unbasket.service.schemas.query_params import ItemsQuery, PageQuery, PopularQuery, UsersQuery
 from unbasket.service.schemas.requests import Availability
 from unbasket.service.schemas.responses import (
-    CategoriesAnswer,
+    AvailabilityResponse,
+    CategoriesResponse,
     Category,
-    HiddenAnswer,
-    ItemsAnswer,
+    HiddenResponse,
+    ItemsResponse,
     ModelParams,
-    PopularAnswer,
     PopularItem,
-    RestockedAnswer,
-    StatsAnswer,
-    UsersAnswer,
+    PopularResponse,
+    StatsResponse,
+    UsersResponse,
 )
 
 
-def users(request: Request) -> UsersAnswer:
-    """A page of users."""
+def users(request: Request) -> UsersResponse:
+    """Return a page of users."""
     query: UsersQuery = request.query
-    found, following = _page(
+    found, next_after = _page(
         request.rec.users(), query.after, query.limit, lambda user: str(user).startswith(query.prefix)
     )
-    return UsersAnswer(found, following)
+    return UsersResponse(found, next_after)
 
 
-def items(request: Request) -> ItemsAnswer:
-    """A page of items by name or id."""
+def items(request: Request) -> ItemsResponse:
+    """Return a page of items by name or id."""
     query: ItemsQuery = request.query
     rec, wanted = request.rec, query.query.casefold()
 
     def matches(item: Id) -> bool:
         return not wanted or wanted in str(item).casefold() or wanted in (rec.catalog[item].name or "").casefold()
 
-    found, following = _page(rec.items(), query.after, query.limit, matches)
-    return ItemsAnswer([described(rec, item) for item in found], following)
+    found, next_after = _page(rec.items(), query.after, query.limit, matches)
+    return ItemsResponse([described(rec, item) for item in found], next_after)
 
 
 def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
-    """The next `limit` ids that match, behind `after`; and the `after` of the next page."""
+    """Return the next `limit` ids after `after` that match, and the `after` of the next page."""
     start = bisect_right(ids, sort_key(read_spelled(after)), key=sort_key) if after else 0
     rest: Iterable[Id] = islice(ids, start, None)
     found = list(islice(filter(matches, rest), limit + 1))
-    following = spell(found[limit - 1]) if len(found) > limit else None
-    return found[:limit], following
+    next_after = spell(found[limit - 1]) if len(found) > limit else None
+    return found[:limit], next_after
 
 
-def hidden(request: Request) -> HiddenAnswer:
-    """A page of hidden items."""
+def hidden(request: Request) -> HiddenResponse:
+    """Return a page of hidden items."""
     query: PageQuery = request.query
-    found, following = _page(request.rec.hidden(), query.after, query.limit, lambda _: True)
-    return HiddenAnswer(found, following)
+    found, next_after = _page(request.rec.hidden(), query.after, query.limit, lambda _: True)
+    return HiddenResponse(found, next_after)
 
 
-def restock(request: Request) -> RestockedAnswer:
-    """Hide items, and show others."""
+def change_availability(request: Request) -> AvailabilityResponse:
+    """Hide items and show others."""
     body: Availability = request.body
-    return RestockedAnswer(*request.rec.restock(hide=body.hide, show=body.show))
+    return AvailabilityResponse(*request.rec.restock(hide=body.hide, show=body.show))
 
 
-def categories(request: Request) -> CategoriesAnswer:
-    """All categories."""
+def categories(request: Request) -> CategoriesResponse:
+    """Return all categories."""
     found = sorted(request.rec.catalog.categories().items())
-    return CategoriesAnswer([Category(name, len(members)) for name, members in found])
+    return CategoriesResponse([Category(name, len(members)) for name, members in found])
 
 
-def popular(request: Request) -> PopularAnswer:
-    """The items in most baskets."""
+def popular(request: Request) -> PopularResponse:
+    """Return the items in most baskets."""
     query: PopularQuery = request.query
     catalog, ids = request.rec.catalog, LiveIdReader(request.rec)
     found = request.rec.popular(query.n, since=query.since, **query.filters(ids))
-    return PopularAnswer(
+    return PopularResponse(
         [PopularItem(item, count, catalog[item].name, catalog[item].category) for item, count in found]
     )
 
 
-def stats(request: Request) -> StatsAnswer:
-    """Live figures."""
-    figures = msgspec.structs.asdict(request.metrics.figures())
-    return StatsAnswer(**figures, params=ModelParams(**asdict(request.rec.params)))
+def stats(request: Request) -> StatsResponse:
+    """Return the stats of the last minute."""
+    stats = msgspec.structs.asdict(request.metrics.stats())
+    return StatsResponse(**stats, params=ModelParams(**asdict(request.rec.params)))

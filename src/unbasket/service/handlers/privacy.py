@@ -1,4 +1,4 @@
-"""Calls of a privacy officer: receipts, retention, tokens for shoppers."""
+"""Handlers for a privacy officer: receipts, retention, tokens for shoppers."""
 
 import time
 from datetime import UTC, datetime
@@ -9,12 +9,12 @@ from unbasket.service.request import Request
 from unbasket.service.schemas.query_params import ReceiptsQuery
 from unbasket.service.schemas.requests import MAX_RECEIPTS, GivenReceipts, RetentionRequest, TokenRequest
 from unbasket.service.schemas.responses import (
-    AuditAnswer,
-    ReceiptsAnswer,
+    AuditResponse,
+    ReceiptsResponse,
     Removed,
-    RetentionAnswer,
-    RuleAnswer,
-    TokenAnswer,
+    RetentionResponse,
+    RuleResponse,
+    TokenResponse,
 )
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
@@ -22,11 +22,11 @@ from unbasket.store.receipt_audit import Auditor
 from unbasket.store.retention import plan, run
 from unbasket.store.rules import Rules, parse_rules
 
-_PIECE = 100  # receipts that are read at once
+_BATCH = 100  # receipts read at once
 
 
-def receipts(request: Request) -> ReceiptsAnswer:
-    """A page of receipts."""
+def receipts(request: Request) -> ReceiptsResponse:
+    """Return a page of receipts."""
     query: ReceiptsQuery = request.query
     rec, count = request.rec, request.rec.receipt_count
     if query.order == "oldest":
@@ -35,21 +35,21 @@ def receipts(request: Request) -> ReceiptsAnswer:
         last = (query.after or count + 1) - 1
         page, end = rec.receipts(last - query.limit + 1, last)[::-1], 1
     seconds = [rec.seconds_to_erasure.get(receipt.number) for receipt in page]
-    return ReceiptsAnswer(page, seconds, page[-1].number if page and page[-1].number != end else None)
+    return ReceiptsResponse(page, seconds, page[-1].number if page and page[-1].number != end else None)
 
 
 def receipt(request: Request) -> Receipt:
-    """One receipt."""
+    """Return a receipt."""
     wanted = request.path["number"]
     if wanted.isdecimal() and wanted.isascii() and len(wanted) < 19:
         for found in request.rec.receipts(int(wanted), int(wanted)):
             if str(found.number) == wanted:
                 return found
-    raise ApiError("unknown_receipt", "there is no receipt of this number")
+    raise ApiError("unknown_receipt", "there is no receipt with this number")
 
 
-def verify_receipts(request: Request) -> Steps[AuditAnswer]:
-    """Check the chain, or receipts that somebody has, which may be a part of it."""
+def verify_receipts(request: Request) -> Steps[AuditResponse]:
+    """Verify the whole chain, or given receipts, which may be a part of it."""
     given: GivenReceipts | None = request.body
     if given is not None and len(given.receipts) > MAX_RECEIPTS:
         raise ApiError(
@@ -62,7 +62,7 @@ def verify_receipts(request: Request) -> Steps[AuditAnswer]:
     else:
         checked, foreign = yield partial(_audit_given, request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
-    return AuditAnswer(
+    return AuditResponse(
         ok=not faults,
         receipts=checked.receipts,
         keys=list(checked.keys),
@@ -74,14 +74,14 @@ def verify_receipts(request: Request) -> Steps[AuditAnswer]:
 
 
 def _audit_all(rec: DurableRecommender) -> Steps[Audit]:
-    """In pieces, so that no read transaction is open for long: an erasure would wait for its end."""
+    """Verify in batches: an erasure waits for read transactions, so none may be long."""
     auditor, count = Auditor(), rec.receipt_count
-    for first in range(1, count + 1, _PIECE):
-        yield partial(_audit_piece, rec, auditor, first, min(first + _PIECE - 1, count))
+    for first in range(1, count + 1, _BATCH):
+        yield partial(_audit_batch, rec, auditor, first, min(first + _BATCH - 1, count))
     return auditor.outcome()
 
 
-def _audit_piece(rec: DurableRecommender, auditor: Auditor, first: int, last: int) -> None:
+def _audit_batch(rec: DurableRecommender, auditor: Auditor, first: int, last: int) -> None:
     auditor.check(rec.receipts(first, last))
 
 
@@ -90,32 +90,32 @@ def _audit_given(rec: DurableRecommender, given: list[Receipt]) -> tuple[Audit, 
 
 
 def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
-    """A fault for each receipt that is not the one that is held under its number."""
+    """Return a fault for each receipt that differs from the stored one with its number."""
     numbers = [receipt.number for receipt in given if 0 < receipt.number <= rec.receipt_count]
-    held = {receipt.number: receipt for receipt in rec.receipts(min(numbers), max(numbers))} if numbers else {}
+    stored = {receipt.number: receipt for receipt in rec.receipts(min(numbers), max(numbers))} if numbers else {}
     return [
-        f"receipt {receipt.number}: it is not the one that is held under this number"
+        f"receipt {receipt.number}: it differs from the stored receipt with this number"
         for receipt in given
-        if held.get(receipt.number) != receipt
+        if stored.get(receipt.number) != receipt
     ]
 
 
-def retention(request: Request) -> Steps[RetentionAnswer]:
-    """Count what the rules forget, or forget it."""
+def retention(request: Request) -> Steps[RetentionResponse]:
+    """Count the purchases that match retention rules, or forget them."""
     body: RetentionRequest = request.body
     start = time.perf_counter()
     rules: Rules = yield partial(parse_rules, body.rules)
     planned = plan(request.rec, rules, datetime.now(UTC))
     if body.run:
-        request.repeats.clear()
+        request.empty_receipts.clear()
     outcome = run(request.rec, planned) if body.run else None
     if outcome is not None:
         request.results.append(outcome.forgotten)
     forgotten = (outcome or planned).forgotten
-    return RetentionAnswer(
+    return RetentionResponse(
         done=body.run,
         rules=[
-            RuleAnswer(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings) for rule in planned.rules
+            RuleResponse(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings) for rule in planned.rules
         ],
         forgotten=Removed.of(forgotten),
         share=planned.share,
@@ -124,8 +124,8 @@ def retention(request: Request) -> Steps[RetentionAnswer]:
     )
 
 
-def token(request: Request) -> TokenAnswer:
-    """A token for one shopper."""
+def token(request: Request) -> TokenResponse:
+    """Issue a token for one shopper."""
     body: TokenRequest = request.body
-    text, expires = request.security.issue(body.user, body.seconds)
-    return TokenAnswer(text, body.user, expires)
+    text, expires = request.auth.issue(body.user, body.seconds)
+    return TokenResponse(text, body.user, expires)

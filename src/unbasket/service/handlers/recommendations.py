@@ -1,4 +1,4 @@
-"""Calls that recommend: to a user, to a visitor, after a change that is only tried out; and why."""
+"""Handlers for recommendations to users and visitors, previews of changes, and explanations."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,27 +15,27 @@ from unbasket.service.schemas.query_params import MAX_EXPLAINED, HowManyQuery, R
 from unbasket.service.schemas.requests import ForgetPart, Preview, Visitor
 from unbasket.service.schemas.responses import (
     BasketPart,
-    ExplanationAnswer,
-    PreviewAnswer,
-    RecommendationsAnswer,
+    ExplanationResponse,
+    PreviewResponse,
+    RecommendationsResponse,
     Recommended,
-    VisitorAnswer,
+    VisitorResponse,
 )
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import DurableRecommender
 
-_FEW = 50  # items that are recommended in no time
+_FEW = 50  # recommendations that the fast path may return
 
 
-def recommend(request: Request) -> Steps[RecommendationsAnswer]:
-    """Recommend; to somebody unknown without a cart, what the shop's fallback says."""
+def recommend(request: Request) -> Steps[RecommendationsResponse]:
+    """Recommend items to a user. An unknown user without a cart gets the fallback."""
     query: RecommendationsQuery = request.query
     _check_explain(query)
     work = partial(_recommend, request, query)
     return (yield work) if query.explain else work()
 
 
-def _recommend(request: Request, query: RecommendationsQuery) -> RecommendationsAnswer:
+def _recommend(request: Request, query: RecommendationsQuery) -> RecommendationsResponse:
     rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
     filters, cart = query.filters(ids), [ids.item(text) for text in query.cart]
     try:
@@ -43,79 +43,79 @@ def _recommend(request: Request, query: RecommendationsQuery) -> Recommendations
         reasons = _reasons(rec, user, found) if query.explain else None
     except UnknownUserError:
         popular = request.fallback.items(rec, query.n, **filters)
-        return RecommendationsAnswer(user, True, _recommended(rec, popular, query.fields))
-    return RecommendationsAnswer(user, False, _recommended(rec, found, query.fields, reasons))
+        return RecommendationsResponse(user, True, _recommended(rec, popular, query.fields))
+    return RecommendationsResponse(user, False, _recommended(rec, found, query.fields, reasons))
 
 
 def _check_explain(query: RecommendationsQuery) -> None:
     if query.explain and query.n > MAX_EXPLAINED:
         raise ApiError("invalid_query", f"with `explain`, `n` is at most {MAX_EXPLAINED}, not {query.n}")
     if query.explain and query.cart:
-        raise ApiError("invalid_query", "`explain` is about the baskets that are held: leave out `cart`")
+        raise ApiError("invalid_query", "`explain` covers stored baskets only: leave out `cart`")
 
 
-def recommend_together(requests: list[Request]) -> list[RecommendationsAnswer | None]:
-    """The same for requests that came together; None where one search in the engine does not do."""
-    if len(requests) == 1:  # by the longer way, it would take a sixth more of the processor
+def recommend_batch(requests: list[Request]) -> list[RecommendationsResponse | None]:
+    """Recommend for requests that arrived together; None for each that takes more than one search."""
+    if len(requests) == 1:  # `recommend_many` would take a sixth more processor time
         return [_recommend_alone(requests[0])]
     rec, users = requests[0].rec, [_known(request) for request in requests]
-    asked: dict[tuple[int, bool], list[Id]] = {}
+    groups: dict[tuple[int, bool], list[Id]] = {}
     for request, user in zip(requests, users, strict=True):
         if user is not None:
-            asked.setdefault((request.query.n, request.query.only_new), []).append(user)
+            groups.setdefault((request.query.n, request.query.only_new), []).append(user)
     try:
-        found = {kind: rec.recommend_many(some, kind[0], only_new=kind[1]) for kind, some in asked.items()}
-    except UnknownUserError:  # who was there just now
+        found = {(n, new): rec.recommend_many(group, n, only_new=new) for (n, new), group in groups.items()}
+    except UnknownUserError:  # forgotten since the check
         return [None] * len(requests)
-    return [_answered(request, user, found) for request, user in zip(requests, users, strict=True)]
+    return [_batch_response(request, user, found) for request, user in zip(requests, users, strict=True)]
 
 
-def _recommend_alone(request: Request) -> RecommendationsAnswer | None:
+def _recommend_alone(request: Request) -> RecommendationsResponse | None:
     query: RecommendationsQuery = request.query
-    if _takes_longer(query):
+    if _is_long(query):
         return None
     for user in request.possible_users():
         try:
             found = request.rec.recommend(user, query.n, only_new=query.only_new)
         except UnknownUserError:
             continue
-        return RecommendationsAnswer(user, False, _recommended(request.rec, found, query.fields))
+        return RecommendationsResponse(user, False, _recommended(request.rec, found, query.fields))
     return None
 
 
 def _known(request: Request) -> Id | None:
-    """The user, if something is held about them, and nothing is asked for that takes longer."""
-    if _takes_longer(request.query):
+    """Return the user if they are known and the query is short."""
+    if _is_long(request.query):
         return None
     return next((user for user in request.possible_users() if user in request.rec), None)
 
 
-def _takes_longer(query: RecommendationsQuery) -> bool:
+def _is_long(query: RecommendationsQuery) -> bool:
     return bool(query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart)
 
 
-def _answered(
+def _batch_response(
     request: Request, user: Id | None, found: dict[tuple[int, bool], dict[Id, list[Recommendation]]]
-) -> RecommendationsAnswer | None:
+) -> RecommendationsResponse | None:
     query: RecommendationsQuery = request.query
     best = None if user is None else found[query.n, query.only_new].get(user)
     if user is None or best is None:
         return None
-    return RecommendationsAnswer(user, False, _recommended(request.rec, best, query.fields))
+    return RecommendationsResponse(user, False, _recommended(request.rec, best, query.fields))
 
 
-def recommend_to_visitor(request: Request) -> VisitorAnswer:
-    """Recommend to somebody without an account, by baskets and a cart that are not stored."""
+def recommend_to_visitor(request: Request) -> VisitorResponse:
+    """Recommend to a visitor by baskets and a cart, without storing them."""
     body: Visitor = request.body
     rec, filters = request.rec, body.filters()
     if not body.baskets and not body.cart:
         popular = request.fallback.items(rec, body.n, **filters)
-        return VisitorAnswer(True, _recommended(rec, popular, body.fields))
+        return VisitorResponse(True, _recommended(rec, popular, body.fields))
     found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, **filters)
-    return VisitorAnswer(False, _recommended(rec, found, body.fields))
+    return VisitorResponse(False, _recommended(rec, found, body.fields))
 
 
-def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationAnswer]:
+def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationResponse]:
     return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
 
 
@@ -123,9 +123,9 @@ def _recommended(
     rec: DurableRecommender,
     found: Sequence[tuple[Id, float]],
     fields: Sequence[str] = (),
-    reasons: list[ExplanationAnswer] | None = None,
+    reasons: list[ExplanationResponse] | None = None,
 ) -> list[Recommended]:
-    if not fields and not reasons:  # what most ask for: an item, and what it is called
+    if not fields and not reasons:  # the usual request
         return [
             Recommended(item, float(score))
             if (product := rec.catalog.get(item)) is None
@@ -133,7 +133,7 @@ def _recommended(
             for item, score in found
         ]
     products = [rec.catalog[item] for item, _ in found]
-    why: Sequence[ExplanationAnswer | None] = reasons or [None] * len(found)
+    why: Sequence[ExplanationResponse | None] = reasons or [None] * len(found)
     return [
         Recommended(
             item,
@@ -147,58 +147,58 @@ def _recommended(
     ]
 
 
-def preview(request: Request) -> PreviewAnswer:
-    """The recommendations as they would be after a change. Nothing is stored."""
+def preview(request: Request) -> PreviewResponse:
+    """Return the recommendations before and after a change, without storing it."""
     body: Preview = request.body
     query: HowManyQuery = request.query
     rec, user = request.rec, request.user
-    held = history_of(rec, user)
-    history = [set(basket.items) for basket in held]
+    stored = history_of(rec, user)
+    history = [set(basket.items) for basket in stored]
     if body.learn and not body.forget:
         changed = [*history, set(body.learn.items)]
     elif body.forget and not body.learn:
-        changed = _left(rec, held, body.forget)
+        changed = _remaining(rec, stored, body.forget)
     else:
         raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
     before: Sequence[tuple[Id, float]] = (
         rec.recommend_for(history, query.n, user=user) if history else request.fallback.items(rec, query.n)
     )
     after: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(changed, query.n, user=user) if changed else _fallback_without(request, held, query.n)
+        rec.recommend_for(changed, query.n, user=user) if changed else _fallback_without(request, stored, query.n)
     )
-    return PreviewAnswer(
+    return PreviewResponse(
         _recommended(rec, before), _recommended(rec, after), popular_before=not history, popular_after=not changed
     )
 
 
-def _left(rec: DurableRecommender, history: list[Basket], part: ForgetPart) -> list[set[Id]]:
-    """What a forget would leave of a history."""
+def _remaining(rec: DurableRecommender, history: list[Basket], part: ForgetPart) -> list[set[Id]]:
+    """Return the baskets that a forget would leave."""
     wanted = None if part.category is None else set(rec.catalog.members(part.category))
 
-    def goes(basket: Basket, item: Id) -> bool:
+    def matches(basket: Basket, item: Id) -> bool:
         return part.basket in (None, basket.basket) and part.item in (None, item) and (wanted is None or item in wanted)
 
-    left = [{item for item in basket.items if not goes(basket, item)} for basket in history]
-    return [basket for basket in left if basket]
+    remaining = [{item for item in basket.items if not matches(basket, item)} for basket in history]
+    return [basket for basket in remaining if basket]
 
 
 def _fallback_without(request: Request, history: list[Basket], n: int) -> list[tuple[Id, int]]:
-    """What somebody unknown would get if this history were forgotten."""
+    """Return the fallback recommendations as they would be without this history."""
     fallback = request.fallback
     own = Counter(item for basket in history if fallback.counts(basket) for item in basket.items)
     found = fallback.items(request.rec, n + len(own))
-    left = [(item, count - own[item]) for item, count in found if count > own[item]]
-    return sorted(left, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n]
+    remaining = [(item, count - own[item]) for item, count in found if count > own[item]]
+    return sorted(remaining, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n]
 
 
-def explain(request: Request) -> ExplanationAnswer:
-    """Why an item scores what it does."""
+def explain(request: Request) -> ExplanationResponse:
+    """Explain the score of an item."""
     return _explained(request.rec, request.rec.explain(request.user, request.item))
 
 
-def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationAnswer:
+def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationResponse:
     product = rec.catalog[reason.item]
-    return ExplanationAnswer(
+    return ExplanationResponse(
         reason.item,
         reason.score,
         [BasketPart(*share) for share in reason.baskets],

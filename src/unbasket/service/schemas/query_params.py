@@ -1,11 +1,11 @@
-"""What can stand behind the question mark of an address."""
+"""Schemas of query parameters."""
 
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
 from unbasket.domain.id_text import LiveIdReader
-from unbasket.service.schemas.fields import HowMany, PageSize, Strict, Time
+from unbasket.service.schemas import HowMany, PageSize, Strict, Time
 
 
 class NoQuery(Strict, frozen=True):
@@ -13,27 +13,27 @@ class NoQuery(Strict, frozen=True):
 
 
 class HowManyQuery(Strict, frozen=True):
-    """How many to list."""
+    """The number of results."""
 
     n: HowMany = 10
 
 
 MAX_EXPLAINED = 100
-"""Items that are recommended with explanations at a time."""
+"""Items per request that can be explained."""
 
 
 Text = Annotated[str, Meta(min_length=1)]
 
 
 class FilterQuery(Strict, frozen=True):
-    """Which items: not these, only these, only those of these categories. An empty list is no condition."""
+    """Filters on items. An empty list is no condition."""
 
     exclude: list[Text] = field(default_factory=list)
     only: list[Text] = field(default_factory=list)
     category: list[str] = field(default_factory=list)
 
     def filters(self, ids: LiveIdReader) -> dict[str, Any]:
-        """The same as arguments of the engine."""
+        """Return the filters as arguments of the engine."""
         return {
             "exclude": [ids.item(text) for text in self.exclude],
             "only": [ids.item(text) for text in self.only] or None,
@@ -42,7 +42,7 @@ class FilterQuery(Strict, frozen=True):
 
 
 class RecommendationsQuery(FilterQuery, frozen=True):
-    """How many items, which, with what in the cart; whether to say why; and further columns of the catalog."""
+    """Filters and number of recommendations, the cart, explanations, and further columns of the catalog."""
 
     n: Annotated[HowMany, Meta(description=f"At most {MAX_EXPLAINED} with `explain`.")] = 10
     only_new: bool = False
@@ -52,7 +52,7 @@ class RecommendationsQuery(FilterQuery, frozen=True):
 
 
 class PopularQuery(FilterQuery, frozen=True):
-    """How many items, which, and from which time on baskets count."""
+    """Filters and number of items, and the time from which baskets count."""
 
     n: HowMany = 10
     since: Time | None = None
@@ -82,7 +82,7 @@ class PageQuery(Strict, frozen=True):
 
 
 class ReceiptsQuery(Strict, frozen=True):
-    """A page of receipts in an order, starting behind the one with the number `after`; 0 is the first page."""
+    """A page of receipts in an order, starting after the receipt number `after`; 0 is the first page."""
 
     order: Literal["oldest", "newest"] = "oldest"
     after: Annotated[int, Meta(ge=0, le=2**62)] = 0

@@ -1,4 +1,4 @@
-"""What requests bring in their bodies, and how much of it."""
+"""Schemas of request bodies, with their limits."""
 
 from typing import Annotated, Any
 
@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from unbasket.domain.events import Event, Forget, Learn
 from unbasket.params import MAX_SEED, Grouping
-from unbasket.service.schemas.fields import HowMany, Id, Items, Strict, Time
+from unbasket.service.schemas import HowMany, Id, Items, Strict, Time
 from unbasket.store import Receipt
 from unbasket.store.rules import MAX_RULES
 
@@ -15,7 +15,7 @@ Decay = Annotated[float, Meta(gt=0, le=1)]
 
 
 class ChangedParams(Strict, frozen=True):
-    """Parameters of the model to change; those that are not named stay."""
+    """Parameters of the model to change; others stay."""
 
     group_size: HowLarge | UnsetType = UNSET
     basket_decay: Decay | UnsetType = UNSET
@@ -28,14 +28,14 @@ class ChangedParams(Strict, frozen=True):
 
 
 class NewBasket(Strict, frozen=True):
-    """A basket to learn. Without a time, it is the user's latest."""
+    """A basket to learn. Without a time, it becomes the user's latest."""
 
     items: Items
     time: Time | None = None
 
 
 class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
-    """A basket is learned or edited."""
+    """An event that learns or edits a basket."""
 
     user: Id
     basket: Id
@@ -43,27 +43,27 @@ class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
     time: Time | None = None
 
     def event(self) -> Event:
-        """As the engine takes it."""
+        """Return the engine's event."""
         return Learn(self.user, self.items, self.basket, self.time)
 
 
 class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
-    """A user, a basket, an item of a basket, or an item of all baskets is forgotten."""
+    """An event that forgets a user, a basket, an item of a basket, or an item of all baskets."""
 
     user: Id
     basket: Id | None = None
     item: Id | None = None
 
     def event(self) -> Event:
-        """As the engine takes it."""
+        """Return the engine's event."""
         return Forget(self.user, self.basket, self.item)
 
 
 MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
-"""What one request may have: others wait for it. Handlers check it, so that the error can say what to do."""
+"""Limits per request, since others wait for it. Handlers check them, with an error that says what to do."""
 
 MAX_READ = 2_000_000
-"""Purchases that forgets may read while others wait to write; each reads all of its user's."""
+"""Purchases that the forgets of a request may read while other writers wait; each reads all of its user's."""
 
 Events = Annotated[
     list[LearnEvent | ForgetEvent],
@@ -72,7 +72,7 @@ Events = Annotated[
 
 
 class ForgetPart(Strict, frozen=True):
-    """What would be forgotten: purchases that match all the given fields; everything if there are none."""
+    """Purchases to forget: those that match all given fields, or all without any."""
 
     basket: Id | None = None
     item: Id | None = None
@@ -80,13 +80,13 @@ class ForgetPart(Strict, frozen=True):
 
 
 class LearnPart(Strict, frozen=True):
-    """The basket that would be learned as the user's latest."""
+    """A basket to learn as the user's latest."""
 
     items: Items
 
 
 class Preview(Strict, frozen=True):
-    """A change to try out: one of the two."""
+    """A change to preview: one of the two."""
 
     forget: ForgetPart | UnsetType = UNSET
     learn: LearnPart | UnsetType = UNSET
@@ -95,14 +95,14 @@ class Preview(Strict, frozen=True):
 PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
 
 
-MAX_VISITED = 1_000
-"""Baskets of a history that is not stored."""
+MAX_VISITOR_BASKETS = 1_000
+"""Baskets of a visitor."""
 
 
 class Visitor(Strict, frozen=True):
-    """Somebody without an account: what they bought, oldest first, and what is in the cart; filters as for a user."""
+    """A visitor without an account: baskets, oldest first, the cart, and filters."""
 
-    baskets: Annotated[list[Items], Meta(max_length=MAX_VISITED)] = field(default_factory=list)
+    baskets: Annotated[list[Items], Meta(max_length=MAX_VISITOR_BASKETS)] = field(default_factory=list)
     cart: Annotated[list[Id], Meta(max_length=8192)] = field(default_factory=list)
     n: HowMany = 10
     only_new: bool = False
@@ -112,42 +112,42 @@ class Visitor(Strict, frozen=True):
     fields: list[Annotated[str, Meta(min_length=1)]] = field(default_factory=list)
 
     def filters(self) -> dict[str, Any]:
-        """As arguments of the engine."""
+        """Return the filters as arguments of the engine."""
         return {"exclude": self.exclude, "only": self.only, "category": self.category}
 
 
-MAX_RESTOCKED = 100_000
-"""Items that one request may hide and show."""
+MAX_AVAILABILITY_ITEMS = 100_000
+"""Items that one request may hide, and that it may show."""
 
 
 class Availability(Strict, frozen=True):
-    """Items to hide, since they are out of stock, and items to show again."""
+    """Items to hide because they are out of stock, and items to show again."""
 
-    hide: Annotated[list[Id], Meta(max_length=MAX_RESTOCKED)] = field(default_factory=list)
-    show: Annotated[list[Id], Meta(max_length=MAX_RESTOCKED)] = field(default_factory=list)
+    hide: Annotated[list[Id], Meta(max_length=MAX_AVAILABILITY_ITEMS)] = field(default_factory=list)
+    show: Annotated[list[Id], Meta(max_length=MAX_AVAILABILITY_ITEMS)] = field(default_factory=list)
 
 
 class Renaming(Strict, frozen=True):
-    """The user whom another one becomes; nothing needs to be held about them yet."""
+    """The user into whom another is merged, known or not."""
 
     to: Id
 
 
 class GivenReceipts(Strict, frozen=True):
-    """Receipts that somebody has, to be checked and compared with those that are held."""
+    """Receipts to verify, and to compare with the stored ones."""
 
     receipts: Annotated[list[Receipt], Meta(description=f"At most {MAX_RECEIPTS:,} of them.")]
 
 
 class RetentionRequest(Strict, frozen=True):
-    """Rules in TOML. Without `run`, only what they would forget is counted."""
+    """Retention rules in TOML. Without `run`, matching purchases are only counted."""
 
     rules: Annotated[str, Meta(description=f"At most {MAX_RULES:,} characters.")]
     run: bool = False
 
 
 class TokenRequest(Strict, frozen=True):
-    """Whose token, and for how many seconds."""
+    """The shopper of a token, and the seconds until it expires."""
 
     user: Id
     seconds: Annotated[int, Meta(ge=1, le=86400)] = 600

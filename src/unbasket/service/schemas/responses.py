@@ -1,4 +1,4 @@
-"""The bodies of answers."""
+"""Schemas of responses."""
 
 from typing import Annotated, Literal
 
@@ -9,24 +9,24 @@ from unbasket.domain.ids import Id as AnyId
 from unbasket.domain.products import Value
 from unbasket.domain.results import Forgotten
 from unbasket.service.api_keys import Role
-from unbasket.service.metrics import Figures
-from unbasket.service.schemas.fields import Count
+from unbasket.service.metrics import Stats
+from unbasket.service.schemas import Count
 from unbasket.store import Receipt
 
 
 class Sparse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Base of answers that leave out the fields without a value."""
+    """Base of responses that omit fields without a value."""
 
 
-class LearnedAnswer(msgspec.Struct, frozen=True):
-    """What a learn did."""
+class LearnedResponse(msgspec.Struct, frozen=True):
+    """The result of a learn."""
 
     result: Literal["added", "replaced", "unchanged"]
     basket: AnyId
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """What a forget removed: purchases, and the baskets and users that vanished with them."""
+    """Removed purchases, and the baskets and users that were left without any."""
 
     purchases: Count
     baskets: Count
@@ -34,20 +34,20 @@ class Removed(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, forgotten: Forgotten) -> "Removed":
-        """The same in JSON."""
+        """Convert the engine's result."""
         return cls(*forgotten)
 
 
-class ForgottenAnswer(msgspec.Struct, frozen=True):
-    """A forget: its receipt, and the seconds until its bytes were gone."""
+class ForgottenResponse(msgspec.Struct, frozen=True):
+    """A forget with its receipt, and the seconds until its bytes were erased."""
 
     removed: Removed
     receipt: Receipt
     seconds: float
 
 
-class ForgottenManyAnswer(msgspec.Struct, frozen=True):
-    """Forgets in one batch."""
+class ForgottenManyResponse(msgspec.Struct, frozen=True):
+    """Forgets in one batch, with their receipts."""
 
     removed: Removed
     receipts: list[Receipt]
@@ -55,14 +55,14 @@ class ForgottenManyAnswer(msgspec.Struct, frozen=True):
 
 
 class EventResult(Sparse, frozen=True):
-    """What an event did: a learn has a result, a forget a receipt."""
+    """The outcome of an event: a learn has a result, a forget a receipt."""
 
     result: Literal["added", "replaced", "unchanged"] | UnsetType = UNSET
     receipt: Receipt | UnsetType = UNSET
 
 
-class EventsAnswer(msgspec.Struct, frozen=True):
-    """What each event did, and the seconds until all of it was on disk, or gone from it."""
+class EventsResponse(msgspec.Struct, frozen=True):
+    """The outcome of each event, and the seconds until all were durable."""
 
     results: list[EventResult]
     seconds: float
@@ -77,15 +77,15 @@ class Item(Sparse, frozen=True):
 
 
 class BasketPart(msgspec.Struct, frozen=True):
-    """The share of a score that comes from one of the user's own baskets."""
+    """The share of a score that comes from one of the user's baskets."""
 
     basket: AnyId
     time: int | None
     share: float
 
 
-class ExplanationAnswer(Sparse, frozen=True):
-    """Why an item scores what it does: the shares sum to the score. Similar users are counted, never named."""
+class ExplanationResponse(Sparse, frozen=True):
+    """The shares of an item's score, which sum to it. Neighbors are counted, never named."""
 
     item: AnyId
     score: float
@@ -98,19 +98,19 @@ class ExplanationAnswer(Sparse, frozen=True):
 
 
 class Recommended(Sparse, frozen=True):
-    """A recommended item. To an unknown user, the score is the number of all baskets that have it."""
+    """A recommended item. For an unknown user, the score is the number of baskets with the item."""
 
     item: AnyId
     score: float
     name: str | None = None
     category: str | None = None
     fields: dict[str, Value] | None = None
-    explanation: ExplanationAnswer | None = None
+    explanation: ExplanationResponse | None = None
 
 
-class RecommendationsAnswer(msgspec.Struct, frozen=True):
-    """Items for the user's next basket, best first. If nothing is held about the user, they are `popular` ones, or
-    whatever else the shop has chosen for that.
+class RecommendationsResponse(msgspec.Struct, frozen=True):
+    """Items for the user's next basket, best first. For an unknown user they are `popular` ones, or as the fallback
+    settings say.
     """
 
     user: AnyId
@@ -118,15 +118,15 @@ class RecommendationsAnswer(msgspec.Struct, frozen=True):
     recommendations: list[Recommended]
 
 
-class VisitorAnswer(msgspec.Struct, frozen=True):
-    """Items for the visitor's next basket, best first; `popular` ones if there are neither baskets nor a cart."""
+class VisitorResponse(msgspec.Struct, frozen=True):
+    """Items for the visitor's next basket, best first; `popular` ones without baskets and cart."""
 
     popular: bool
     recommendations: list[Recommended]
 
 
-class PreviewAnswer(msgspec.Struct, frozen=True):
-    """The recommendations now, and after the change. Where no basket is left, they are popular items."""
+class PreviewResponse(msgspec.Struct, frozen=True):
+    """The recommendations before and after a change. Without baskets, they are popular items."""
 
     before: list[Recommended]
     after: list[Recommended]
@@ -135,15 +135,15 @@ class PreviewAnswer(msgspec.Struct, frozen=True):
 
 
 class HeldBasket(msgspec.Struct, frozen=True):
-    """A basket, with everything held about it."""
+    """A stored basket."""
 
     basket: AnyId
     time: int | None
     items: list[Item]
 
 
-class UserAnswer(msgspec.Struct, frozen=True):
-    """Everything held about a user, portable: the same as `unbasket export`."""
+class UserResponse(msgspec.Struct, frozen=True):
+    """Everything stored about a user, portable: the same as `unbasket export`."""
 
     format: Literal["unbasket user"]
     version: Literal[1]
@@ -152,8 +152,8 @@ class UserAnswer(msgspec.Struct, frozen=True):
     suppressed: list[Item]
 
 
-class RenamedAnswer(msgspec.Struct, frozen=True):
-    """What moved to the other user, the receipt for the id that is gone, and the seconds until its bytes were."""
+class RenamedResponse(msgspec.Struct, frozen=True):
+    """The purchases and baskets moved to the other user, the receipt for the erased id, and the seconds it took."""
 
     user: AnyId
     purchases: Count
@@ -162,8 +162,8 @@ class RenamedAnswer(msgspec.Struct, frozen=True):
     seconds: float
 
 
-class SuppressedAnswer(msgspec.Struct, frozen=True):
-    """Whether an item is suppressed for a user now, and whether that has just changed."""
+class SuppressedResponse(msgspec.Struct, frozen=True):
+    """Whether an item is suppressed for a user, and whether the request changed that."""
 
     item: AnyId
     suppressed: bool
@@ -171,23 +171,23 @@ class SuppressedAnswer(msgspec.Struct, frozen=True):
 
 
 class SimilarUser(msgspec.Struct, frozen=True):
-    """Another user, and the Euclidean distance between the vectors."""
+    """A neighbor, and the Euclidean distance between the vectors."""
 
     user: AnyId
     distance: float
 
 
-class SimilarAnswer(msgspec.Struct, frozen=True):
+class SimilarResponse(msgspec.Struct, frozen=True):
     """The nearest users, nearest first."""
 
     user: AnyId
     similar: list[SimilarUser]
 
 
-class VerificationAnswer(msgspec.Struct, frozen=True):
-    """Whether the live model equals, bit by bit, one trained from what remains.
+class VerificationResponse(msgspec.Struct, frozen=True):
+    """Whether the live model equals, bit by bit, a model trained from the remaining baskets.
 
-    With 0 `users`, the one asked for is not there: then every record was checked to belong to somebody who is.
+    If the user is unknown, `users` is 0, and all records were checked for orphans.
     """
 
     ok: bool
@@ -195,49 +195,49 @@ class VerificationAnswer(msgspec.Struct, frozen=True):
     mismatches: list[str]
 
 
-class UsersAnswer(msgspec.Struct, frozen=True):
+class UsersResponse(msgspec.Struct, frozen=True):
     """A page of users; `next` is the `after` of the next page, null at the end."""
 
     users: list[AnyId]
     next: str | None
 
 
-class ItemsAnswer(msgspec.Struct, frozen=True):
+class ItemsResponse(msgspec.Struct, frozen=True):
     """A page of items; `next` is the `after` of the next page, null at the end."""
 
     items: list[Item]
     next: str | None
 
 
-class HiddenAnswer(msgspec.Struct, frozen=True):
+class HiddenResponse(msgspec.Struct, frozen=True):
     """A page of hidden items; `next` is the `after` of the next page, null at the end."""
 
     hidden: list[AnyId]
     next: str | None
 
 
-class RestockedAnswer(msgspec.Struct, frozen=True):
-    """How many items were hidden, and how many shown, that had not been so before."""
+class AvailabilityResponse(msgspec.Struct, frozen=True):
+    """The numbers of items that are newly hidden and newly shown."""
 
     hidden: Count
     shown: Count
 
 
 class Category(msgspec.Struct, frozen=True):
-    """A category, and how many items are in it."""
+    """A category, and the number of its items."""
 
     category: str
     items: Count
 
 
-class CategoriesAnswer(msgspec.Struct, frozen=True):
+class CategoriesResponse(msgspec.Struct, frozen=True):
     """All categories, by name."""
 
     categories: list[Category]
 
 
 class PopularItem(Sparse, frozen=True):
-    """An item, and the number of baskets that have it."""
+    """An item, and the number of baskets with it."""
 
     item: AnyId
     baskets: Count
@@ -245,16 +245,16 @@ class PopularItem(Sparse, frozen=True):
     category: str | None = None
 
 
-class PopularAnswer(msgspec.Struct, frozen=True):
+class PopularResponse(msgspec.Struct, frozen=True):
     """The items in most baskets."""
 
     items: list[PopularItem]
 
 
-class ReceiptsAnswer(msgspec.Struct, frozen=True):
+class ReceiptsResponse(msgspec.Struct, frozen=True):
     """A page of receipts; `next` is the `after` of the next page, null at the end.
 
-    `seconds` is the time to erasure of each, null if that was before the service was started.
+    `seconds` has the time to erasure of each, null if it was before the service started.
     """
 
     receipts: list[Receipt]
@@ -265,12 +265,12 @@ class ReceiptsAnswer(msgspec.Struct, frozen=True):
 Run = Annotated[list[int], Meta(min_length=2, max_length=2)]
 
 
-class AuditAnswer(msgspec.Struct, frozen=True):
-    """Whether receipts are as they were signed, and the public keys that signed them: of all that are held, none may be
-    missing; those of a request may be a part of the chain, and must be the ones that are held.
+class AuditResponse(msgspec.Struct, frozen=True):
+    """The verification of receipts, and the public keys that signed them. Stored receipts must be complete; given ones
+    may be a part of the chain, and must equal the stored ones.
 
-    In `chained`, from one number to another, each receipt follows the one before it; those `missing` were not given,
-    though later ones were. `summary` says it in a sentence.
+    `chained` has runs of receipts, first to last number, that follow each other; `missing` has the gaps before later
+    ones. `summary` is a sentence.
     """
 
     ok: bool
@@ -282,8 +282,8 @@ class AuditAnswer(msgspec.Struct, frozen=True):
     summary: str
 
 
-class RuleAnswer(msgspec.Struct, frozen=True):
-    """What one rule forgets, and no rule above it."""
+class RuleResponse(msgspec.Struct, frozen=True):
+    """The purchases that match a rule, and no rule above it."""
 
     name: str
     users: Count
@@ -292,13 +292,11 @@ class RuleAnswer(msgspec.Struct, frozen=True):
     warnings: list[str]
 
 
-class RetentionAnswer(msgspec.Struct, frozen=True):
-    """What the rules forget, or, when `done`, have forgotten with so many receipts. `share` is the part of all
-    purchases in the shop, from 0 to 1.
-    """
+class RetentionResponse(msgspec.Struct, frozen=True):
+    """The purchases that the rules match, forgotten if `done`. `share` is their part of all purchases, 0 to 1."""
 
     done: bool
-    rules: list[RuleAnswer]
+    rules: list[RuleResponse]
     forgotten: Removed
     share: float
     receipts: Count
@@ -318,36 +316,36 @@ class ModelParams(msgspec.Struct, frozen=True):
     pool_seed: int | None
 
 
-class StatsAnswer(Figures, frozen=True):
-    """How the service is doing: the last minute, sizes, and the parameters of the model."""
+class StatsResponse(Stats, frozen=True):
+    """The stats of the last minute, and the parameters of the model."""
 
     params: ModelParams
 
 
-class TokenAnswer(msgspec.Struct, frozen=True):
-    """A token, and the moment (seconds since 1970) at which it ends."""
+class TokenResponse(msgspec.Struct, frozen=True):
+    """A token, and its expiry in seconds since 1970."""
 
     token: str
     user: AnyId
     expires: int
 
 
-class MeAnswer(msgspec.Struct, frozen=True):
-    """Who asks: a key by its name, or a shopper. If the service has no keys, it is neither, with all roles."""
+class MeResponse(msgspec.Struct, frozen=True):
+    """The caller: a key by its name, or a shopper. Without keys it is neither, with all roles."""
 
     key: str | None
     shopper: AnyId | None
     roles: list[Role]
 
 
-class HealthAnswer(msgspec.Struct, frozen=True):
-    """The process answers."""
+class HealthResponse(msgspec.Struct, frozen=True):
+    """Liveness of the process."""
 
     ok: Literal[True] = True
 
 
-class ReadyAnswer(msgspec.Struct, frozen=True):
-    """Whether the shop is loaded, and how far it is: done, and in all."""
+class ReadyResponse(msgspec.Struct, frozen=True):
+    """Whether the database is loaded, and the progress: done and total."""
 
     ready: bool
     stage: str
