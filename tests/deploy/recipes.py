@@ -1,4 +1,4 @@
-"""What the files in deploy/ say, for tests that do the same without Docker and systemd."""
+"""The recipes in deploy/, parsed for tests that follow them without Docker and systemd."""
 
 import json
 import re
@@ -36,12 +36,12 @@ class Dockerfile:
 
     @property
     def command(self) -> list[str]:
-        """What a container runs."""
+        """The command of a container."""
         return [*json.loads(self.one("ENTRYPOINT")), *json.loads(self.one("CMD"))]
 
     @property
     def keys_command(self) -> list[str]:
-        """What its first lines say to make a key with."""
+        """The command in its first lines that adds a key."""
         [arguments] = re.findall(r"^# docker run .* unbasket (keys add .*)$", self.text, re.MULTILINE)
         return [*json.loads(self.one("ENTRYPOINT")), *shlex.split(arguments)]
 
@@ -52,7 +52,7 @@ class Dockerfile:
 
     @property
     def preparations(self) -> list[list[str]]:
-        """Programs that run while the image is built."""
+        """The programs that run while the image is built."""
         return [shlex.split(run) for run in self.all("RUN") if run.startswith("python -c")]
 
     @property
@@ -61,12 +61,12 @@ class Dockerfile:
 
     @property
     def extras(self) -> str:
-        """The extras that it installs the package with, such as "[service]"."""
+        """The extras of the installed package, such as "[service]"."""
         [extras] = re.findall(r"pip install .*/source(\[[\w,]+\])", "\n".join(self.all("RUN")))
         return str(extras)
 
     def sources(self) -> list[Path]:
-        """What is copied into the stage that builds the package."""
+        """Return the files that are copied into the build stage."""
         names = [name for copy in self.all("COPY") if not copy.startswith("--from") for name in copy.split()[:-1]]
         return [ROOT / name for name in names]
 
@@ -89,20 +89,20 @@ class Unit:
 
     @property
     def keys_command(self) -> str:
-        """What its first lines say to make a key with."""
+        """The command in its first lines that adds a key."""
         [command] = re.findall(r"^#\s+sudo -u unbasket (.* keys add .*)$", self.text, re.MULTILINE)
         return str(command).replace("NAME", "admin")
 
 
 def settings_example() -> str:
-    """The file of settings in docs/operations.md."""
+    """Return the settings file in docs/operations.md."""
     text = (ROOT / "docs" / "operations.md").read_text()
     [example] = re.findall(r"^```toml\n# /etc/unbasket.toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     return str(example)
 
 
-class Places:
-    """Where the paths of a recipe are in a test."""
+class FakeRoot:
+    """A folder that stands for the root of a recipe's machine."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -111,11 +111,11 @@ class Places:
         return self.folder / path.lstrip("/")
 
     def rebased(self, text: str) -> str:
-        """A text with all paths that the project owns moved into the folder."""
+        """Move all paths of the project in a text into the folder."""
         ours = re.compile(r"(?<![\w/.])/(data|source|opt/unbasket|etc/unbasket|var/(?:cache|lib)/unbasket)")
         return ours.sub(lambda found: f"{self.folder}/{found[1]}", text)
 
     def environment(self, given: dict[str, str]) -> dict[str, str]:
-        """The variables of a recipe, and nothing of ours: no source tree may be on a path."""
+        """Return the variables of a recipe without those of the test: no source tree may be on a path."""
         system = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(self.folder)}
         return system | {name: Template(self.rebased(value)).substitute(system) for name, value in given.items()}

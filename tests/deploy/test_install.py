@@ -1,4 +1,4 @@
-"""The package, installed as the Dockerfile says into an environment without the sources, runs what the recipes run."""
+"""The package, installed as in the Dockerfile without the source tree, runs the commands of the recipes."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.deploy.recipes import ROOT, Dockerfile, Places, Unit, settings_example
+from tests.deploy.recipes import ROOT, Dockerfile, FakeRoot, Unit, settings_example
 from tests.service.process import Process, ending
 
 DOCKER, UNIT = Dockerfile(), Unit()
@@ -23,7 +23,7 @@ PAGE = ROOT / "src" / "unbasket" / "service" / "web"
 
 @pytest.fixture(scope="module")
 def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package, built from what the Dockerfile copies."""
+    """Build the package from the files that the Dockerfile copies."""
     source = tmp_path_factory.mktemp("source")
     for part in DOCKER.sources():
         _copy(part, source)
@@ -34,17 +34,17 @@ def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def places(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Places:
-    """The files of a container and of a machine with systemd, with the package installed in /opt/unbasket."""
-    places = Places(tmp_path_factory.mktemp("machine"))
+def root(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> FakeRoot:
+    """Create the folders of a container and of a machine with systemd, with the package in /opt/unbasket."""
+    root = FakeRoot(tmp_path_factory.mktemp("machine"))
     for folder in ("data", "etc", "opt", "var/lib/unbasket"):
-        places.path(folder).mkdir(parents=True)
-    opt = places.path("opt/unbasket")
+        root.path(folder).mkdir(parents=True)
+    opt = root.path("opt/unbasket")
     _python("-m", "venv", "--without-pip", opt)
     _python("-m", "uv", "pip", "install", "--python", opt / "bin" / "python", f"{wheel}{DOCKER.extras}")
     for preparation in DOCKER.preparations:
-        _run(places, preparation, DOCKER.environment)
-    return places
+        _run(root, preparation, DOCKER.environment)
+    return root
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -61,7 +61,7 @@ def _build(*arguments: object) -> None:
 
 
 def _python(*arguments: object) -> None:
-    """Run this Python, which knows nothing of the source tree. What it builds is for debugging: sooner compiled."""
+    """Run this Python without the source tree. Builds are debug builds, which compile faster."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["UNBASKET_BUILD"] = "debug"
     command = [sys.executable, *map(str, arguments)]
@@ -69,12 +69,12 @@ def _python(*arguments: object) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def _run(places: Places, command: Sequence[str], environment: dict[str, str], code: int = 0) -> str:
-    """What a command of a recipe prints, or complains about."""
+def _run(root: FakeRoot, command: Sequence[str], environment: dict[str, str], code: int = 0) -> str:
+    """Run a command of a recipe, and return its output, or its errors if it must fail."""
     done = subprocess.run(
-        [places.rebased(part) for part in _found(places, command)],
-        env=places.environment(environment),
-        cwd=places.folder,
+        [root.rebased(part) for part in _found(root, command)],
+        env=root.environment(environment),
+        cwd=root.folder,
         capture_output=True,
         text=True,
         check=False,
@@ -83,16 +83,16 @@ def _run(places: Places, command: Sequence[str], environment: dict[str, str], co
     return done.stderr if code else done.stdout
 
 
-def _found(places: Places, command: Sequence[str]) -> list[str]:
-    """A command with the program that the recipe's PATH leads to."""
-    path = places.environment(DOCKER.environment)["PATH"]
-    return [shutil.which(places.rebased(command[0]), path=path) or command[0], *command[1:]]
+def _found(root: FakeRoot, command: Sequence[str]) -> list[str]:
+    """Resolve the program of a command by the recipe's PATH."""
+    path = root.environment(DOCKER.environment)["PATH"]
+    return [shutil.which(root.rebased(command[0]), path=path) or command[0], *command[1:]]
 
 
-# What is in it --------------------------------------------------------------------------------------------------
+# Contents --------------------------------------------------------------------------------------------------
 
 
-def test_the_wheel_has_what_the_program_needs_and_nothing_else(wheel: Path) -> None:
+def test_the_wheel_has_the_needed_files_and_no_others(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"unbasket"}
@@ -102,7 +102,7 @@ def test_the_wheel_has_what_the_program_needs_and_nothing_else(wheel: Path) -> N
     assert not [name for name in names if "test" in name or name.endswith((".pyc", ".c"))]
 
 
-def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
+def test_the_source_distribution_has_all_sources(tmp_path: Path) -> None:
     _build("--sdist", "--outdir", tmp_path, ROOT)
     with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
@@ -111,50 +111,50 @@ def test_the_source_distribution_has_what_a_build_needs(tmp_path: Path) -> None:
         assert {str(file.relative_to(ROOT)) for file in files} <= names
 
 
-def test_a_dataset_comes_with_it(places: Places) -> None:
+def test_a_dataset_is_included(root: FakeRoot) -> None:
     code = "from unbasket.datasets import load; print(load('tafeng').history.height)"
-    assert int(_run(places, ["python", "-c", code], DOCKER.environment)) > 400_000
+    assert int(_run(root, ["python", "-c", code], DOCKER.environment)) > 400_000
 
 
-# What it runs ---------------------------------------------------------------------------------------------------
+# Commands ---------------------------------------------------------------------------------------------------
 
 
-def test_the_container(places: Places) -> None:
+def test_the_container(root: FakeRoot) -> None:
     free = DOCKER.environment | {"UNBASKET_PORT": "0"}
-    assert "without keys" in _run(places, DOCKER.command, free, code=2)
-    key = _run(places, DOCKER.keys_command, DOCKER.environment).strip()
-    command = _found(places, DOCKER.command)
-    with ending(Process(command, places.environment(free), places.path("container.log"))) as service:
+    assert "without keys" in _run(root, DOCKER.command, free, code=2)
+    key = _run(root, DOCKER.keys_command, DOCKER.environment).strip()
+    command = _found(root, DOCKER.command)
+    with ending(Process(command, root.environment(free), root.path("container.log"))) as service:
         assert service.lines()[0]["address"].startswith("http://0.0.0.0:")
         health = [part.replace(":8000/", f":{service.port}/") for part in DOCKER.health_command]
-        _run(places, health, DOCKER.environment)
+        _run(root, health, DOCKER.environment)
         _use(service, key)
         assert service.stop(signal.SIGTERM) == 0
-    assert places.path("data/shop.db").exists()
+    assert root.path("data/shop.db").exists()
 
 
-def test_the_unit(places: Places) -> None:
-    places.path("etc/unbasket.toml").write_text(places.rebased(settings_example()) + "port = 0\n")
-    key = _run(places, shlex.split(UNIT.keys_command), {}).strip()
-    command = shlex.split(places.rebased(UNIT.one("ExecStart")))
-    with ending(Process(command, places.environment(UNIT.environment), places.path("unit.log"))) as service:
+def test_the_unit(root: FakeRoot) -> None:
+    root.path("etc/unbasket.toml").write_text(root.rebased(settings_example()) + "port = 0\n")
+    key = _run(root, shlex.split(UNIT.keys_command), {}).strip()
+    command = shlex.split(root.rebased(UNIT.one("ExecStart")))
+    with ending(Process(command, root.environment(UNIT.environment), root.path("unit.log"))) as service:
         _use(service, key)
         reload = UNIT.one("ExecReload").replace("$MAINPID", str(service.process.pid))
         subprocess.run(shlex.split(reload), check=True)
         assert service.wait_for("settings reloaded")["changed"] == {}
         assert service.stop(signal.SIGTERM) == 0
-    assert places.path("var/lib/unbasket/shop.db").exists()
+    assert root.path("var/lib/unbasket/shop.db").exists()
 
 
 def _use(service: Process, key: str) -> None:
-    """Learn, recommend, forget."""
+    """Learn, recommend and forget."""
     headers = {"Authorization": f"Bearer {key}"}
     assert service.ask("GET", "/readyz")[0] == 200
     assert service.ask("PUT", "/v1/users/ann/baskets/1", {"items": ["tea", "milk"]})[0] == 401
     assert service.ask("PUT", "/v1/users/ann/baskets/1", {"items": ["tea", "milk"]}, **headers)[0] == 200
-    status, answer = service.ask("GET", "/v1/users/ann/recommendations", **headers)
-    assert (status, {found["item"] for found in json.loads(answer)["recommendations"]}) == (200, {"tea", "milk"})
-    status, answer = service.ask("DELETE", "/v1/users/ann", **headers)
-    assert (status, json.loads(answer)["receipt"]["verified"]) == (200, True)
+    status, body = service.ask("GET", "/v1/users/ann/recommendations", **headers)
+    assert (status, {found["item"] for found in json.loads(body)["recommendations"]}) == (200, {"tea", "milk"})
+    status, body = service.ask("DELETE", "/v1/users/ann", **headers)
+    assert (status, json.loads(body)["receipt"]["verified"]) == (200, True)
     assert service.ask("GET", "/v1/users/ann", **headers)[0] == 404
     assert b"<!doctype html>" in service.ask("GET", "/")[1].lower()

@@ -1,4 +1,4 @@
-"""The Compose file, the Kubernetes manifests and the unit agree with the image, the settings and the calls."""
+"""The Compose file, the Kubernetes manifests and the unit agree with the image, the settings and the routes."""
 
 import re
 from pathlib import Path
@@ -23,7 +23,7 @@ POD = STATEFUL_SET["spec"]["template"]["spec"]
 
 
 def assert_settings(environment: dict[str, str]) -> None:
-    """These variables mean something, and have values that the service takes."""
+    """Check that variables are settings with valid values."""
     ours = {name: value for name, value in environment.items() if name.startswith(PREFIX)}
     assert {name.removeprefix(PREFIX).lower() for name in ours} <= set(Settings.__struct_fields__)
     Settings.gathered({"db": "shop.db"}, ours)
@@ -70,13 +70,13 @@ def test_caddy_leads_to_the_service() -> None:
     text = (DEPLOY / "Caddyfile").read_text()
     assert re.findall(r"reverse_proxy (\S+)", text) == [f"unbasket:{PORT}"]
     assert set(re.findall(r"\{\$(\w+)\}", text)) == set(COMPOSE["services"]["caddy"]["environment"])
-    assert all(any(call.path == path for call in ROUTES) for path in re.findall(r"^\s*@\w+ path (\S+)", text, re.M))
+    assert all(any(route.path == path for route in ROUTES) for path in re.findall(r"^\s*@\w+ path (\S+)", text, re.M))
 
 
 # Kubernetes -----------------------------------------------------------------------------------------------------
 
 
-def test_one_process_writes() -> None:
+def test_only_one_process_writes() -> None:
     assert STATEFUL_SET["kind"] == "StatefulSet"
     assert STATEFUL_SET["spec"]["replicas"] == 1
     [claim] = STATEFUL_SET["spec"]["volumeClaimTemplates"]
@@ -98,11 +98,11 @@ def test_labels_and_ports_lead_to_the_pod() -> None:
 @pytest.mark.parametrize(
     ("probe", "path"), [("startupProbe", "/healthz"), ("livenessProbe", "/healthz"), ("readinessProbe", "/readyz")]
 )
-def test_probes_ask_what_needs_no_key(probe: str, path: str) -> None:
-    asked = CONTAINER[probe]["httpGet"]
-    assert asked == {"path": path, "port": CONTAINER["ports"][0]["name"]}
-    [call] = [call for call in ROUTES if call.path == path]
-    assert (call.method, call.roles) == ("GET", frozenset())
+def test_probes_use_public_routes(probe: str, path: str) -> None:
+    used = CONTAINER[probe]["httpGet"]
+    assert used == {"path": path, "port": CONTAINER["ports"][0]["name"]}
+    [route] = [route for route in ROUTES if route.path == path]
+    assert (route.method, route.roles) == ("GET", frozenset())
 
 
 def test_the_pod_reads_its_keys_from_the_secret() -> None:
@@ -116,7 +116,7 @@ def test_the_pod_reads_its_keys_from_the_secret() -> None:
     assert environment["UNBASKET_ACCESS"] == f"{mount}/{file}"
 
 
-def test_the_pod_is_the_image_s_user() -> None:
+def test_the_pod_has_the_user_of_the_image() -> None:
     [created] = [run for run in DOCKER.all("RUN") if "useradd" in run]
     context = POD["securityContext"]
     assert context["runAsNonRoot"]
@@ -124,8 +124,8 @@ def test_the_pod_is_the_image_s_user() -> None:
     assert context["fsGroup"] == context["runAsGroup"]
 
 
-def test_the_pod_has_the_memory_that_its_shop_needs() -> None:
-    """The size of the shop is in a comment, what a shop needs in a table that `benchmarks/memory.py` prints."""
+def test_the_pod_has_enough_memory() -> None:
+    """The number of purchases is in a comment, and the memory per purchase in a table by `benchmarks/memory.py`."""
     text = (DEPLOY / "kubernetes.yaml").read_text()
     [millions] = re.findall(r"memory: \S+  # (\d+) million purchases", text)
     [base, per_purchase] = re.findall(r"^\| the service, at its peak \| (\d+) MB \| (\d+) \|", _operations(), re.M)[0]

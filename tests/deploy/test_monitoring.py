@@ -1,4 +1,4 @@
-"""The dashboard and the alerts ask for figures that a service really shows."""
+"""The dashboard and the alerts use metrics that a service exposes."""
 
 import json
 import re
@@ -21,8 +21,8 @@ ADDED = {"job", "instance"}  # labels that Prometheus adds
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labels]:
-    """Every figure that a service shows after some requests, with its labels and their values."""
+def exposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labels]:
+    """Return the metrics of a service after some requests, with their labels and values."""
     with serving(make_shop(tmp_path_factory.mktemp("shop") / "shop.db")) as service:
         service("GET", "/v1/users/ann/recommendations")
         service("DELETE", "/v1/users/ann")
@@ -37,7 +37,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labels]:
 
 
 def selectors(expression: str) -> list[Any]:
-    """The figures that an expression of PromQL asks for; an error if it is none."""
+    """Return the metric selectors of a PromQL expression. Raises if it is invalid."""
     found: list[Any] = []
     plain = expression.replace("$__rate_interval", "1m").replace("$instance", ".*")
     promql.walk(promql.parse(plain), pre_visit=found.append)
@@ -51,25 +51,25 @@ EXPRESSIONS = {
 
 
 @pytest.mark.parametrize("name", EXPRESSIONS)
-def test_every_figure_is_shown(name: str, shown: dict[str, Labels]) -> None:
-    asked = selectors(EXPRESSIONS[name])
-    assert asked
-    for selector in asked:
-        labels = shown[selector.name]
+def test_every_metric_is_exposed(name: str, exposed: dict[str, Labels]) -> None:
+    used = selectors(EXPRESSIONS[name])
+    assert used
+    for selector in used:
+        labels = exposed[selector.name]
         for matcher in selector.matchers.matchers:
             assert matcher.name in labels.keys() | ADDED, selector
-            if matcher.op == promql.MatchOp.Equal and matcher.name in ("call", "method"):
+            if matcher.op == promql.MatchOp.Equal and matcher.name in ("route", "method"):
                 assert matcher.value in labels[matcher.name]
 
 
-def test_the_labels_that_are_summed_over_are_there(shown: dict[str, Labels]) -> None:
+def test_the_labels_of_sums_exist(exposed: dict[str, Labels]) -> None:
     for name, expression in EXPRESSIONS.items():
-        known = set().union(*(shown[selector.name] for selector in selectors(expression))) | ADDED
+        known = set().union(*(exposed[selector.name] for selector in selectors(expression))) | ADDED
         for names in re.findall(r"\bby \(([\w, ]+)\)", expression):
             assert set(names.split(", ")) <= known, name
 
 
-def test_alerts_say_what_is_wrong() -> None:
+def test_alerts_are_complete() -> None:
     for rule in ALERTS:
         assert re.fullmatch(r"Unbasket[A-Z]\w+", rule["alert"])
         assert rule["labels"]["severity"] in ("critical", "warning")
@@ -81,22 +81,22 @@ def test_alerts_say_what_is_wrong() -> None:
 def test_panels_do_not_overlap() -> None:
     taken: set[tuple[int, int]] = set()
     for panel in PANELS.values():
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= 24
-        cells = {(x + place["x"], y + place["y"]) for x in range(place["w"]) for y in range(place["h"])}
+        position = panel["gridPos"]
+        assert position["x"] + position["w"] <= 24
+        cells = {(x + position["x"], y + position["y"]) for x in range(position["w"]) for y in range(position["h"])}
         assert not cells & taken, panel["title"]
         taken |= cells
     assert len({panel["id"] for panel in PANELS.values()}) == len(DASHBOARD["panels"])
 
 
-def test_every_figure_of_ours_is_documented(shown: dict[str, Labels]) -> None:
+def test_every_metric_is_documented(exposed: dict[str, Labels]) -> None:
     documented = (ROOT / "docs" / "operations.md").read_text()
-    for name in shown:
+    for name in exposed:
         family = re.sub(r"_(bucket|count|sum)$", "", name)
         assert family in documented or name.startswith(("process_", "up")), name
 
 
-def test_the_job_of_the_documentation_is_that_of_the_alerts() -> None:
+def test_the_documentation_and_the_alerts_use_one_job() -> None:
     text = Path(ROOT / "docs" / "operations.md").read_text()
     [example] = re.findall(r"^```yaml\n(scrape_configs:.*?)^```", text, re.MULTILINE | re.DOTALL)
     [job] = yaml.safe_load(example)["scrape_configs"]

@@ -1,4 +1,4 @@
-"""Restoring a backup, step by step as docs/operations.md says, after a crash in the middle of work."""
+"""Restoring a backup after a crash, by the steps of docs/operations.md: a scenario of the command line."""
 
 import re
 import shutil

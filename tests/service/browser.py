@@ -1,4 +1,4 @@
-"""Chromium, driven by Playwright, with an eye on what must not happen."""
+"""Chromium driven by Playwright, and a watch for console errors and foreign requests."""
 
 import shutil
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _FLAGS = [
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """The browser on the PATH, which talks to nobody of its own accord."""
+    """Launch the browser on the PATH, without background traffic."""
     program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     assert program, "install Chromium: tests of the page run in it"
     with sync_playwright() as driver:
@@ -35,21 +35,21 @@ def chromium() -> Iterator[Browser]:
 
 
 class Watch:
-    """Notes errors and warnings of the console (breaches of the CSP are among them) and requests to other hosts."""
+    """A record of console errors and warnings (CSP violations among them) and of requests to other hosts."""
 
     def __init__(self, page: Page, host: str) -> None:
         self.faults: list[str] = []
         self.expected: list[str] = []
         self._host = host
-        page.on("console", self._said)
+        page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.faults.append(f"error: {error}"))
-        page.on("request", self._asked)
+        page.on("request", self._on_request)
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and not any(text in message.text for text in self.expected):
             self.faults.append(f"{message.type}: {message.text}")
 
-    def _asked(self, request: Request) -> None:
+    def _on_request(self, request: Request) -> None:
         address = urlsplit(request.url)
         if address.netloc != self._host and address.scheme != "blob":
             self.faults.append(f"a request to {request.url}")

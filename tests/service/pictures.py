@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/page.md: `python -m tests.service.pictures`, on a quiet machine, since they show times."""
+"""The screenshots of docs/page.md: `python -m tests.service.pictures`, on an idle machine, since they show times."""
 
 import json
 import re
@@ -19,15 +19,15 @@ from unbasket.datasets import generate
 
 FOLDER = Path(__file__).parents[2] / "docs" / "images"
 REPEATS = 7
-"""How often an erasure is pictured; the one that took a typical time is kept."""
+"""Erasures to take screenshots of; the one with the median time is kept."""
 
 Save = Callable[[Page, str], None]
 
 
 class Series(NamedTuple):
-    """Pictures of one screen: the end of their names, and which of them are kept; all if none is named.
+    """Screenshots of one screen size: the suffix of their names, and the ones to keep; all if none is named.
 
-    Its shoppers are found from `first` on, since what one series forgets is not there for the next.
+    Its shoppers start at `first`, since a series forgets purchases that the next would need.
     """
 
     suffix: str
@@ -49,10 +49,10 @@ SERIES = (
 
 
 def take(folder: Path = FOLDER) -> None:
-    """Make a shop, open every view on every screen, and keep what it looks like."""
+    """Make a shop, open every view on every screen, and save the screenshots."""
     folder.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory() as place:
-        db = Path(place) / "shop.db"
+    with tempfile.TemporaryDirectory() as temporary:
+        db = Path(temporary) / "shop.db"
         made = generate(users=400, seed=3)
         with ub.open(db, ub.Params(neighbors=50)) as rec:
             rec.fit(made.history)
@@ -64,7 +64,7 @@ def take(folder: Path = FOLDER) -> None:
 
 
 def _warm_up(service: Service) -> None:
-    """Let caches be as full as those of a service that has run for a while."""
+    """Fill the caches as in a service that has run for a while."""
     for user in range(1, 40):
         service.ask("GET", f"/v1/users/{user}/recommendations")
         service.ask("POST", f"/v1/users/{user}/preview", {"forget": {"item": user}})
@@ -114,7 +114,7 @@ def _shopper(page: Page, save: Save, shopper: int) -> None:
 
 
 def _fill_cart(page: Page) -> None:
-    """Put two recommendations into the cart, and wait for those that follow."""
+    """Put two recommendations into the cart, and wait for the next ones."""
     for count in (1, 2):
         page.get_by_role("button", name="into my cart").first.click()
         page.locator(f".cart li:nth-child({count})").wait_for()
@@ -123,7 +123,7 @@ def _fill_cart(page: Page) -> None:
 
 
 def _preview(page: Page, shopper: int) -> None:
-    """Open the window that removes the first recommendation from all baskets of a shopper."""
+    """Open the dialog that removes the first recommendation from all baskets of a shopper."""
     page.goto(f"/#/shopper/{shopper}")
     name = page.locator(".recommendations .name").first.inner_text()
     page.locator(".items li").filter(has_text=name).first.get_by_role("button").click()
@@ -133,7 +133,7 @@ def _preview(page: Page, shopper: int) -> None:
 
 
 def _typical_erasure(page: Page, first: int) -> bytes:
-    """The picture of an erasure that took neither long nor short among those of several shoppers."""
+    """Return the screenshot of the erasure with the median time among several shoppers."""
     taken = []
     for shopper in range(first, first + REPEATS):
         _preview(page, shopper)

@@ -1,8 +1,9 @@
-"""The service as a process of its own, with its log in a file."""
+"""A service in a process of its own, with its log in a file."""
 
 import http.client
 import json
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -15,11 +16,11 @@ from tests.cli.running import PROGRAM
 
 Running = TypeVar("Running", bound="Process")
 
-PATIENCE = 120  # seconds, on a busy machine
+TIMEOUT = 120  # seconds, on a busy machine
 
 
 class Process:
-    """A running service, whose log is a file."""
+    """A running service that logs to a file."""
 
     def __init__(self, command: Sequence[str | Path], environment: Mapping[str, str], log: Path) -> None:
         self.log = log
@@ -29,27 +30,27 @@ class Process:
         self.port = int(self.wait_for("listening")["address"].rpartition(":")[2])
 
     def lines(self) -> list[dict[str, Any]]:
-        """What this process has logged. Each line must be JSON."""
+        """Return the log lines of this process. Each must be JSON."""
         text = self.log.read_bytes()[self._before :].decode()
         return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
 
     def wait_for(self, event: str) -> dict[str, Any]:
-        """The line that says that something has happened."""
+        """Wait for the log line of an event."""
         found: dict[str, Any] = until(
             lambda: next((line for line in self.lines() if line["event"] == event), None), self.process
         )
         return found
 
     def ready(self) -> Self:
-        """The service, when it answers questions."""
+        """Wait until the service is ready."""
         self.wait_for("ready")
         return self
 
     def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT)
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, bytes]:
-        """Status and body of an answer, over a connection of its own."""
+        """Return status and body of a response, over a new connection."""
         connection = self.connect()
         try:
             return ask(connection, method, path, body, **headers)
@@ -57,9 +58,9 @@ class Process:
             connection.close()
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
-        """The exit code after a signal."""
+        """Send a signal, and return the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(PATIENCE)
+        return self.process.wait(TIMEOUT)
 
 
 class Service(Process):
@@ -73,14 +74,14 @@ class Service(Process):
 
 @contextmanager
 def running(db: Path, *options: object) -> Iterator[Service]:
-    """A service that answers questions, and is gone afterwards."""
+    """Run a service until the block ends, and wait until it is ready."""
     with ending(Service(db, *options)) as service:
         yield service
 
 
 @contextmanager
 def ending(service: Running) -> Iterator[Running]:
-    """A service when it answers questions, which is gone afterwards."""
+    """Wait until a service is ready, and kill it when the block ends."""
     try:
         yield service.ready()
     finally:
@@ -92,7 +93,7 @@ def ending(service: Running) -> Iterator[Running]:
 def ask(
     connection: http.client.HTTPConnection, method: str, path: str, body: object = None, **headers: str
 ) -> tuple[int, bytes]:
-    """Status and body of an answer over a connection that stays open."""
+    """Return status and body of a response, over a connection that stays open."""
     content = None if body is None else json.dumps(body).encode()
     if content is not None:
         headers = {"Content-Type": "application/json"} | headers
@@ -102,8 +103,8 @@ def ask(
 
 
 def until(condition: Callable[[], Any], process: subprocess.Popen[bytes] | None = None) -> Any:
-    """What a condition says when it says something; an error if it takes too long, or the process has ended."""
-    deadline = time.monotonic() + PATIENCE
+    """Poll until a condition is truthy, and return its value. Fails on a timeout, or if the process has ended."""
+    deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         ended = process is not None and process.poll() is not None
         found = condition()
@@ -115,6 +116,21 @@ def until(condition: Callable[[], Any], process: subprocess.Popen[bytes] | None 
 
 
 def files_with_any(patterns: Path, folder: Path) -> list[str]:
-    """The files that contain a line of `patterns`, found by another process; see `tests.cli.running.files_with`."""
+    """Return the files that contain a line of `patterns`, found by grep; see `tests.cli.running.files_with`."""
     command = ["grep", "-rlaF", "-f", str(patterns), "."]
     return sorted(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False).stdout.split())
+
+
+def failing(*arguments: object) -> str:
+    """Run a command that must exit with code 2, and return its last line."""
+    command = [*PROGRAM, *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT, env=os.environ)
+    assert ended.returncode == 2, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr.splitlines()[-1]
+
+
+def memory(service: Process) -> float:
+    """Return the resident MiB of a service."""
+    pages = int(Path(f"/proc/{service.process.pid}/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20

@@ -1,4 +1,4 @@
-"""The service on a real socket, over a small shop."""
+"""A service in a thread of the test, on a real socket, over a small shop."""
 
 import socket
 import tempfile
@@ -8,19 +8,22 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
+import pytest
 import uvicorn
 
 import unbasket as ub
+from unbasket.domain.ids import Id
 from unbasket.service.app import create_app
 from unbasket.service.auth import Authenticator
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import CODES, ApiError
-from unbasket.service.routes import ROUTES
-from unbasket.service.routing import Router
+from unbasket.service.routes import ROUTES, Router
 from unbasket.service.server import configuration
 from unbasket.service.settings import Settings
+from unbasket.store import DurableRecommender
 
 _router = Router(ROUTES)
 
@@ -32,7 +35,7 @@ PRODUCTS = {
 
 
 def make_shop(db: Path) -> Path:
-    """A shop of four, with names and categories."""
+    """Write the database of a shop with four users, names and categories."""
     for suffix, content in _files().items():
         db.with_name(db.name + suffix).write_bytes(content)
     return db
@@ -40,7 +43,7 @@ def make_shop(db: Path) -> Path:
 
 @cache
 def _files() -> dict[str, bytes]:
-    """Its files, made once."""
+    """Return its files, made once."""
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder, "shop.db")
         with ub.open(db, ub.Params(neighbors=2)) as rec:
@@ -54,7 +57,7 @@ def _files() -> dict[str, bytes]:
 
 
 def _errors(method: str, address: bytes) -> list[str]:
-    """The codes of the errors that a request may be answered with, by the table of calls."""
+    """Return the error codes that the table of routes allows for a request."""
     try:
         return _router.find(method, address.partition(b"?")[0])[0].errors
     except ApiError:
@@ -62,15 +65,19 @@ def _errors(method: str, address: bytes) -> list[str]:
 
 
 class Service:
-    """A running service: its address, its shop, and a client without a key."""
+    """A running service: its port, its engine, and a client without a key."""
 
-    def __init__(self, port: int, shop: EngineLoader, client: httpx.Client) -> None:
+    def __init__(self, port: int, loader: EngineLoader, client: httpx.Client) -> None:
         self.port = port
-        self.shop = shop
+        self.loader = loader
         self.client = client
 
+    @property
+    def engine(self) -> DurableRecommender:
+        return self.loader.engine
+
     def __call__(self, method: str, path: str, status: int = 200, **kwargs: Any) -> Any:
-        """The answer to a request, which must have this status; checks the shape of errors."""
+        """Return the JSON response to a request. Checks its status, and the shape of errors."""
         response = self.client.request(method, path, **kwargs)
         assert response.status_code == status, response.text
         assert response.headers["content-type"] == "application/json"
@@ -82,30 +89,73 @@ class Service:
         return value
 
     def code(self, method: str, path: str, status: int, **kwargs: Any) -> str:
-        """The code of the error that a request gets."""
+        """Return the error code of a response."""
         return str(self(method, path, status, **kwargs)["error"]["code"])
 
-    def sent(self, data: bytes, *, finish: bool = False, seconds: float = 10) -> bytes:
-        """What comes back for these very bytes."""
+    def send_raw(self, data: bytes, *, finish: bool = False, seconds: float = 10) -> bytes:
+        """Send bytes, and return all bytes that come back."""
         with socket.create_connection(("127.0.0.1", self.port), seconds) as connection:
             connection.sendall(data)
             if finish:
                 connection.shutdown(socket.SHUT_WR)
-            answer = b""
-            while part := connection.recv(65536):
-                answer += part
-        return answer
+            received = b""
+            while chunk := connection.recv(65536):
+                received += chunk
+        return received
+
+
+def items_of(response: dict[str, Any]) -> list[Id]:
+    """Return the recommended items."""
+    return [each["item"] for each in response["recommendations"]]
+
+
+def pages(service: Service, path: str, name: str) -> list[list[Any]]:
+    """Return all pages of a list."""
+    found, after = [], None
+    while True:
+        address = httpx.URL(path) if after is None else httpx.URL(path).copy_merge_params({"after": after})
+        response = service("GET", str(address))
+        found.append(response[name])
+        after = response["next"]
+        if after is None:
+            return found
+
+
+def quoted(text: str) -> str:
+    """Escape a text as a segment of a path."""
+    return quote(text, safe="")
+
+
+@contextmanager
+def slow_engine(
+    monkeypatch: pytest.MonkeyPatch, method: str = "popular"
+) -> Iterator[tuple[list[int], threading.Event]]:
+    """Block a method of the engine until an event. Yields a list with an element per call, and the event."""
+    called: list[int] = []
+    release = threading.Event()
+    original = getattr(DurableRecommender, method)
+
+    def wait(*given: Any, **options: Any) -> Any:
+        called.append(1)
+        release.wait(20)
+        return original(*given, **options)
+
+    monkeypatch.setattr(DurableRecommender, method, wait)
+    try:
+        yield called, release
+    finally:
+        release.set()
 
 
 @contextmanager
 def serving(db: Path, auth: Authenticator | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
-    """A service over a database. Tests ask more often than callers may, so rates are off unless they are given."""
-    shop = EngineLoader(db)
+    """Run a service over a database. Rates are unlimited unless given, since tests send many requests."""
+    loader = EngineLoader(db)
     if loaded:
-        shop.load()
+        loader.load()
     unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0}
     options = Settings(db=db, grace=5, **unlimited | settings)
-    app = create_app(shop, auth or Authenticator.off(), settings=options)
+    app = create_app(loader, auth or Authenticator.off(), settings=options)
     listener = socket.create_server(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     server = uvicorn.Server(configuration(app, options))
@@ -113,9 +163,9 @@ def serving(db: Path, auth: Authenticator | None = None, *, loaded: bool = True,
     thread.start()
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, verify=False) as client:
-            yield Service(port, shop, client)
+            yield Service(port, loader, client)
     finally:
         server.should_exit = True
         thread.join()
-        shop.close()
+        loader.close()
         listener.close()

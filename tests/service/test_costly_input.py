@@ -1,11 +1,10 @@
-"""Input that would cost more than its length: refused before the work begins, and everybody else is answered."""
+"""Input that costs more than its length is rejected before the work, or worked on in steps: a scenario of decoding,
+handlers and the throttled executor.
+"""
 
 import gc
 import json
-import sqlite3
-import time
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -15,8 +14,6 @@ from tests.service.process import until
 from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.events import Learn
-from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Authenticator
 from unbasket.service.openapi import document
 from unbasket.service.request import Request
 from unbasket.service.routes import ROUTES
@@ -24,7 +21,7 @@ from unbasket.store import DurableRecommender
 
 DEEP = "[" * 15_000
 LEARN = {"event": "learn", "user": "eve", "basket": 1, "items": ["tea"]}
-FORGET = {"event": "forget", "user": "nobody"}
+FORGET = {"event": "forget", "user": "unknown"}
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +66,8 @@ def test_rules(service: Service, rules: str, complaint: str) -> None:
     ids=lambda value: str(value)[:40],
 )
 def test_deep_and_long_addresses(service: Service, method: str, path: str, status: int) -> None:
-    answer = service.sent(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    assert int(answer.split(b" ", 2)[1]) == status
+    response = service.send_raw(f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    assert int(response.split(b" ", 2)[1]) == status
 
 
 @pytest.mark.parametrize("kind", ["application/json", "application/x-ndjson"])
@@ -86,17 +83,17 @@ def test_deep_and_long_addresses(service: Service, method: str, path: str, statu
 def test_events(service: Service, kind: str, events: list[Any], status: int) -> None:
     before = service.engine.digest()
     body = json.dumps(events) if kind.endswith("/json") else "\n".join(map(json.dumps, events))
-    answer = service("POST", "/v1/events", status, content=body, headers={"Content-Type": kind})
+    response = service("POST", "/v1/events", status, content=body, headers={"Content-Type": kind})
     if status == 200:
-        assert len(answer["results"]) == len(events)
+        assert len(response["results"]) == len(events)
     else:
-        assert answer["error"]["code"] == "too_large"
-        assert "at most 10,000, of which at most 1,000 forget" in answer["error"]["message"]
+        assert response["error"]["code"] == "too_large"
+        assert "at most 10,000, of which at most 1,000 forget" in response["error"]["message"]
         assert service.engine.digest() == before
 
 
-def test_what_was_refused_is_not_kept(service: Service) -> None:
-    """Its bytes are gone with the answer, not when Python next looks for what refers to itself."""
+def test_a_rejected_body_is_freed_at_once(service: Service) -> None:
+    """No reference cycle keeps its bytes until the next garbage collection."""
     gc.collect()
     gc.disable()
     try:
@@ -106,7 +103,7 @@ def test_what_was_refused_is_not_kept(service: Service) -> None:
         gc.enable()
 
 
-def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
+def test_forgets_of_a_user_with_very_many_baskets(service: Service) -> None:
     engine = service.engine
     engine.apply(Learn("old", ["milk"], basket, basket) for basket in range(200))
     before = engine.digest()
@@ -119,36 +116,36 @@ def test_forgets_of_somebody_with_very_many_baskets(service: Service) -> None:
     engine.forget("old")
 
 
-def test_forgets_of_somebody_with_very_large_baskets(service: Service) -> None:
+def test_forgets_of_a_user_with_very_large_baskets(service: Service) -> None:
     service.engine.apply(Learn("rich", list(range(1_000, 9_000)), basket, basket) for basket in range(3))
     forgets = [{"event": "forget", "user": "rich", "item": item} for item in range(100)]
     assert service.code("POST", "/v1/events", 413, json=forgets) == "too_large"
     service.engine.forget("rich")
 
 
-def test_a_category_of_somebody_with_many_purchases_goes_in_pieces(
+def test_a_category_of_many_purchases_is_forgotten_in_batches(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Others may write between the pieces."""
+    """Other writers may run between the batches."""
     engine = service.engine
     engine.learn("kim", ["wine", "gin", "milk"], basket=1)
-    pieces: list[int] = []
+    batches: list[int] = []
     apply = type(engine).apply
 
     def counted(rec: Any, events: Any) -> Any:
-        pieces.append(len(events))
+        batches.append(len(events))
         return apply(rec, events)
 
     monkeypatch.setattr(type(engine), "apply", counted)
     monkeypatch.setattr("unbasket.service.handlers.users.MAX_READ", 13)
-    answer = service("DELETE", "/v1/users/kim/categories/Alcohol")
-    assert pieces == [1, 1]
-    assert answer["removed"] == {"purchases": 2, "baskets": 0, "users": 0}
-    assert [receipt["verified"] for receipt in answer["receipts"]] == [True, True]
+    response = service("DELETE", "/v1/users/kim/categories/Alcohol")
+    assert batches == [1, 1]
+    assert response["removed"] == {"purchases": 2, "baskets": 0, "users": 0}
+    assert [receipt["verified"] for receipt in response["receipts"]] == [True, True]
 
 
 def test_receipts(service: Service) -> None:
-    receipt = service("DELETE", "/v1/users/nobody")["receipt"]
+    receipt = service("DELETE", "/v1/users/unknown")["receipt"]
     assert service("POST", "/v1/receipts/verify", json={"receipts": [receipt]})["ok"]
     error = service("POST", "/v1/receipts/verify", 413, json={"receipts": [receipt] * 10_001})["error"]
     assert error["code"] == "too_large"
@@ -156,9 +153,9 @@ def test_receipts(service: Service) -> None:
 
 
 @pytest.fixture
-def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
-    """The first and last numbers of the receipts that are read at once, two at most."""
-    monkeypatch.setattr("unbasket.service.handlers.privacy._PIECE", 2)
+def batches(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
+    """Read at most two receipts at once. Returns the first and last numbers of each batch."""
+    monkeypatch.setattr("unbasket.service.handlers.privacy._BATCH", 2)
     read: list[tuple[int, ...]] = []
     receipts = DurableRecommender.receipts
 
@@ -170,23 +167,23 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
     return read
 
 
-def test_all_receipts_are_checked_in_pieces(tmp_path: Path, pieces: list[tuple[int, ...]]) -> None:
+def test_all_receipts_are_verified_in_batches(tmp_path: Path, batches: list[tuple[int, ...]]) -> None:
     with serving(make_shop(tmp_path / "shop.db")) as service:
         for user in ("ann", "bob", "cleo", "dan", "eve"):
             service.engine.forget(user)
-        answer = service("POST", "/v1/receipts/verify")
-    assert answer["ok"]
-    assert (answer["receipts"], answer["chained"], len(answer["keys"])) == (5, [[1, 5]], 1)
-    assert pieces == [(1, 2), (3, 4), (5, 5)]
+        response = service("POST", "/v1/receipts/verify")
+    assert response["ok"]
+    assert (response["receipts"], response["chained"], len(response["keys"])) == (5, [[1, 5]], 1)
+    assert batches == [(1, 2), (3, 4), (5, 5)]
 
 
-def test_no_more_receipts_are_checked_for_who_has_given_up(
-    tmp_path: Path, pieces: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+def test_verification_stops_after_a_timeout(
+    tmp_path: Path, batches: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answered, receipts = Event(), DurableRecommender.receipts
+    timed_out, receipts = Event(), DurableRecommender.receipts
 
     def slow(*given: Any) -> Any:
-        assert answered.wait(20)
+        assert timed_out.wait(20)
         return receipts(*given)
 
     monkeypatch.setattr(DurableRecommender, "receipts", slow)
@@ -194,8 +191,8 @@ def test_no_more_receipts_are_checked_for_who_has_given_up(
         for user in ("ann", "bob", "cleo"):
             service.engine.forget(user)
         assert service.code("POST", "/v1/receipts/verify", 504) == "timed_out"
-        answered.set()
-    assert pieces == [(1, 2)]
+        timed_out.set()
+    assert batches == [(1, 2)]
 
 
 def test_explanations_take_one_search(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -220,98 +217,9 @@ def test_explanations_take_one_search(service: Service, monkeypatch: pytest.Monk
     assert error["message"] == "with `explain`, `n` is at most 100, not 101"
 
 
-def test_the_description_says_so() -> None:
+def test_openapi_has_the_limits() -> None:
     text = json.dumps(document(ROUTES))
     assert "At most 10,000 events, of which at most 1,000 forget." in text
     assert "At most 10,000 of them." in text
     assert "At most 131,072 characters." in text
     assert "At most 100 with `explain`." in text
-
-
-# Receipts for nothing -------------------------------------------------------------------------------------------
-
-
-class Shopper:
-    """A shopper of a shop with keys, by token."""
-
-    def __init__(self, service: Service, auth: Authenticator, user: str) -> None:
-        self._service = service
-        self._headers = {"Authorization": f"Bearer {auth.issue(user, 600)[0]}"}
-        self._path = f"/v1/users/{user}"
-
-    def forget(self, what: str = "", status: int = 200) -> Any:
-        return self._service("DELETE", self._path + what, status, headers=self._headers)
-
-
-@pytest.fixture
-def guarded(tmp_path: Path) -> Iterator[tuple[Service, Authenticator]]:
-    access = KeyFile.new()
-    access.add("till", ["write"])
-    auth = Authenticator(None, access)
-    with serving(make_shop(tmp_path / "shop.db"), auth) as service:
-        yield service, auth
-
-
-def test_a_receipt_for_nothing_is_given_again(guarded: tuple[Service, Authenticator]) -> None:
-    service, _ = guarded
-    engine, ann, bob = service.engine, Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
-    first = ann.forget("/items/soap")
-    assert first["removed"] == {"purchases": 0, "baskets": 0, "users": 0}
-    assert [ann.forget("/items/soap")["receipt"] for _ in range(5)] == [first["receipt"]] * 5
-    assert engine.receipt_count == 1
-    assert bob.forget("/items/soap")["receipt"]["number"] == 2  # somebody else
-    assert ann.forget("/items/glue")["receipt"]["number"] == 3  # something else
-    assert ann.forget("/items/gin")["removed"]["purchases"] == 1
-    assert ann.forget("/items/gin")["receipt"]["number"] == 5  # what was just forgotten is not there
-    assert ann.forget("/items/gin")["receipt"]["number"] == 5
-    engine.learn("ann", ["gin", "soap"], basket=9)  # and when it is back, it is forgotten
-    assert ann.forget("/items/gin")["removed"]["purchases"] == 1
-    assert ann.forget("/items/soap")["removed"]["purchases"] == 1
-    assert engine.receipt_count == 7
-
-
-def test_a_key_gets_no_more_of_them(tmp_path: Path) -> None:
-    """Per person, whoever asks; what is there can always be forgotten."""
-    with serving(make_shop(tmp_path / "shop.db")) as service:
-        first = service("DELETE", "/v1/users/zoe")["receipt"]
-        assert service("DELETE", "/v1/users/zoe")["receipt"] == first
-        for each in range(9):
-            service("DELETE", f"/v1/users/zoe/baskets/{each}")
-        assert service.code("DELETE", "/v1/users/zoe/baskets/9", 429) == "too_many_requests"
-        assert service("DELETE", "/v1/users/yan")["receipt"]["number"] == 11
-        service.engine.learn("zoe", ["tea"], basket=9)
-        assert service("DELETE", "/v1/users/zoe/baskets/9")["removed"]["purchases"] == 1
-
-
-def test_receipts_for_nothing_are_few(guarded: tuple[Service, Authenticator], monkeypatch: pytest.MonkeyPatch) -> None:
-    service, _ = guarded
-    ann, bob = Shopper(*guarded, "ann"), Shopper(*guarded, "bob")
-    numbers = [ann.forget(f"/baskets/none-{each}")["receipt"]["number"] for each in range(10)]
-    error = ann.forget("/baskets/none-10", 429)["error"]
-    assert error["code"] == "too_many_requests"
-    assert f"receipt {numbers[-1]}" in error["message"]
-    assert service.engine.receipt_count == 10
-    assert ann.forget("/baskets/none-3")["receipt"]["number"] == numbers[3]
-    assert bob.forget("/baskets/none-10")["removed"]["purchases"] == 0
-    assert ann.forget("/baskets/1")["removed"]["purchases"] == 2  # what is there can always be forgotten
-    numbers = [ann.forget(f"/baskets/none-{each}")["receipt"]["number"] for each in range(10)]
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now - now % 86_400 + 86_401)
-    ann = Shopper(*guarded, "ann")
-    assert ann.forget("/baskets/none-3")["receipt"]["number"] > numbers[-1]  # another day
-
-
-def test_an_erasure_that_failed_is_not_answered_with_an_earlier_receipt(
-    guarded: tuple[Service, Authenticator], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service, _ = guarded
-    engine, ann = service.engine, Shopper(*guarded, "ann")
-    ann.forget("/items/soap")
-    engine.learn("ann", ["soap"], basket=9)
-    monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0.2)
-    with closing(sqlite3.connect(service.loader.db, isolation_level=None)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM baskets").fetchone()
-        for _ in range(2):
-            assert ann.forget("/items/soap", 503)["error"]["code"] == "erasure_blocked"
-    assert ann.forget("/items/soap")["receipt"]["number"] == 4

@@ -1,6 +1,6 @@
-"""Requests made up at random, from a seed: well-formed, nearly so, and not at all. None fails, hangs or leaves a trace.
+"""Fuzzing with valid, damaged and random requests from a seed, a scenario of the whole service.
 
-Whatever was learned and forgotten on the way, the model equals a fresh one of what remains.
+No request fails, hangs or leaves a trace: in the end the model equals one trained from the remaining baskets.
 """
 
 import json
@@ -13,9 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from tests.service.process import running
+from tests.service.process import memory, running
 from tests.service.serving import make_shop
-from tests.service.test_attacks import memory
 
 import unbasket as ub
 from unbasket.service.errors import CODES
@@ -56,31 +55,31 @@ RULES = ["[[rule]]\nolder_than_days = 1", "[[rule]]\ncategory = 'Alcohol'", "[[r
 
 
 class Fuzzer:
-    """Makes up requests; the same ones for the same seed."""
+    """A generator of random requests, reproducible by its seed."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
 
     def request(self) -> tuple[bytes, bool]:
-        """One request, and whether all of it is there: then there must be an answer."""
-        make: Callable[[], bytes] = self.chance.choices([self.call, self.damaged, self.noise], [8, 3, 1])[0]
-        return make(), make == self.call
+        """Return a request, and whether it is complete: then there must be a response."""
+        make: Callable[[], bytes] = self.chance.choices([self.routed, self.damaged, self.noise], [8, 3, 1])[0]
+        return make(), make == self.routed
 
-    def call(self) -> bytes:
-        """A call of the table, with values that may or may not be good."""
-        chance, call = self.chance, self.chance.choice(ROUTES)
-        path = call.path
-        for place in call.places:
-            path = path.replace(f"{{{place}}}", quote(chance.choice(WORDS), safe=chance.choice(["", "%/[]{}"])))
+    def routed(self) -> bytes:
+        """Return a request for a route of the table, with valid or invalid values."""
+        chance, route = self.chance, self.chance.choice(ROUTES)
+        path = route.path
+        for name in route.path_params:
+            path = path.replace(f"{{{name}}}", quote(chance.choice(WORDS), safe=chance.choice(["", "%/[]{}"])))
         if chance.random() < 0.3:
             pairs = [f"{chance.choice(QUERIES)}={quote(chance.choice(WORDS))}" for _ in range(chance.randint(1, 4))]
             path += "?" + "&".join(pairs)
-        method = call.method if chance.random() < 0.9 else chance.choice(METHODS)
-        body = self.body(call.name) if call.body is not None or chance.random() < 0.1 else b""
+        method = route.method if chance.random() < 0.9 else chance.choice(METHODS)
+        body = self.body(route.name) if route.body is not None or chance.random() < 0.1 else b""
         return self.head(method, path, body) + body
 
     def head(self, method: str, path: str, body: bytes) -> bytes:
-        """The head of a request with this body."""
+        """Return the head of a request with this body."""
         chance = self.chance
         kind = chance.choices(["application/json", "application/x-ndjson", "text/plain"], [8, 2, 1])[0]
         lines = [f"{method} {path} HTTP/1.1", "Host: localhost", "Connection: close", f"Content-Type: {kind}"]
@@ -91,26 +90,29 @@ class Fuzzer:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogatepass")
 
     def body(self, name: str) -> bytes:
-        """A body that the call of this name takes, or another one, or none does."""
+        """Return a body for the route of this name, for another one, or for none."""
         chance = self.chance
-        shapes: dict[str, Callable[[], Any]] = {
+        bodies: dict[str, Callable[[], Any]] = {
             "learn": lambda: {"items": chance.sample(["tea", "milk", 3, "x", None], chance.randint(0, 3))},
             "events": lambda: [self.event() for _ in range(chance.randint(0, 5))],
             "token": lambda: {"user": chance.choice(["ann", 7, ""]), "seconds": chance.choice([1, 600, -1])},
             "retention": lambda: {"rules": chance.choice(RULES), "run": chance.random() < 0.1},
-            "change_availability": lambda: {"hide": chance.sample(["tea", "milk", 3], 1), "show": chance.sample(["x", "rum"], 1)},
+            "change_availability": lambda: {
+                "hide": chance.sample(["tea", "milk", 3], 1),
+                "show": chance.sample(["x", "rum"], 1),
+            },
             "rename": lambda: {"to": chance.choice(["ann", "bob", "guest", 7])},
             "preview": lambda: chance.choice([{"forget": {"item": "milk"}}, {"learn": {"items": ["tea"]}}, {}]),
             "other": lambda: self.value(4),
         }
-        fits = name in shapes and chance.random() < 0.7
-        value = shapes[name if fits else chance.choice(list(shapes))]()
+        fits = name in bodies and chance.random() < 0.7
+        value = bodies[name if fits else chance.choice(list(bodies))]()
         if isinstance(value, list) and chance.random() < 0.3:
             return "\n".join(map(json.dumps, value)).encode()
         return json.dumps(value).encode()
 
     def event(self) -> dict[str, Any]:
-        """An event, or nearly one."""
+        """Return a valid or invalid event."""
         chance = self.chance
         event: dict[str, Any] = {"event": chance.choice(["learn", "forget", "lose"]), "user": chance.choice(["u1", 7])}
         for field in ("basket", "item", "items", "time"):
@@ -119,7 +121,7 @@ class Fuzzer:
         return event
 
     def value(self, depth: int) -> Any:
-        """Any JSON."""
+        """Return any JSON value."""
         chance = self.chance
         if not depth or chance.random() < 0.4:
             return chance.choice(VALUES)
@@ -128,52 +130,52 @@ class Fuzzer:
         return {chance.choice(FIELDS): self.value(depth - 1) for _ in range(chance.randint(0, 3))}
 
     def damaged(self) -> bytes:
-        """A request with some bytes changed, taken out, or put in twice."""
-        chance, data = self.chance, bytearray(self.call())
+        """Return a request with some bytes changed, removed or repeated."""
+        chance, data = self.chance, bytearray(self.routed())
         for _ in range(chance.randint(1, 4)):
             start = chance.randrange(len(data))
             end = min(len(data), start + chance.randint(1, 20))
-            part = data[start:end]
-            changed = [b"", part * chance.randint(2, 50), chance.randbytes(len(part)), b"\r\n", b"\x00"]
+            cut = data[start:end]
+            changed = [b"", cut * chance.randint(2, 50), chance.randbytes(len(cut)), b"\r\n", b"\x00"]
             data[start:end] = chance.choice(changed)
             if not data:
                 break
         return bytes(data[:LARGEST])
 
     def noise(self) -> bytes:
-        """Bytes."""
+        """Return random bytes."""
         return self.chance.randbytes(self.chance.randint(0, 2_000))
 
 
-def sent(port: int, data: bytes, is_whole: bool) -> list[int]:
-    """The status of each answer to these bytes. Of what is not whole, nothing more will come; either way, it ends."""
+def sent(port: int, data: bytes, is_complete: bool) -> list[int]:
+    """Send bytes, and return the status of each response. An incomplete request is half-closed, so it ends too."""
     with socket.create_connection(("127.0.0.1", port), 30) as connection:
         found = b""
         try:
             connection.sendall(data)
-            if not is_whole:
+            if not is_complete:
                 connection.shutdown(socket.SHUT_WR)
-            while part := connection.recv(65536):
-                found += part
+            while chunk := connection.recv(65536):
+                found += chunk
         except (ConnectionResetError, BrokenPipeError):
             pass
     return [int(line.split(b" ", 2)[1]) for line in found.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
 
 
 @pytest.mark.parametrize("count", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
-def test_requests_from_a_seed(tmp_path: Path, count: int) -> None:
+def test_random_requests(tmp_path: Path, count: int) -> None:
     db, fuzzer = make_shop(tmp_path / "shop.db"), Fuzzer(seed=count)
     statuses: Counter[int] = Counter()
     with running(db) as service:
-        for _ in range(FEW // 4):  # what grows once, grows here
+        for _ in range(FEW // 4):  # warm up
             sent(service.port, *fuzzer.request())
         before = memory(service)
         for _ in range(count):
-            data, is_whole = fuzzer.request()
-            answers = sent(service.port, data, is_whole)
-            assert DOCUMENTED.issuperset(answers), data
-            assert answers or not is_whole, data
-            statuses.update(answers)
+            data, is_complete = fuzzer.request()
+            received = sent(service.port, data, is_complete)
+            assert DOCUMENTED.issuperset(received), data
+            assert received or not is_complete, data
+            statuses.update(received)
         assert memory(service) < before + GROWTH
         assert service.ask("GET", "/healthz")[0] == 200
         assert service.stop() == 0
@@ -184,7 +186,7 @@ def test_requests_from_a_seed(tmp_path: Path, count: int) -> None:
 
 
 def _check_model(db: Path) -> None:
-    """It equals a fresh one that only ever saw what remains."""
+    """Check that the model equals one trained from the remaining baskets."""
     with ub.open(db, read_only=True) as rec:
         assert rec.verify().ok
         fresh = ub.Recommender(rec.params)

@@ -1,4 +1,4 @@
-"""The service is killed under load: what it acknowledged stays, and what it forgot is in no file, its log included."""
+"""Kills under load, a scenario of service and store: acknowledged changes stay, and forgotten ids are in no file."""
 
 import http.client
 import random
@@ -18,7 +18,7 @@ History = dict[str, set[str]]  # basket -> items
 
 
 class Event(NamedTuple):
-    """Something that a shopper wants: to have `items` learned as a basket, or something forgotten."""
+    """A learn of a basket with `items`, or a forget."""
 
     user: str
     basket: str | None = None
@@ -31,8 +31,8 @@ class Event(NamedTuple):
         path = "/v1/" + "/".join(f"{kind}/{name}" for kind, name in parts if name is not None)
         return ("DELETE", path, None) if self.items is None else ("PUT", path, {"items": sorted(self.items)})
 
-    def happen(self, histories: dict[str, History]) -> dict[str, History]:
-        """The histories after it; those given stay as they are."""
+    def apply(self, histories: dict[str, History]) -> dict[str, History]:
+        """Return a copy of the histories after the event."""
         history = {basket: set(items) for basket, items in histories.get(self.user, {}).items()}
         if self.items is not None:
             assert self.basket is not None
@@ -49,7 +49,7 @@ class Event(NamedTuple):
 
 
 def markers(histories: dict[str, History]) -> set[str]:
-    """All ids in histories. Every id is used once, so that it vanishes with what it names."""
+    """Return all ids in histories. Every id is used once, so a forget removes it everywhere."""
     found = set(histories)
     for history in histories.values():
         found |= history.keys()
@@ -58,7 +58,7 @@ def markers(histories: dict[str, History]) -> set[str]:
 
 
 class Caller:
-    """Shoppers of one connection, and what the service has told them."""
+    """The users of one connection, with their acknowledged histories."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -67,8 +67,8 @@ class Caller:
         self.forgotten: set[str] = set()
         self.acknowledged = self.forgets = 0
 
-    def talk(self, service: Service) -> None:
-        """Send events until the service is gone."""
+    def run(self, service: Service) -> None:
+        """Send events until the service is killed."""
         connection = service.connect()
         try:
             while True:
@@ -80,7 +80,7 @@ class Caller:
             connection.close()
 
     def _acknowledge(self, event: Event) -> None:
-        former, self.histories = markers(self.histories), event.happen(self.histories)
+        former, self.histories = markers(self.histories), event.apply(self.histories)
         self.forgotten |= former - markers(self.histories)
         self.waiting = None
         self.acknowledged += 1
@@ -102,23 +102,23 @@ class Caller:
         return f"{kind}{self._random.getrandbits(96):024x}"
 
     def users(self) -> set[str]:
-        """Everybody of whom something was ever learned: those who are forgotten must stay so."""
-        asked = {self.waiting.user} if self.waiting else set()
-        return {*self.histories, *asked, *(marker for marker in self.forgotten if marker.startswith("user"))}
+        """Return all users ever learned; the forgotten ones must stay forgotten."""
+        pending = {self.waiting.user} if self.waiting else set()
+        return {*self.histories, *pending, *(marker for marker in self.forgotten if marker.startswith("user"))}
 
     def check(self, held: dict[str, History]) -> None:
-        """What was acknowledged is held, with or without the event that nobody answered."""
+        """Check that the acknowledged state is stored, with or without the event in progress."""
         possible = [self.histories]
         if self.waiting is not None:
-            possible.append(self.waiting.happen(self.histories))
-        mine = {user: history for user, history in held.items() if user in self.users()}
-        assert mine in possible
-        self.forgotten |= markers(self.histories) - markers(mine)
-        self.histories, self.waiting = mine, None
+            possible.append(self.waiting.apply(self.histories))
+        stored = {user: history for user, history in held.items() if user in self.users()}
+        assert stored in possible
+        self.forgotten |= markers(self.histories) - markers(stored)
+        self.histories, self.waiting = stored, None
 
 
-def all_held(service: Service, users: set[str]) -> dict[str, History]:
-    """What the service says it holds of users."""
+def stored_histories(service: Service, users: set[str]) -> dict[str, History]:
+    """Return the stored histories of users."""
     held: dict[str, History] = {}
     connection = service.connect()
     for user in users:
@@ -137,7 +137,7 @@ def test_kill_under_load(tmp_path: Path) -> None:
     for _ in range(KILLS):
         with running(db) as service:
             check(callers, service)
-            threads = [threading.Thread(target=caller.talk, args=(service,)) for caller in callers]
+            threads = [threading.Thread(target=caller.run, args=(service,)) for caller in callers]
             for thread in threads:
                 thread.start()
             time.sleep(rng.uniform(0.5, 1.5))
@@ -156,14 +156,14 @@ def test_kill_under_load(tmp_path: Path) -> None:
 
 
 def check(callers: list[Caller], service: Service) -> None:
-    """After a start: all that was acknowledged is as it was."""
-    held = all_held(service, {user for caller in callers for user in caller.users()})
+    """Check the acknowledged state of all callers after a start."""
+    held = stored_histories(service, {user for caller in callers for user in caller.users()})
     for caller in callers:
         caller.check(held)
 
 
 def assert_gone(callers: list[Caller], folder: Path) -> None:
-    """What was forgotten is in no file, and the log names nobody at all."""
+    """Check that forgotten ids are in no file, and no ids at all in the log."""
     patterns = folder.with_name(folder.name + "-markers")
     forgotten = set().union(*(caller.forgotten for caller in callers))
     patterns.write_text("".join(f"{marker}\n" for marker in forgotten))
@@ -171,5 +171,5 @@ def assert_gone(callers: list[Caller], folder: Path) -> None:
     remaining = set().union(*(markers(caller.histories) for caller in callers))
     patterns.write_text("".join(f"{marker}\n" for marker in forgotten | remaining))
     holding = files_with_any(patterns, folder)
-    assert holding  # they would have been found
+    assert holding  # grep does find stored ids
     assert "./service.log" not in holding

@@ -1,4 +1,4 @@
-"""The description and the service agree: schemathesis makes up requests from the one and checks the other."""
+"""The OpenAPI document against the service: schemathesis generates requests from it. It covers the schemas."""
 
 import json
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from unbasket.service.auth import Authenticator
 from unbasket.service.openapi import document
 from unbasket.service.routes import ROUTES
 
-ACCESS = KeyFile.new()
-KEY = ACCESS.add("tester", ["admin"])
-ENOUGH = 2000
+KEY_FILE = KeyFile.new()
+KEY = KEY_FILE.add("tester", ["admin"])
+MIN_REQUESTS = 2000
 
 schema = schemathesis.openapi.from_dict(document(ROUTES))
 sent: dict[str, int] = {}
@@ -27,19 +27,19 @@ sent: dict[str, int] = {}
 
 @schemathesis.serializer("application/x-ndjson")
 def lines(_: schemathesis.SerializationContext, value: Any) -> bytes:
-    """A list with an element per line; what is no list, as it is."""
+    """Serialize a list with an element per line, or any other value as it is."""
     return "\n".join(map(json.dumps, value if isinstance(value, list) else [value])).encode()
 
 
 @schema.hook
 def filter_body(_: schemathesis.HookContext, body: Any) -> bool:
-    """JSON Schema takes 17.0 for an integer; as an id it would be a third one beside 17 and "17"."""
+    """Reject floats such as 17.0, which are integers in JSON Schema but not valid as ids."""
     return not _has_whole_float(body)
 
 
 @schema.hook
 def filter_query(_: schemathesis.HookContext, query: Any) -> bool:
-    """An empty list or object leaves nothing in an address, so that nothing is wrong with what is sent."""
+    """Reject empty lists and objects, which disappear from the address."""
     return not any(value in ([], {}, None) for value in (query or {}).values())
 
 
@@ -53,7 +53,7 @@ def _has_whole_float(value: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with serving(make_shop(tmp_path_factory.mktemp("openapi") / "shop.db"), Authenticator(None, ACCESS)) as running:
+    with serving(make_shop(tmp_path_factory.mktemp("openapi") / "shop.db"), Authenticator(None, KEY_FILE)) as running:
         running.engine.forget("ann", basket=1)
         yield running
 
@@ -77,29 +77,29 @@ def test_requests(case: schemathesis.Case[Any], service: Service, session: reque
 
 
 def _beyond_schemas(case: schemathesis.Case[Any]) -> list[CheckFunction]:
-    """A schema can't say that a text is TOML, as hardly any text is, nor what does not go with `explain`, nor that two
-    ids or two lists must differ, nor which parameters go together.
+    """Return the checks that go beyond schemas, which cannot express TOML, conflicts with `explain`, ids or lists that
+    must differ, or parameters that depend on each other.
     """
     explains = case.path.endswith("/recommendations") and "explain" in (case.query or {})
     special = case.path in ("/v1/params", "/v1/retention", "/v1/items/availability", "/v1/users/{user}/rename")
     return [positive_data_acceptance] if special or explains else []
 
 
-def test_there_were_enough(service: Service) -> None:
+def test_enough_requests_were_sent(service: Service) -> None:
     if not sent:
         pytest.skip("test_requests was not selected")
     assert len(sent) == len(ROUTES)
-    assert sum(sent.values()) >= ENOUGH
+    assert sum(sent.values()) >= MIN_REQUESTS
     assert service.engine.verify().ok
 
 
-def test_it_is_served(service: Service) -> None:
+def test_the_document_is_served(service: Service) -> None:
     response = service.client.get("/openapi.json")
     assert response.headers["content-type"] == "application/json"
     assert response.json() == document(ROUTES)
 
 
-def test_every_call_is_described() -> None:
+def test_every_route_is_described() -> None:
     described = document(ROUTES)
     operations = [operation for path in described["paths"].values() for operation in path.values()]
     assert len(operations) == len(ROUTES)

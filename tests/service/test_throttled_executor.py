@@ -1,4 +1,4 @@
-"""The slow lane: a piece at a time, with rests."""
+"""The throttled executor: one step at a time, with pauses."""
 
 import resource
 import socket
@@ -21,7 +21,7 @@ from unbasket.service.throttled_executor import ThrottledExecutor
 from unbasket.store import DurableRecommender
 
 
-def test_a_piece_that_follows_another_waits_for_twice_as_long_as_that_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pause_takes_twice_as_long_as_the_step_before(monkeypatch: pytest.MonkeyPatch) -> None:
     now, slept = 100.0, list[float]()
 
     class Clock:
@@ -44,15 +44,15 @@ def test_a_piece_that_follows_another_waits_for_twice_as_long_as_that_took(monke
             raise error
         return seconds
 
-    with ThrottledExecutor("lane") as lane:
-        for pause in (0.0, 0.0, 1.0):
-            now += pause
-            assert lane.submit(work, 2.0).result() == 2.0
+    with ThrottledExecutor("test") as executor:
+        for idle in (0.0, 0.0, 1.0):
+            now += idle
+            assert executor.submit(work, 2.0).result() == 2.0
         with pytest.raises(ValueError, match="no"):
-            lane.submit(work, 3.0, ValueError("no")).result()
-        lane.submit(work, 1.0).result()
+            executor.submit(work, 3.0, ValueError("no")).result()
+        executor.submit(work, 1.0).result()
         now += 9.0
-        lane.submit(work, 1.0).result()
+        executor.submit(work, 1.0).result()
     assert slept == [0.0, 4.0, 3.0, 4.0, 6.0, 0.0]
 
 
@@ -62,15 +62,15 @@ def service(tmp_path: Path) -> Any:
         yield service
 
 
-def ask_at_once(count: int, ask: Callable[[], object]) -> None:
-    threads = [threading.Thread(target=ask) for _ in range(count)]
+def run_concurrently(count: int, run: Callable[[], object]) -> None:
+    threads = [threading.Thread(target=run) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-FORGETS = [{"event": "forget", "user": f"nobody {number}"} for number in range(20)]
+FORGETS = [{"event": "forget", "user": f"unknown {number}"} for number in range(20)]
 
 
 @pytest.mark.parametrize(
@@ -81,24 +81,24 @@ FORGETS = [{"event": "forget", "user": f"nobody {number}"} for number in range(2
         ("apply", lambda service: service("POST", "/v1/events", json=FORGETS)),
     ],
 )
-def test_long_work_is_done_one_at_a_time(
+def test_long_steps_run_one_at_a_time(
     service: Service, monkeypatch: pytest.MonkeyPatch, method: str, ask: Callable[[Service], object]
 ) -> None:
     service("POST", "/v1/events", json=FORGETS[:2])
-    original, at_once, most = getattr(DurableRecommender, method), 0, 0
+    original, running, most = getattr(DurableRecommender, method), 0, 0
 
     def counted(*given: Any, **options: Any) -> Any:
-        nonlocal at_once, most
-        at_once += 1
-        most = max(most, at_once)
-        time.sleep(0.01)  # for others to come
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        time.sleep(0.01)  # for other requests to arrive
         try:
             return original(*given, **options)
         finally:
-            at_once -= 1
+            running -= 1
 
     monkeypatch.setattr(DurableRecommender, method, counted)
-    ask_at_once(4, lambda: ask(service))
+    run_concurrently(4, lambda: ask(service))
     assert most == 1
 
 
@@ -107,39 +107,42 @@ def explanation(user: str, key: str) -> bytes:
     return f"{lines}Authorization: Bearer {key}\r\n\r\n".encode()
 
 
-def test_who_waits_for_the_slow_lane_keeps_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither from others nor from themselves; and callers take turns in it, however much one of them asks for."""
-    access, explain = KeyFile.new(), DurableRecommender.explain_many
-    greedy, other = access.add("greedy", ["read"]), access.add("other", ["read"])
-    asked, release = list[object](), threading.Event()
+def test_waiting_requests_occupy_no_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other requests of the same and of other callers run, and the executor alternates between callers."""
+    keys, explain = KeyFile.new(), DurableRecommender.explain_many
+    greedy, other = keys.add("greedy", ["read"]), keys.add("other", ["read"])
+    explained, release = list[object](), threading.Event()
 
     def wait(rec: DurableRecommender, user: Id, items: Any) -> Any:
-        asked.append(user)
+        explained.append(user)
         assert release.wait(20)
         return explain(rec, user, items)
 
     monkeypatch.setattr(DurableRecommender, "explain_many", wait)
-    with serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), threads=2) as service, ExitStack() as stack:
+    with (
+        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, keys), threads=2) as service,
+        ExitStack() as stack,
+    ):
         connections = []
         for user, key in [*[("ann", greedy)] * 6, *[("bob", other)] * 2]:
             connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", service.port), 20)))
             connections[-1].sendall(explanation(user, key))
-            until(lambda: asked)
+            until(lambda: explained)
         for key in (greedy, other):
             headers = {"Authorization": f"Bearer {key}"}
             assert service("GET", "/v1/items", headers=headers)["items"]
-        assert asked == ["ann"]
+        assert explained == ["ann"]
         release.set()
         assert {connection.recv(15) for connection in connections} == {b"HTTP/1.1 200 OK"}
-    assert asked[:4] == ["ann", "bob", "ann", "bob"]
-    assert asked[4:] == ["ann"] * 4
+    assert explained[:4] == ["ann", "bob", "ann", "bob"]
+    assert explained[4:] == ["ann"] * 4
 
 
-def test_nobody_works_slowly_for_who_has_gone(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    explain, asked, release = DurableRecommender.explain_many, list[object](), threading.Event()
+def test_steps_of_disconnected_clients_are_dropped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    explain, explained, release = DurableRecommender.explain_many, list[object](), threading.Event()
 
     def wait(*given: Any) -> Any:
-        asked.append(given)
+        explained.append(given)
         release.wait(20)
         return explain(*given)
 
@@ -147,30 +150,30 @@ def test_nobody_works_slowly_for_who_has_gone(service: Service, monkeypatch: pyt
     path = b"GET /v1/users/ann/recommendations?explain=true HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with socket.create_connection(("127.0.0.1", service.port)) as first:
         first.sendall(path)
-        until(lambda: asked)
+        until(lambda: explained)
         with socket.create_connection(("127.0.0.1", service.port)) as second:
             second.sendall(path)
-            time.sleep(0.3)  # for the service to begin
-        time.sleep(0.3)  # for the service to notice
+            time.sleep(0.3)  # for the request to arrive
+        time.sleep(0.3)  # for the service to notice the disconnect
         release.set()
         assert first.recv(15) == b"HTTP/1.1 200 OK"
     assert service("GET", "/v1/users/ann/recommendations?explain=true")
-    assert len(asked) == 2
+    assert len(explained) == 2
 
 
 def resident() -> int:
-    """Bytes of memory that this process takes."""
+    """Return the resident bytes of this process."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
-def test_what_large_work_took_is_handed_back() -> None:
-    with ThrottledExecutor("lane") as lane:
-        taken = lane.submit(lambda: [bytes(1000) for _ in range(100_000)]).result()
-        last = taken.pop()  # as long as it is there, all before it stays with the process
+def test_memory_of_large_work_is_returned() -> None:
+    with ThrottledExecutor("test") as executor:
+        taken = executor.submit(lambda: [bytes(1000) for _ in range(100_000)]).result()
+        last = taken.pop()  # keeps the heap from shrinking by itself
         taken.clear()
         before = resident()
-        lane.tidy_up()
-        lane.submit(int).result()
+        executor.trim_memory()
+        executor.submit(int).result()
         assert resident() < before - 50e6
         del last
-    lane.tidy_up()  # closed: nothing happens
+    executor.trim_memory()  # no effect after shutdown

@@ -60,7 +60,7 @@ class _Response(NamedTuple):
 
 
 class RequestContext:
-    """A request being handled, with its connection and its place in the caller's queue."""
+    """A request being handled, with its connection and its caller's queue."""
 
     __slots__ = ("connection", "headers", "queue", "request", "route", "scope", "start")
 

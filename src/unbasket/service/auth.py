@@ -98,8 +98,8 @@ class Authenticator:
         return self._token_caller(text) if text.startswith("v1.") else self._key_caller(text)
 
     def _key_caller(self, text: str) -> Caller | None:
-        _, _, rest = text.partition("_")
-        record = self._keys.get(rest.partition("_")[0])
+        name = text.partition("_")[2].partition("_")[0]
+        record = self._keys.get(name)
         salt, expected = (record.salt, record.hash) if record else (self._secret.hex()[:32], "")
         if not hmac.compare_digest(hashed(text, bytes.fromhex(salt)), expected) or record is None:
             return None
@@ -173,11 +173,11 @@ def _check_origin(headers: Mapping[bytes, bytes]) -> None:
     """Raise if a page of another site makes a browser on this machine send a request without a key."""
     host = headers.get(b"host", b"")
     if not _LOOPBACK_HOST.fullmatch(host):  # DNS rebinding
-        raise ApiError("wrong_host", "without keys, the service answers to localhost, 127.0.0.1 and [::1] only")
+        raise ApiError("wrong_host", "without keys, only requests to localhost, 127.0.0.1 and [::1] are accepted")
     origin = headers.get(b"origin")
     is_own = origin is None or origin.partition(b"://")[2] == host
     if not is_own or headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
-        raise ApiError("cross_site", "without keys, the service answers to its own page only, not to other sites'")
+        raise ApiError("cross_site", "without keys, only requests of the service's own page are accepted")
 
 
 def _unauthenticated(message: str) -> ApiError:

@@ -13,7 +13,7 @@ from unbasket.domain.ids import Id
 from unbasket.service.errors import ApiError
 
 MOST = 10
-"""Empty receipts per user and day, whichever caller asks."""
+"""Empty receipts per user and day, whichever caller forgets."""
 
 _DAY = 24 * 60 * 60
 _MOST_USERS = 10_000
@@ -49,7 +49,7 @@ class EmptyReceipts:
                 self._numbers.popitem(last=False)
 
     def discard(self, user: Id) -> None:
-        """Remove a user's receipts before a forget: if its erasure fails, no earlier receipt may answer the retry."""
+        """Remove a user's receipts before a forget: if its erasure fails, a retry must not get an earlier receipt."""
         with self._lock:
             self._numbers.pop(self._hashed(user), None)
 

@@ -31,24 +31,24 @@ class Code(NamedTuple):
 
 
 CODES = {
-    "malformed_request": Code(400, "any", "it is not HTTP/1.1, or a header comes twice that may not"),
+    "malformed_request": Code(400, "any", "it is not HTTP/1.1, or a unique header is repeated"),
     "malformed_json": Code(400, "body", "the body is not JSON in UTF-8"),
     "invalid_body": Code(400, "body", "the body is JSON of another shape; the message says where"),
-    "invalid_query": Code(400, "any", "a query parameter is unknown, repeated, or has no such value"),
+    "invalid_query": Code(400, "any", "a query parameter is unknown, repeated or invalid"),
     "invalid_path": Code(400, "path", "a part of the path is not in UTF-8"),
     "invalid_rules": Code(400, "named", "the retention rules are not TOML, or not valid"),
     "invalid_request": Code(400, "thread", "another part of the request is invalid; the message says which"),
     "unauthenticated": Code(401, "key", "the key or token is missing, invalid or expired"),
     "forbidden": Code(403, "key", "the key lacks the role, or the token is for another shopper"),
-    "wrong_host": Code(403, "key", "without keys, the service answers to names of this machine only"),
-    "cross_site": Code(403, "key", "without keys, the service does not answer to pages of other sites"),
+    "wrong_host": Code(403, "key", "without keys, the Host must be a loopback name"),
+    "cross_site": Code(403, "key", "without keys, requests of other sites' pages are rejected"),
     "not_found": Code(404, "address", "there is no such address"),
-    "unknown_user": Code(404, "named", "nothing is stored about this user"),
+    "unknown_user": Code(404, "named", "nothing is held about this user"),
     "unknown_receipt": Code(404, "named", "there is no receipt with this number"),
     "method_not_allowed": Code(405, "address", "the address has other methods: see the header Allow"),
     "params_changing": Code(409, "named", "the parameters are being changed already; try again when that is done"),
     "slow_request": Code(408, "any", "the headers or the body did not arrive in time"),
-    "too_large": Code(413, "body", "the body is larger, or has more entries, than the service accepts"),
+    "too_large": Code(413, "body", "the body is larger, or has more elements, than the service accepts"),
     "address_too_long": Code(414, "any", "the address is longer than the service accepts"),
     "unsupported_media_type": Code(
         415, "body", "the body must be application/json, or for events application/x-ndjson"

@@ -1,7 +1,7 @@
-"""The fast path: requests that take microseconds are answered on the event loop, where a thread would cost more.
+"""The fast path: requests that take microseconds are handled on the event loop, where a thread would cost more.
 
-Requests that arrive together are answered in one batch: the engine uses all cores for it, and finds its data in the
-processor's caches.
+Requests that arrive at the same time are handled in one batch: the engine uses all cores for it, and finds its data
+in the processor's caches.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class FastPath:
         return self._mean < MAX_MEAN
 
     def submit(self, request: Request, callback: Callback) -> None:
-        """Answer a request in the next batch."""
+        """Handle a request in the next batch."""
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self._run_batch)
         self._waiting.append((request, callback))
@@ -56,14 +56,14 @@ class FastPath:
         """Return the responses, in any thread, and update the mean."""
         start = time.thread_time()
         responses = self._handler(requests)
-        answered = sum(response is not None for response in responses)
-        if answered:
+        handled = sum(response is not None for response in responses)
+        if handled:
             seconds = time.thread_time() - start
-            self._mean += min(1.0, _WEIGHT * answered) * (seconds / answered - self._mean)
+            self._mean += min(1.0, _WEIGHT * handled) * (seconds / handled - self._mean)
         return responses
 
     def _run_batch(self) -> None:
-        """Answer the waiting requests, or as many as fit into a time slice on average."""
+        """Handle the waiting requests, or as many as fit into a time slice on average."""
         requests: list[Request] = []
         callbacks: list[Callback] = []
         while self._waiting and len(requests) * self._mean < _SLICE:

@@ -329,7 +329,7 @@ ROUTES = (
     Route(
         "PUT /v1/params",
         "admin",
-        "Change parameters of the model; the old model answers until the new one is complete",
+        "Change parameters of the model; the old model serves until the new one is complete",
         ops.change_params,
         responses.ModelParams,
         body=requests.ChangedParams,
@@ -354,7 +354,7 @@ ROUTES = (
         status=201,
         body=requests.TokenRequest,
     ),
-    Route("GET /healthz", "", "Whether the process answers", ops.health, responses.HealthResponse, runs_on="loop"),
+    Route("GET /healthz", "", "Whether the process is alive", ops.health, responses.HealthResponse, runs_on="loop"),
     Route(
         "GET /readyz",
         "",

@@ -1,7 +1,7 @@
 """Handlers about all users and items: pages, categories, availability, popularity, stats."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
 
@@ -51,8 +51,7 @@ def items(request: Request) -> ItemsResponse:
 def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
     """Return the next `limit` ids after `after` that match, and the `after` of the next page."""
     start = bisect_right(ids, sort_key(read_spelled(after)), key=sort_key) if after else 0
-    rest: Iterable[Id] = islice(ids, start, None)
-    found = list(islice(filter(matches, rest), limit + 1))
+    found = list(islice(filter(matches, islice(ids, start, None)), limit + 1))
     next_after = spell(found[limit - 1]) if len(found) > limit else None
     return found[:limit], next_after
 

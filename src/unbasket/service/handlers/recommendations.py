@@ -55,7 +55,7 @@ def _check_explain(query: RecommendationsQuery) -> None:
 
 
 def recommend_batch(requests: list[Request]) -> list[RecommendationsResponse | None]:
-    """Recommend for requests that arrived together; None for each that takes more than one search."""
+    """Recommend for a batch of requests; None for each that takes more than one search."""
     if len(requests) == 1:  # `recommend_many` would take a sixth more processor time
         return [_recommend_alone(requests[0])]
     rec, users = requests[0].rec, [_known(request) for request in requests]
