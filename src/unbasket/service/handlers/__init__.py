@@ -1,1 +1,1 @@
-"""Handlers of the routes: each takes an authorized request and returns a response."""
+"""Handlers of the routes: an authorized request in, a response out. Their docstrings are the summaries in OpenAPI."""

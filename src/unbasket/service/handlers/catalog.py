@@ -11,41 +11,28 @@ from unbasket.domain.id_text import LiveIdReader, read_spelled, spell
 from unbasket.domain.ids import Id, sort_key
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
-from unbasket.service.schemas.query_params import ItemsQuery, PageQuery, PopularQuery, UsersQuery
-from unbasket.service.schemas.requests import Availability
-from unbasket.service.schemas.responses import (
-    AvailabilityResponse,
-    CategoriesResponse,
-    Category,
-    HiddenResponse,
-    ItemsResponse,
-    ModelParams,
-    PopularItem,
-    PopularResponse,
-    StatsResponse,
-    UsersResponse,
-)
+from unbasket.service.schemas import query_params, requests, responses
 
 
-def users(request: Request) -> UsersResponse:
+def users(request: Request) -> responses.UsersResponse:
     """Return a page of users."""
-    query: UsersQuery = request.query
+    query: query_params.UsersQuery = request.query
     found, next_after = _page(
         request.rec.users(), query.after, query.limit, lambda user: str(user).startswith(query.prefix)
     )
-    return UsersResponse(found, next_after)
+    return responses.UsersResponse(found, next_after)
 
 
-def items(request: Request) -> ItemsResponse:
-    """Return a page of items by name or id."""
-    query: ItemsQuery = request.query
+def items(request: Request) -> responses.ItemsResponse:
+    """Return a page of items with names and categories."""
+    query: query_params.ItemsQuery = request.query
     rec, wanted = request.rec, query.query.casefold()
 
     def matches(item: Id) -> bool:
         return not wanted or wanted in str(item).casefold() or wanted in (rec.catalog[item].name or "").casefold()
 
     found, next_after = _page(rec.items(), query.after, query.limit, matches)
-    return ItemsResponse([described(rec, item) for item in found], next_after)
+    return responses.ItemsResponse([described(rec, item) for item in found], next_after)
 
 
 def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
@@ -56,36 +43,36 @@ def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) 
     return found[:limit], next_after
 
 
-def hidden(request: Request) -> HiddenResponse:
+def hidden(request: Request) -> responses.HiddenResponse:
     """Return a page of hidden items."""
-    query: PageQuery = request.query
+    query: query_params.PageQuery = request.query
     found, next_after = _page(request.rec.hidden(), query.after, query.limit, lambda _: True)
-    return HiddenResponse(found, next_after)
+    return responses.HiddenResponse(found, next_after)
 
 
-def change_availability(request: Request) -> AvailabilityResponse:
-    """Hide items and show others."""
-    body: Availability = request.body
-    return AvailabilityResponse(*request.rec.restock(hide=body.hide, show=body.show))
+def change_availability(request: Request) -> responses.AvailabilityResponse:
+    """Hide items that are out of stock and show others again, all or nothing."""
+    body: requests.Availability = request.body
+    return responses.AvailabilityResponse(*request.rec.restock(hide=body.hide, show=body.show))
 
 
-def categories(request: Request) -> CategoriesResponse:
-    """Return all categories."""
+def categories(request: Request) -> responses.CategoriesResponse:
+    """Return the categories of items."""
     found = sorted(request.rec.catalog.categories().items())
-    return CategoriesResponse([Category(name, len(members)) for name, members in found])
+    return responses.CategoriesResponse([responses.Category(name, len(members)) for name, members in found])
 
 
-def popular(request: Request) -> PopularResponse:
+def popular(request: Request) -> responses.PopularResponse:
     """Return the items in most baskets."""
-    query: PopularQuery = request.query
+    query: query_params.PopularQuery = request.query
     catalog, ids = request.rec.catalog, LiveIdReader(request.rec)
     found = request.rec.popular(query.n, since=query.since, **query.filters(ids))
-    return PopularResponse(
-        [PopularItem(item, count, catalog[item].name, catalog[item].category) for item, count in found]
+    return responses.PopularResponse(
+        [responses.PopularItem(item, count, catalog[item].name, catalog[item].category) for item, count in found]
     )
 
 
-def stats(request: Request) -> StatsResponse:
-    """Return the stats of the last minute."""
+def stats(request: Request) -> responses.StatsResponse:
+    """Return live statistics and parameters."""
     stats = msgspec.structs.asdict(request.metrics.stats())
-    return StatsResponse(**stats, params=ModelParams(**asdict(request.rec.params)))
+    return responses.StatsResponse(**stats, params=responses.ModelParams(**asdict(request.rec.params)))

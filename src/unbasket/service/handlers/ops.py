@@ -14,7 +14,7 @@ def health(_: Request) -> HealthResponse:
 
 
 def ready(request: Request) -> ReadyResponse:
-    """Return whether the database is loaded."""
+    """Return whether the database is loaded; until then, 503 with the progress."""
     loader = request.loader
     return ReadyResponse(loader.ready, loader.stage, list(loader.progress))
 
@@ -25,7 +25,7 @@ def params(request: Request) -> ModelParams:
 
 
 def change_params(request: Request) -> ModelParams:
-    """Change the given parameters."""
+    """Change parameters of the model; the old model serves until the new one is complete."""
     named = msgspec.structs.asdict(request.body)
     changed = {name: value for name, value in named.items() if value is not msgspec.UNSET}
     request.rec.change_params(request.rec.params.changed(**changed))
@@ -33,12 +33,12 @@ def change_params(request: Request) -> ModelParams:
 
 
 def me(request: Request) -> MeResponse:
-    """Return the caller."""
+    """Return the caller: the name and the roles of a key, or the shopper of a token."""
     caller = request.caller
     key = caller.name.removeprefix("key ") if caller.shopper is None else ""
     return MeResponse(key or None, caller.shopper, sorted(caller.grants))
 
 
 def metrics(request: Request) -> bytes:
-    """Return the metrics for Prometheus."""
+    """Return metrics for Prometheus."""
     return request.metrics.exposition()

@@ -6,16 +6,8 @@ from functools import partial
 
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.schemas.query_params import ReceiptsQuery
-from unbasket.service.schemas.requests import MAX_RECEIPTS, GivenReceipts, RetentionRequest, TokenRequest
-from unbasket.service.schemas.responses import (
-    AuditResponse,
-    ReceiptsResponse,
-    Removed,
-    RetentionResponse,
-    RuleResponse,
-    TokenResponse,
-)
+from unbasket.service.schemas import query_params, requests, responses
+from unbasket.service.schemas.requests import MAX_RECEIPTS
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
 from unbasket.store.receipt_audit import Auditor
@@ -25,9 +17,9 @@ from unbasket.store.rules import Rules, parse_rules
 _BATCH = 100  # receipts read at once
 
 
-def receipts(request: Request) -> ReceiptsResponse:
-    """Return a page of receipts."""
-    query: ReceiptsQuery = request.query
+def receipts(request: Request) -> responses.ReceiptsResponse:
+    """Return a page of erasure receipts."""
+    query: query_params.ReceiptsQuery = request.query
     rec, count = request.rec, request.rec.receipt_count
     if query.order == "oldest":
         page, end = rec.receipts(query.after + 1, query.after + query.limit), count
@@ -35,11 +27,11 @@ def receipts(request: Request) -> ReceiptsResponse:
         last = (query.after or count + 1) - 1
         page, end = rec.receipts(last - query.limit + 1, last)[::-1], 1
     seconds = [rec.seconds_to_erasure.get(receipt.number) for receipt in page]
-    return ReceiptsResponse(page, seconds, page[-1].number if page and page[-1].number != end else None)
+    return responses.ReceiptsResponse(page, seconds, page[-1].number if page and page[-1].number != end else None)
 
 
 def receipt(request: Request) -> Receipt:
-    """Return a receipt."""
+    """Return one receipt."""
     wanted = request.path["number"]
     if wanted.isdecimal() and wanted.isascii() and len(wanted) < 19:
         for found in request.rec.receipts(int(wanted), int(wanted)):
@@ -48,9 +40,9 @@ def receipt(request: Request) -> Receipt:
     raise ApiError("unknown_receipt", "there is no receipt with this number")
 
 
-def verify_receipts(request: Request) -> Steps[AuditResponse]:
-    """Verify the whole chain, or given receipts, which may be a part of it."""
-    given: GivenReceipts | None = request.body
+def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
+    """Verify all receipts, or check given ones against them."""
+    given: requests.GivenReceipts | None = request.body
     if given is not None and len(given.receipts) > MAX_RECEIPTS:
         raise ApiError(
             "too_large",
@@ -62,7 +54,7 @@ def verify_receipts(request: Request) -> Steps[AuditResponse]:
     else:
         checked, foreign = yield partial(_audit_given, request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
-    return AuditResponse(
+    return responses.AuditResponse(
         ok=not faults,
         receipts=checked.receipts,
         keys=list(checked.keys),
@@ -100,9 +92,9 @@ def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
     ]
 
 
-def retention(request: Request) -> Steps[RetentionResponse]:
-    """Count the purchases that match retention rules, or forget them."""
-    body: RetentionRequest = request.body
+def retention(request: Request) -> Steps[responses.RetentionResponse]:
+    """Count the purchases that retention rules would forget, or forget them."""
+    body: requests.RetentionRequest = request.body
     start = time.perf_counter()
     rules: Rules = yield partial(parse_rules, body.rules)
     planned = plan(request.rec, rules, datetime.now(UTC))
@@ -112,20 +104,21 @@ def retention(request: Request) -> Steps[RetentionResponse]:
     if outcome is not None:
         request.results.append(outcome.forgotten)
     forgotten = (outcome or planned).forgotten
-    return RetentionResponse(
+    return responses.RetentionResponse(
         done=body.run,
         rules=[
-            RuleResponse(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings) for rule in planned.rules
+            responses.RuleResponse(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings)
+            for rule in planned.rules
         ],
-        forgotten=Removed.of(forgotten),
+        forgotten=responses.Removed.of(forgotten),
         share=planned.share,
         receipts=outcome.receipts if outcome else 0,
         seconds=time.perf_counter() - start,
     )
 
 
-def token(request: Request) -> TokenResponse:
-    """Issue a token for one shopper."""
-    body: TokenRequest = request.body
+def token(request: Request) -> responses.TokenResponse:
+    """Issue a short-lived token for one shopper."""
+    body: requests.TokenRequest = request.body
     text, expires = request.auth.issue(body.user, body.seconds)
-    return TokenResponse(text, body.user, expires)
+    return responses.TokenResponse(text, body.user, expires)

@@ -28,7 +28,7 @@ _FEW = 50  # recommendations that the fast path may return
 
 
 def recommend(request: Request) -> Steps[RecommendationsResponse]:
-    """Recommend items to a user. An unknown user without a cart gets the fallback."""
+    """Recommend items for the next basket; popular ones if the user is unknown."""
     query: RecommendationsQuery = request.query
     _check_explain(query)
     work = partial(_recommend, request, query)
@@ -148,7 +148,7 @@ def _recommended(
 
 
 def preview(request: Request) -> PreviewResponse:
-    """Return the recommendations before and after a change, without storing it."""
+    """Preview how a forget or a learn would change the recommendations."""
     body: Preview = request.body
     query: HowManyQuery = request.query
     rec, user = request.rec, request.user
