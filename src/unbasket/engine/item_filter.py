@@ -8,8 +8,7 @@ import numpy as np
 from unbasket.core.arrays import Codes
 from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, Ids, checked_all
-from unbasket.engine.catalog import Catalog
-from unbasket.engine.stock import Availability
+from unbasket.engine.catalog import Availability, Catalog
 
 KEPT = 256  # selections whose codes are kept
 
@@ -28,19 +27,19 @@ class ItemFilters:
     until any item gets or loses its code, or the catalog or the stock changes; in order, as memory is read best.
     """
 
-    def __init__(self, catalog: Catalog, stock: Availability, items: Ids) -> None:
+    def __init__(self, catalog: Catalog, availability: Availability, items: Ids) -> None:
         self._catalog = catalog
-        self._stock = stock
+        self._availability = availability
         self._items = items
         self._kept: dict[Hashable, Codes] = {}
         self._state = (0, 0, 0)
 
     def of(self, filters: Filters | None, cart: list[Id] | None) -> ItemFilter | None:
         """What may be recommended to somebody with this cart; None is everything."""
-        if filters is None and cart is None and not self._stock:
+        if filters is None and cart is None and not self._availability:
             return None
         banned = self._codes([*(filters.exclude if filters else []), *(cart or [])])
-        if self._stock:
+        if self._availability:
             banned = np.concatenate([banned, self._hidden()])
         if filters is None or (filters.only is None and filters.categories is None):
             return ItemFilter(banned, None)
@@ -57,7 +56,7 @@ class ItemFilters:
         self._kept = {}
 
     def _refresh(self) -> None:
-        state = (self._items.changes, self._catalog.changes, self._stock.changes)
+        state = (self._items.changes, self._catalog.changes, self._availability.changes)
         if state != self._state or len(self._kept) > KEPT:
             self._kept, self._state = {}, state
 
@@ -65,7 +64,7 @@ class ItemFilters:
         self._refresh()
         codes = self._kept.get(None)
         if codes is None:
-            codes = self._kept[None] = self._codes(self._stock)
+            codes = self._kept[None] = self._codes(self._availability)
         return codes
 
     def _of_categories(self, categories: list[str]) -> Codes:

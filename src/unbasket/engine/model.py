@@ -15,13 +15,12 @@ from unbasket.domain.ids import Id, checked, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Forgotten, Learned, Renamed, Verification
 from unbasket.engine import verification
-from unbasket.engine.catalog import Catalog
+from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.rebuild import Rebuild
 from unbasket.engine.state import EngineState
-from unbasket.engine.stock import Availability
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.params import Params
@@ -45,8 +44,8 @@ class Model:
         self.state = EngineState(params)
         self.digest = Digest(self.state)
         self.catalog = Catalog()
-        self.stock = Availability()
-        self.choices = ItemFilters(self.catalog, self.stock, self.state.items)
+        self.availability = Availability()
+        self.choices = ItemFilters(self.catalog, self.availability, self.state.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
         self.workspaces = WorkspacePool()

@@ -112,7 +112,7 @@ class NoJournal:
     def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
-            return Restocked(len(self.model.stock.hide(hide)), len(self.model.stock.show(show)))
+            return Restocked(len(self.model.availability.hide(hide)), len(self.model.availability.show(show)))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         """Other parameters."""

@@ -198,7 +198,7 @@ class Recommender:
     def hidden(self) -> list[Id]:
         """The items that are hidden, in the order of their ids."""
         with self._model.lock.reading:
-            return in_order(list(self._model.stock))
+            return in_order(list(self._model.availability))
 
     def change_params(self, params: Params, *, progress: Progress | None = None) -> None:
         """The same baskets, another model, equal to that of an engine that had these parameters from the start.

@@ -126,7 +126,7 @@ class PersistentModel:
     def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
-            hidden, shown = self.model.stock.hide(hide), self.model.stock.show(show)
+            hidden, shown = self.model.availability.hide(hide), self.model.availability.show(show)
         for item in hidden:
             self._hidden.add((item,))
         for item in shown:
@@ -153,8 +153,8 @@ class PersistentModel:
         """Make the model hide what is hidden on disk, and nothing else."""
         on_disk = [item for (item,) in self._hidden]
         with self.model.lock.writing:
-            self.model.stock.show(set(self.model.stock).difference(on_disk))
-            self.model.stock.hide(on_disk)
+            self.model.availability.show(set(self.model.availability).difference(on_disk))
+            self.model.availability.hide(on_disk)
 
     def _note_suppressed(self, users: Collection[Id]) -> None:
         """Make the model suppress for these users what is suppressed on disk; it has nothing of that yet."""
