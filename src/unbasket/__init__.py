@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unbasket.domain.events import Event, Forget, Learn
 from unbasket.domain.products import Product
 from unbasket.domain.results import (
+    AvailabilityChange,
     Basket,
     BasketShare,
     Explanation,
@@ -27,7 +28,6 @@ from unbasket.domain.results import (
     Neighbor,
     Recommendation,
     Renamed,
-    Restocked,
     Sizes,
     Verification,
 )
@@ -103,7 +103,7 @@ __all__ = [
     "Recommendation",
     "Recommender",
     "Renamed",
-    "Restocked",
+    "AvailabilityChange",
     "Sizes",
     "StoreCorruptError",
     "StoreError",

@@ -86,7 +86,7 @@ class Renamed(NamedTuple):
     baskets: int
 
 
-class Restocked(NamedTuple):
+class AvailabilityChange(NamedTuple):
     """How many items were hidden, and how many shown, that had not been so before."""
 
     hidden: int

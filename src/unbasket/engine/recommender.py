@@ -15,6 +15,7 @@ from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import (
+    AvailabilityChange,
     Basket,
     Explanation,
     Forgotten,
@@ -23,7 +24,6 @@ from unbasket.domain.results import (
     Neighbor,
     Recommendation,
     Renamed,
-    Restocked,
     Sizes,
     Verification,
 )
@@ -182,7 +182,7 @@ class Recommender:
         """Take back `hide` for these items. Returns how many were hidden before."""
         return self.restock(show=items).shown
 
-    def restock(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> Restocked:
+    def restock(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> AvailabilityChange:
         """Hide items and show others: all of them, or none if one is not valid.
 
         What is hidden goes on being learned, and explained. It stays hidden whether anybody has bought it or not, and

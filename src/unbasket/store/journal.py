@@ -22,7 +22,7 @@ from unbasket.domain.events import Allow, Change, Event, Forget, Learn, Rename, 
 from unbasket.domain.ids import Id
 from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import Forgotten, Learned, Restocked
+from unbasket.domain.results import AvailabilityChange, Forgotten, Learned
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
@@ -226,7 +226,7 @@ class DiskJournal:
             self._atomically(set(), partial(self._holdings.describe, products))
             self._tidy()
 
-    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show, in one transaction."""
         with self._turn:
             restocked = self._atomically(set(), partial(self._holdings.restock, hide, show))

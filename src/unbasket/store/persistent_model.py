@@ -9,7 +9,7 @@ from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppres
 from unbasket.domain.ids import Id
 from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import Learned, Restocked
+from unbasket.domain.results import AvailabilityChange, Learned
 from unbasket.engine.model import Model
 from unbasket.store.basket_table import BasketRows
 from unbasket.store.product_table import CatalogRows
@@ -123,7 +123,7 @@ class PersistentModel:
         with self.model.lock.writing:
             self._products.save(products)
 
-    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
             hidden, shown = self.model.availability.hide(hide), self.model.availability.show(show)
@@ -131,7 +131,7 @@ class PersistentModel:
             self._hidden.add((item,))
         for item in shown:
             self._hidden.drop((item,))
-        return Restocked(len(hidden), len(shown))
+        return AvailabilityChange(len(hidden), len(shown))
 
     # After an error ---------------------------------------------------------------------------------------------
 
