@@ -172,17 +172,17 @@ class Recommender:
             return in_order(list(self._state.suppressed.get(user, ())))
 
     def hide(self, items: Iterable[Id]) -> int:
-        """Recommend these items to nobody until they are shown again, since they are out of stock; see `restock`.
+        """Recommend these items to nobody until they are shown again, since they are out of stock; see `change_availability`.
 
         Returns how many were not hidden before.
         """
-        return self.restock(hide=items).hidden
+        return self.change_availability(hide=items).hidden
 
     def show(self, items: Iterable[Id]) -> int:
         """Take back `hide` for these items. Returns how many were hidden before."""
-        return self.restock(show=items).shown
+        return self.change_availability(show=items).shown
 
-    def restock(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> AvailabilityChange:
+    def change_availability(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> AvailabilityChange:
         """Hide items and show others: all of them, or none if one is not valid.
 
         What is hidden goes on being learned, and explained. It stays hidden whether anybody has bought it or not, and
@@ -193,7 +193,7 @@ class Recommender:
         both = hidden.keys() & shown.keys()
         if both:
             raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
-        return self._journal.restock(list(hidden), list(shown))
+        return self._journal.change_availability(list(hidden), list(shown))
 
     def hidden(self) -> list[Id]:
         """The items that are hidden, in the order of their ids."""
