@@ -1,6 +1,7 @@
 """Why an item scores what it does."""
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,6 @@ from unbasket.core import ONE
 from unbasket.domain.ids import Id
 from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.model import Model
-from unbasket.engine.shares import basket_parts
 from unbasket.engine.state import Record
 from unbasket.params import Params
 
@@ -56,3 +56,22 @@ def _explanation(params: Params, item: Id, parts: _Parts, holds: list[bool], rec
         if weight
     ]
     return Explanation(item, own_share + neighbors_share, tuple(shares), neighbors_share, parts.having, parts.found)
+
+
+def group_starts(params: Params, opens: list[bool]) -> list[int]:
+    """The positions of the baskets that start a group; `opens` has the flags of varying groups."""
+    if params.grouping == "fixed":
+        return list(range(0, len(opens), params.group_size))
+    return [position for position, start in enumerate(opens) if start]
+
+
+def basket_parts(params: Params, holds: list[bool], opens: list[bool]) -> list[float]:
+    """r_g^(K-j) r_b^(tau-i) / tau for each basket that holds the item, 0 for the others (the 1/K is left out)."""
+    starts = group_starts(params, opens)
+    parts = []
+    for number, (start, end) in enumerate(pairwise([*starts, len(holds)]), 1):
+        age = params.group_decay ** (len(starts) - number)
+        parts += [
+            age * params.basket_decay ** (end - 1 - i) / (end - start) if holds[i] else 0.0 for i in range(start, end)
+        ]
+    return parts

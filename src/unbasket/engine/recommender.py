@@ -35,12 +35,11 @@ from unbasket.domain.validation import (
     checked_time,
     checked_users,
 )
-from unbasket.engine.explanations import explain
+from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
 from unbasket.engine.popularity import Popularity
 from unbasket.engine.ports import Journal, NoJournal
-from unbasket.engine.recommending import Advisor
-from unbasket.engine.shares import group_starts
+from unbasket.engine.recommending import RecommendationQueries
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params
 
@@ -73,7 +72,7 @@ class Recommender:
         self._model = self._journal.model
         self._state = self._model.state
         self.catalog = self._model.catalog
-        self._advisor = Advisor(self._model)
+        self._recommendations = RecommendationQueries(self._model)
         self._popularity = Popularity(self._model)
 
     @property
@@ -172,7 +171,7 @@ class Recommender:
             return in_order(list(self._state.suppressed.get(user, ())))
 
     def hide(self, items: Iterable[Id]) -> int:
-        """Recommend these items to nobody until they are shown again, since they are out of stock; see `change_availability`.
+        """Stop recommending these items until they are shown again; see `change_availability`.
 
         Returns how many were not hidden before.
         """
@@ -230,7 +229,7 @@ class Recommender:
         a cart, the user may be somebody new.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
-        return self._advisor.recommend(user, n, filters, only_new, basket)
+        return self._recommendations.recommend(user, n, filters, only_new, basket)
 
     def recommend_many(
         self,
@@ -250,7 +249,7 @@ class Recommender:
         """
         n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
-        return self._advisor.recommend_many(asked, n, filters, only_new, progress)
+        return self._recommendations.recommend_many(asked, n, filters, only_new, progress)
 
     def recommend_frame(
         self,
@@ -301,7 +300,7 @@ class Recommender:
             filters = filters or Filters([], None, None)
             filters = filters._replace(exclude=[*filters.exclude, *chain.from_iterable(history)])
         owner = None if user is None else checked(user, "user")
-        return self._advisor.recommend_for(history, n, owner, filters, basket)
+        return self._recommendations.recommend_for(history, n, owner, filters, basket)
 
     # Looking inside ---------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from unbasket.engine.workspaces import Workspace
 _CHUNK = 64  # users who are answered under one lock: writers wait for no more than these
 
 
-class Advisor:
+class RecommendationQueries:
     """Finds the best items in a model. Arguments are checked already, and mean what they mean to a `Recommender`."""
 
     def __init__(self, model: Model) -> None:
