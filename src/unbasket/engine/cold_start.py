@@ -10,7 +10,7 @@ from unbasket.domain.times import UNITS, time_before
 from unbasket.engine.recommender import Recommender
 
 
-class Fallback(NamedTuple):
+class ColdStart(NamedTuple):
     """What is popular: at any time or in the last days, in the whole shop or in a category; or nothing."""
 
     nothing: bool = False

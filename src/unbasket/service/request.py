@@ -7,7 +7,7 @@ from typing import Any
 from unbasket.domain.id_text import LiveIdReader, read_spelled
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Forgotten, Learned
-from unbasket.engine.cold_start import Fallback
+from unbasket.engine.cold_start import ColdStart
 from unbasket.service.auth import Caller, Security
 from unbasket.service.empty_receipts import Repeats
 from unbasket.service.engine_loader import Shop
@@ -29,7 +29,7 @@ class Request:
     query: Any
     is_gone: Callable[[], bool]
     """Whether nobody waits for the answer any more."""
-    fallback: Fallback
+    fallback: ColdStart
     """What somebody unknown is recommended."""
     sent: bytes = b""
     media_type: str = ""
