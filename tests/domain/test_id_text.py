@@ -3,7 +3,7 @@
 import pytest
 
 import unbasket as ub
-from unbasket.domain.id_text import IdReader, LiveIdReader, read_spelled, spell, spells
+from unbasket.domain.id_text import IdReader, LiveIdReader, format_id, matches_id, parse_id
 
 
 def engine(*ids: str | int) -> ub.Recommender:
@@ -78,18 +78,18 @@ def test_a_live_reader_copies_no_list_of_all_ids(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("name", [17, -5, "17", "ann", '"ann"', "", " ", "007", "null", ' "a"', str(2**63), "\u00fc/"])
 def test_what_is_spelled_is_read(name: str | int) -> None:
-    assert read_spelled(spell(name)) == name
-    assert spells(spell(name), name)
+    assert parse_id(format_id(name)) == name
+    assert matches_id(format_id(name), name)
 
 
 def test_one_text_may_stand_for_two_ids() -> None:
-    assert spells("17", 17)
-    assert spells("17", "17")
-    assert not spells('"17"', 17)
-    assert not spells("18", 17)
-    assert not spells("Ann", "ann")
+    assert matches_id("17", 17)
+    assert matches_id("17", "17")
+    assert not matches_id('"17"', 17)
+    assert not matches_id("18", 17)
+    assert not matches_id("Ann", "ann")
 
 
 @pytest.mark.parametrize("text", [" " + "[" * 100_000, "\n" + '{"a":' * 100_000, "[" * 100_000, '"' + "[" * 100_000])
 def test_a_text_that_looks_like_deep_json_is_a_text(text: str) -> None:
-    assert read_spelled(text) == text
+    assert parse_id(text) == text

@@ -16,7 +16,7 @@ from unbasket.domain.results import Recommendation
 from unbasket.errors import InvalidFrameError, InvalidRequestError
 
 
-def read_orders(
+def read_baskets(
     frame: Any, *, user: str, basket: str, item: str, time: str | None, group: str | None, group_size: int
 ) -> BasketColumns:
     """The orders in a frame of one row per purchase, or of one row per basket with a list of items.

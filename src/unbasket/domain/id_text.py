@@ -97,10 +97,10 @@ class LiveIdReader:
         return _read(text, is_number)
 
 
-def spell(name: Id) -> str:
+def format_id(name: Id) -> str:
     """A text that always means this id, whatever an engine holds; a number is written as it is.
 
-    >>> spell("ann"), spell("17"), spell(17)
+    >>> format_id("ann"), format_id("17"), format_id(17)
     ('ann', '"17"', '17')
     """
     if isinstance(name, int):
@@ -109,19 +109,19 @@ def spell(name: Id) -> str:
     return json.dumps(name, ensure_ascii=False) if doubtful else name
 
 
-def read_spelled(text: str) -> Id:
-    """The id that `spell` wrote as this text.
+def parse_id(text: str) -> Id:
+    """The id that `format_id` wrote as this text.
 
-    >>> [read_spelled(spell(name)) for name in ("ann", "17", 17)]
+    >>> [parse_id(format_id(name)) for name in ("ann", "17", 17)]
     ['ann', '17', 17]
     """
     return _read(text, lambda _: True)
 
 
-def spells(text: str, name: Id) -> bool:
+def matches_id(text: str, name: Id) -> bool:
     """Whether a text may stand for this id: as it is, or a text in JSON's quotes.
 
-    >>> spells("17", 17), spells("17", "17"), spells('"17"', "17"), spells('"17"', 17)
+    >>> matches_id("17", 17), matches_id("17", "17"), matches_id('"17"', "17"), matches_id('"17"', 17)
     (True, True, True, False)
     """
     return text == str(name) or (isinstance(name, str) and _quoted(text) == name)

@@ -97,9 +97,9 @@ class Recommender:
 
         `progress` is called with (baskets done, baskets in all).
         """
-        from unbasket.domain.frames import read_orders  # and with it Polars, which an engine does without until then
+        from unbasket.domain.frames import read_baskets  # and with it Polars, which an engine does without until then
 
-        orders = read_orders(
+        orders = read_baskets(
             frame,
             user=user,
             basket=basket,

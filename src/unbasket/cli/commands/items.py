@@ -12,7 +12,7 @@ from unbasket.cli._shared.progress import progress_bar
 from unbasket.cli._shared.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
-from unbasket.domain.id_text import IdReader, spells
+from unbasket.domain.id_text import IdReader, matches_id
 from unbasket.domain.ids import Id
 from unbasket.store import DurableRecommender
 
@@ -99,7 +99,7 @@ def _restock(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[
 
 def _meant(text: str, hidden: list[Id]) -> list[Id]:
     """The hidden items that a text stands for: nobody needs to have bought them."""
-    return [item for item in hidden if spells(text, item)]
+    return [item for item in hidden if matches_id(text, item)]
 
 
 def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:
