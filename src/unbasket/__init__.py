@@ -16,7 +16,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unbasket.domain.events import Event, Forget, Learn
-from unbasket.domain.products import Product
 from unbasket.domain.results import (
     AvailabilityChange,
     Basket,
@@ -26,6 +25,7 @@ from unbasket.domain.results import (
     ItemCount,
     Learned,
     Neighbor,
+    Product,
     Recommendation,
     Renamed,
     Sizes,

@@ -11,8 +11,7 @@ from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.codec import group_baskets
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Product, Recommendation
 from unbasket.errors import InvalidFrameError, InvalidRequestError
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
+from unbasket.domain.results import Product
 
 
 class Catalog:

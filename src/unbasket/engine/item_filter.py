@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from unbasket.core.arrays import Codes
-from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, Ids, checked_all
+from unbasket.domain.validation import Filters
 from unbasket.engine.catalog import Availability, Catalog
 
 KEPT = 256  # selections whose codes are kept

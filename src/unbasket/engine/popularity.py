@@ -5,8 +5,8 @@ import numpy as np
 from unbasket.core.arrays import Int64s
 from unbasket.core.model import queries
 from unbasket.core.util import id_fast
-from unbasket.domain.filters import Filters
 from unbasket.domain.results import ItemCount
+from unbasket.domain.validation import Filters
 from unbasket.engine.model import Model
 
 _COUNTED = 16_384  # users whose baskets are looked through at first under one lock

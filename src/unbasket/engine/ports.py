@@ -14,9 +14,8 @@ from typing import Protocol
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Forgotten, Learned, Renamed
+from unbasket.domain.results import AvailabilityChange, Forgotten, Learned, Product, Renamed
 from unbasket.engine.model import Model
 from unbasket.params import Params
 

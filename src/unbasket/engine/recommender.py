@@ -11,7 +11,6 @@ from unbasket.core import ONE
 from unbasket.core.model import queries
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
-from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import (
@@ -28,6 +27,7 @@ from unbasket.domain.results import (
     Verification,
 )
 from unbasket.domain.validation import (
+    Filters,
     checked_cart,
     checked_count,
     checked_history,

@@ -7,10 +7,10 @@ import numpy as np
 from unbasket.core import Query, QueryBatch, Vector
 from unbasket.core.model import queries
 from unbasket.core.util import id_fast
-from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, checked
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Recommendation
+from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model
 from unbasket.engine.workspaces import Workspace

@@ -20,9 +20,8 @@ import msgspec
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Event, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Forgotten, Learned
+from unbasket.domain.results import AvailabilityChange, Forgotten, Learned, Product
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,

@@ -7,9 +7,8 @@ import numpy as np
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Learned
+from unbasket.domain.results import AvailabilityChange, Learned, Product
 from unbasket.engine.model import Model
 from unbasket.store.basket_table import BasketRows
 from unbasket.store.product_table import CatalogRows
