@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+import unbasket as ub
+
 HEAVY = ("cryptography", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "rich", "typer")
 
 
@@ -52,3 +54,12 @@ except SystemExit:
     assert "polars" not in names
     assert "cryptography" not in names
     assert "typer" in names
+
+
+def test_dir_shows_the_public_names_and_nothing_else() -> None:
+    assert dir(ub) == sorted(ub.__all__)
+    assert all(hasattr(ub, name) for name in dir(ub))
+
+
+def test_every_error_that_a_caller_of_the_library_may_see_is_public() -> None:
+    assert {"BusyError", "DatasetError", "RetentionError", "SparkError"} <= set(ub.__all__)

@@ -122,3 +122,21 @@ def test_a_name_that_is_unknown_gets_a_suggestion() -> None:
 
 def test_editors_see_the_parameters() -> None:
     assert "neighbors" in signature(ub.Params).parameters
+
+
+@pytest.mark.parametrize("value", [{"neighbors": 3}, {}, 3, 0, "tafeng", ub.Params])
+def test_an_engine_takes_nothing_but_params(value: Any, tmp_path: Path) -> None:
+    rec = ub.Recommender()
+    with ub.open(tmp_path / "shop.db") as durable:
+        calls = [
+            lambda: ub.Recommender(value),
+            lambda: ub.open(tmp_path / "other.db", value),
+            lambda: rec.change_params(value),
+            lambda: durable.change_params(value),
+        ]
+        for call in calls:
+            with pytest.raises(ub.InvalidParamsError) as caught:
+                call()
+            assert str(caught.value).startswith(f"params must be a Params, not {value!r}; ")
+    assert not (tmp_path / "other.db").exists()
+    assert rec.params == ub.Params()

@@ -41,7 +41,7 @@ from unbasket.engine.popularity import Popularity
 from unbasket.engine.ports import Journal, NoJournal
 from unbasket.engine.recommending import RecommendationQueries
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
-from unbasket.params import Params
+from unbasket.params import Params, checked_params
 
 if TYPE_CHECKING:
     import polars as pl
@@ -68,7 +68,7 @@ class Recommender:
 
     def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
         """An engine in memory, or one whose events a journal keeps, and whose model it has filled."""
-        self._journal = journal or NoJournal(Model(params or Params()))
+        self._journal = journal or NoJournal(Model(Params() if params is None else checked_params(params)))
         self._model = self._journal.model
         self._state = self._model.state
         self.catalog = self._model.catalog
@@ -205,7 +205,7 @@ class Recommender:
         It is made beside the old one, which goes on answering and learning until the new one is complete. `progress` is
         called with (users done, users in all). Varying groups stay as they are: their boundaries are history.
         """
-        self._journal.change_params(params, progress)
+        self._journal.change_params(checked_params(params), progress)
 
     # Recommending -----------------------------------------------------------------------------------------------
 
@@ -213,6 +213,7 @@ class Recommender:
         self,
         user: Id,
         n: int = 10,
+        *,
         exclude: Collection[Id] | None = None,
         only_new: bool = False,
         only: Collection[Id] | None = None,
