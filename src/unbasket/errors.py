@@ -41,7 +41,10 @@ class BasketConflictError(UnbasketError, ValueError):
 
 
 class BusyError(UnbasketError):
-    """A timeout while a writer holds the lock; see `unbasket.engine.locks.waiting_at_most`."""
+    """A timeout while a writer is at work, or a second change of parameters at once.
+
+    `unbasket.engine.locks.waiting_at_most` sets the timeout.
+    """
 
 
 class StoreError(UnbasketError):
