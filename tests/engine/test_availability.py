@@ -72,10 +72,10 @@ def test_another_item_under_the_code_of_a_hidden_one_is_recommended(shop: ub.Rec
 
 
 def test_all_or_nothing(shop: ub.Recommender) -> None:
-    assert shop.change_availability(hide=["milk"], show=["tea"]) == (1, 0)
-    assert shop.change_availability(hide=["tea"], show=["milk"]) == (1, 1)
+    assert shop.set_availability(hide=["milk"], show=["tea"]) == (1, 0)
+    assert shop.set_availability(hide=["tea"], show=["milk"]) == (1, 1)
     with pytest.raises(ub.InvalidRequestError, match="item 'milk' can't be hidden and shown at once"):
-        shop.change_availability(hide=["milk", "bread"], show=["milk"])
+        shop.set_availability(hide=["milk", "bread"], show=["milk"])
     with pytest.raises(ub.InvalidRequestError, match="hide must be a list of item ids, not 'milk'"):
         shop.hide("milk")
     with pytest.raises(ub.InvalidIdError):

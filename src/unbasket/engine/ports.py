@@ -54,7 +54,7 @@ class Journal(Protocol):
     def describe(self, products: Iterable[Product]) -> None:
         """What is known of items."""
 
-    def change_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show: all of them, or none."""
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
@@ -108,7 +108,7 @@ class NoJournal:
             for product in products:
                 self.model.catalog.put(product)
 
-    def change_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
             return AvailabilityChange(len(self.model.availability.hide(hide)), len(self.model.availability.show(show)))

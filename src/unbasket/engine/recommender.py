@@ -170,17 +170,17 @@ class Recommender:
             return in_order(list(self._state.suppressed.get(user, ())))
 
     def hide(self, items: Iterable[Id]) -> int:
-        """Stop recommending these items until they are shown again; see `change_availability`.
+        """Stop recommending these items until they are shown again; see `set_availability`.
 
         Returns the number of items that were not hidden before.
         """
-        return self.change_availability(hide=items).hidden
+        return self.set_availability(hide=items).hidden
 
     def show(self, items: Iterable[Id]) -> int:
         """Undo `hide` for these items. Returns the number of items that were hidden before."""
-        return self.change_availability(show=items).shown
+        return self.set_availability(show=items).shown
 
-    def change_availability(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> AvailabilityChange:
+    def set_availability(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> AvailabilityChange:
         """Hide items and show others: all of them, or none if one is invalid.
 
         Hidden items are still learned and explained. They stay hidden with or without purchases. They are not part of
@@ -191,7 +191,7 @@ class Recommender:
         both = hidden.keys() & shown.keys()
         if both:
             raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
-        return self._journal.change_availability(list(hidden), list(shown))
+        return self._journal.set_availability(list(hidden), list(shown))
 
     def hidden(self) -> list[Id]:
         """Return the hidden items, in the order of their ids."""

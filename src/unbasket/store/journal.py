@@ -225,10 +225,10 @@ class DiskJournal:
             self._atomically(set(), partial(self._holdings.describe, products))
             self._tidy()
 
-    def change_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show, in one transaction."""
         with self._turn:
-            restocked = self._atomically(set(), partial(self._holdings.change_availability, hide, show))
+            restocked = self._atomically(set(), partial(self._holdings.set_availability, hide, show))
             self._tidy()
         return restocked
 

@@ -122,7 +122,7 @@ class PersistentModel:
         with self.model.lock.writing:
             self._products.save(products)
 
-    def change_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
             hidden, shown = self.model.availability.hide(hide), self.model.availability.show(show)

@@ -93,7 +93,7 @@ def _describe(rec: DurableRecommender, table: pl.DataFrame, is_text: bool) -> di
 def _restock(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[str, Any]:
     ids, hidden = IdReader(rec), rec.hidden()
     shown = [item for text in show for item in _meant(text, hidden) or [ids.item(text)]]
-    restocked = rec.change_availability(hide=[ids.item(text) for text in hide], show=shown)
+    restocked = rec.set_availability(hide=[ids.item(text) for text in hide], show=shown)
     return {**restocked._asdict(), "all_hidden": len(rec.hidden())}
 
 

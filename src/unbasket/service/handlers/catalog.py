@@ -67,7 +67,7 @@ def hidden(request: Request) -> HiddenAnswer:
 def restock(request: Request) -> RestockedAnswer:
     """Hide items, and show others."""
     body: Availability = request.body
-    return RestockedAnswer(*request.rec.change_availability(hide=body.hide, show=body.show))
+    return RestockedAnswer(*request.rec.set_availability(hide=body.hide, show=body.show))
 
 
 def categories(request: Request) -> CategoriesAnswer:
