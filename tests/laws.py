@@ -162,7 +162,7 @@ def short_histories_count_as_long() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def parts_are_small() -> Iterator[None]:
+def shards_are_small() -> Iterator[None]:
     """The few users of a law are in several parts of the index."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbasket.engine.model_state.SHARD_SIZE", 4)

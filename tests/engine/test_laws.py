@@ -19,14 +19,14 @@ from tests.laws import (
     law_of_retraining,
     law_of_the_cart,
     law_of_the_oracle,
-    parts_are_small,
+    shards_are_small,
     short_histories_count_as_long,
 )
 from tests.oracle import Id, Oracle
 
 from unbasket import Params, Recommender
 
-__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
+__all__ = ["shards_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
 SEQUENCES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHOP = pl.DataFrame(
@@ -99,7 +99,7 @@ def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[ShopEve
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbasket.engine.sampling.PoolPriorities._hash", lambda _, user: few(user).to_bytes(8, "big"))
-        patch.setattr("tests.oracle.lot", lambda _, user: few(user))
+        patch.setattr("tests.oracle.priority", lambda _, user: few(user))
         keep_the_laws(params, events, seed)
 
 
