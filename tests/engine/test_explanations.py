@@ -29,8 +29,8 @@ def test_shares_sum_to_the_score(grouping: Grouping) -> None:
     for user in range(10):
         scores = dict(rec.recommend(user, 100))
         near = [dict(rec.vector(other)) for other, _ in rec.similar_users(user, 4)]
-        together = rec.explain_many(user, [*rec.items(), "never seen"])
-        assert together == [rec.explain(user, item) for item in [*rec.items(), "never seen"]]
+        explained = rec.explain_many(user, [*rec.items(), "never seen"])
+        assert explained == [rec.explain(user, item) for item in [*rec.items(), "never seen"]]
         for item in rec.items():
             why = rec.explain(user, item)
             assert abs(sum(share for _, _, share in why.baskets) + why.neighbors_share - why.score) < 1e-12
@@ -40,7 +40,7 @@ def test_shares_sum_to_the_score(grouping: Grouping) -> None:
             assert (why.neighbors_with_item, why.neighbors) == (sum(item in vector for vector in near), 4)
 
 
-def test_shares_are_those_of_the_equations() -> None:
+def test_shares_follow_the_equations() -> None:
     """Groups {x} {x} | {x}; level of x: 1/2 * (1/2)/2, 1/2 * 1/2, 1; over K = 2, times alpha = 1/2."""
     rec = ub.Recommender(params())
     for basket in range(3):

@@ -41,15 +41,17 @@ def test_only_these_items(shop: ub.Recommender) -> None:
 
 
 def test_a_frozen_set_follows_every_change(shop: ub.Recommender) -> None:
-    """Its codes are kept, and change with the items."""
-    stock = frozenset(["tea", "gin"])
-    assert shop.recommend("ann", only=stock) == shop.recommend("ann", only=stock, exclude=["x"]) == [("tea", TEA)]
+    """Its codes are cached, and change with the items."""
+    selection = frozenset(["tea", "gin"])
+    assert (
+        shop.recommend("ann", only=selection) == shop.recommend("ann", only=selection, exclude=["x"]) == [("tea", TEA)]
+    )
     shop.learn("bob", ["gin"], basket=2)
-    assert [item for item, _ in shop.recommend("ann", only=stock)] == ["tea", "gin"]
+    assert [item for item, _ in shop.recommend("ann", only=selection)] == ["tea", "gin"]
     shop.forget("bob")
     shop.learn("dan", ["ham"], basket=1)  # it may get the code of gin
-    assert [item for item, _ in shop.recommend("ann", only=stock)] == ["tea"]
-    for number in range(300):  # more than are kept
+    assert [item for item, _ in shop.recommend("ann", only=selection)] == ["tea"]
+    for number in range(300):  # more than are cached
         assert shop.recommend("ann", only=frozenset(["milk", number])) == shop.recommend("ann", only=["milk"])
 
 
@@ -64,7 +66,7 @@ def test_only_items_of_categories(shop: ub.Recommender) -> None:
 
 
 def test_categories_follow_every_change(shop: ub.Recommender) -> None:
-    """The codes of a category are kept; they change with items, which come and go, and with the catalog."""
+    """The codes of a category are cached; they change with the items and with the catalog."""
     shop.describe(CATEGORIES)
 
     def cold() -> list[object]:
@@ -73,7 +75,7 @@ def test_categories_follow_every_change(shop: ub.Recommender) -> None:
     assert cold() == ["milk"]
     shop.learn("bob", ["gin"], basket=2)
     assert cold() == ["milk", "gin"]
-    shop.recommend_for([["new here"]])  # which has a code for the answer only
+    shop.recommend_for([["new here"]])  # has a code for this answer only
     shop.forget("bob")
     assert cold() == ["milk"]
     shop.learn("dan", ["ham"], basket=1)  # it may get the code of gin
@@ -81,7 +83,7 @@ def test_categories_follow_every_change(shop: ub.Recommender) -> None:
     shop.describe({"item": ["ham", "milk"], "name": "a name", "category": ["cold", "dry"]})
     assert cold() == ["ham"]
     shop.fit(pl.DataFrame({"user": ["eve"], "basket": [1], "item": ["gin"]}))
-    assert cold() == ["ham"]  # what was known of gin is forgotten
+    assert cold() == ["ham"]  # the description of gin was dropped
 
 
 def test_many_answers_are_filtered_as_one_by_one(shop: ub.Recommender) -> None:

@@ -41,7 +41,7 @@ def test_popular_items_since_a_time(shop: ub.Recommender) -> None:
 
 
 def test_popular_items_are_counted_though_items_come_and_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An item loses its code to another one while users are being counted."""
+    """An item loses its code to another while users are counted."""
     monkeypatch.setattr("unbasket.engine.popularity._CHUNK", 1)
     rec = ub.Recommender(params())
     rec.learn("first", ["rare"], basket=1, time=1)

@@ -72,7 +72,7 @@ def test_late_baskets_are_inserted_by_time_and_id(shop: ub.Recommender) -> None:
     assert [(basket.time, basket.basket) for basket in shop.history("ann")] == expected
 
 
-def test_baskets_without_a_time_come_after_all_that_are_there(shop: ub.Recommender) -> None:
+def test_baskets_without_a_time_follow_all_existing_ones(shop: ub.Recommender) -> None:
     shop.learn("ann", ["salt"], basket=7)
     shop.learn("ann", ["salt"], basket=3)
     shop.learn("ann", ["salt"], basket=8, time=15)
@@ -117,8 +117,8 @@ def test_the_largest_basket() -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Long histories have an index of their basket ids; it must know every basket, also of one that got shorter."""
+def test_a_history_that_is_no_longer_long(grouping: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long histories have a set of their basket ids, which must stay complete when a history gets shorter."""
     monkeypatch.setattr("unbasket.engine.state.LONG", 4)
     rec = ub.Recommender(params(grouping))
     for basket in range(6):
@@ -149,7 +149,7 @@ def test_long_histories_know_their_baskets(monkeypatch: pytest.MonkeyPatch) -> N
             assert bool(rec.forget("u", basket=basket)) == (basket in expected)
             expected.pop(basket, None)
         history = rec.history("u") if "u" in rec else []
-        assert {entry.basket: entry.items for entry in history} == expected
+        assert {kept.basket: kept.items for kept in history} == expected
         assert len(history) == len(expected)
 
 
@@ -190,8 +190,8 @@ def test_forgetting_an_item_of_all_baskets(shop: ub.Recommender) -> None:
 
 
 NOTHING: list[dict[str, Any]] = [
-    {"user": "nobody"},
-    {"user": "nobody", "basket": 1},
+    {"user": "unknown"},
+    {"user": "unknown", "basket": 1},
     {"user": "ann", "basket": 3},
     {"user": "ann", "basket": "1"},
     {"user": "ann", "basket": "first"},
@@ -204,7 +204,7 @@ NOTHING: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("what", NOTHING, ids=str)
-def test_forgetting_what_is_not_there_says_so(shop: ub.Recommender, what: dict[str, Any]) -> None:
+def test_forgetting_something_unknown_is_a_no_op(shop: ub.Recommender, what: dict[str, Any]) -> None:
     before = state(shop)
     forgotten = shop.forget(**what)
     assert forgotten == Forgotten(0, 0, 0)
@@ -212,18 +212,18 @@ def test_forgetting_what_is_not_there_says_so(shop: ub.Recommender, what: dict[s
     assert state(shop) == before
 
 
-def test_what_was_forgotten_is_true_in_a_condition(shop: ub.Recommender) -> None:
+def test_a_forget_is_true_in_a_condition(shop: ub.Recommender) -> None:
     assert shop.forget("ann", basket=2)
 
 
-def test_nothing_of_the_forgotten_is_left_in_the_lists_of_ids(shop: ub.Recommender) -> None:
+def test_the_maps_of_ids_keep_no_residue(shop: ub.Recommender) -> None:
     shop.digest()
     shop.digest()
     for user in shop.users():
         shop.forget(user)
     assert not shop._model.digest._hashes.any()  # at once: a hash confirms a guess
-    memory = shop._state
-    names = [*memory.users.names, *memory.items.names, *memory.texts.names]
+    live = shop._state
+    names = [*live.users.names, *live.items.names, *live.texts.names]
     assert set(names) == {FREE}
     assert shop.digest() == ub.Recommender(params()).digest()
     assert (shop.users(), shop.items(), len(shop), shop.popular()) == ([], [], 0, [])
@@ -328,8 +328,8 @@ def test_the_defaults() -> None:
 
 
 def spoil_norm(index: Index, user: int) -> None:
-    part, row = testing.where(index, user)
-    testing.norms(part)[row] += 1
+    shard, row = testing.where(index, user)
+    testing.norms(shard)[row] += 1
 
 
 def spoil_first(pool: JaggedArray, row: int, record: np.dtype[Any]) -> None:
@@ -338,8 +338,8 @@ def spoil_first(pool: JaggedArray, row: int, record: np.dtype[Any]) -> None:
 
 
 def spoil_vector(index: Index, user: int) -> None:
-    part, row = testing.where(index, user)
-    spoil_first(part.vectors, row, testing.ENTRY)
+    shard, row = testing.where(index, user)
+    spoil_first(shard.vectors, row, testing.ENTRY)
 
 
 def spoil_entry(index: Index, item: int) -> None:
@@ -379,7 +379,7 @@ def test_a_wrong_count_is_found(shop: ub.Recommender) -> None:
     assert shop.verify() == Verification(False, 3, ("the counts of items",))
 
 
-def test_an_item_that_nobody_has_is_found(shop: ub.Recommender) -> None:
+def test_an_orphaned_item_is_found(shop: ub.Recommender) -> None:
     shop._state._item_codes(["ghost"])
     assert shop.verify() == Verification(False, 3, ("the ids",))
 
@@ -461,7 +461,7 @@ def test_different_data_have_different_digests(one: tuple[Any, Any, Any], other:
 
 
 def test_users_do_not_cancel_out_in_the_digest() -> None:
-    """Two users with the same baskets are not nobody."""
+    """Users with equal baskets each change the digest."""
     rec = ub.Recommender(params())
     seen = {rec.digest()}
     for user in range(4):
@@ -472,10 +472,10 @@ def test_users_do_not_cancel_out_in_the_digest() -> None:
 
 def test_group_boundaries_are_in_the_digest() -> None:
     rows = pl.DataFrame({"user": [1, 1], "basket": [1, 2], "item": ["a", "a"], "one": [1, 1], "two": [1, 2]})
-    together = ub.Recommender(params("varying")).fit(rows, group="one")
+    joined = ub.Recommender(params("varying")).fit(rows, group="one")
     apart = ub.Recommender(params("varying")).fit(rows, group="two")
-    assert (together.groups(1), apart.groups(1)) == ([2], [1, 1])
-    assert together.digest() != apart.digest()
+    assert (joined.groups(1), apart.groups(1)) == ([2], [1, 1])
+    assert joined.digest() != apart.digest()
 
 
 @pytest.mark.parametrize(
@@ -520,7 +520,7 @@ def test_sizes() -> None:
     ],
     ids=["user", "item", "edit"],
 )
-def test_the_hash_of_what_is_gone_goes_at_once(change: Callable[[ub.Recommender], object]) -> None:
+def test_the_hash_of_a_changed_user_is_wiped_at_once(change: Callable[[ub.Recommender], object]) -> None:
     rec = ub.Recommender(ub.Params())
     rec.learn("ann", ["milk", "tea"], basket=1)
     rec.digest()
@@ -530,7 +530,7 @@ def test_the_hash_of_what_is_gone_goes_at_once(change: Callable[[ub.Recommender]
     assert not hashes.any()
 
 
-def test_a_text_that_was_learned_twice_goes_with_its_basket() -> None:
+def test_a_basket_id_that_was_learned_twice_is_removed_with_its_basket() -> None:
     rec = ub.Recommender(ub.Params())
     for items in (["milk"], ["milk"], ["tea"]):
         rec.learn("ann", items, basket="first")

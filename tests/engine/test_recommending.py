@@ -21,7 +21,7 @@ def test_recommendations_by_hand(shop: ub.Recommender) -> None:
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 10**30])
-def test_n_items_or_all_that_there_are(shop: ub.Recommender, n: int) -> None:
+def test_n_items_or_all(shop: ub.Recommender, n: int) -> None:
     assert [item for item, _ in shop.recommend("ann", n)] == ["milk", "tea", "bread"][:n]
     assert shop.recommend_many(["ann"], n) == {"ann": shop.recommend("ann", n)}
     assert shop.recommend_for([["milk", "bread"], ["milk"]], n, user="ann") == shop.recommend("ann", n)
@@ -39,8 +39,8 @@ def test_a_cart_is_the_newest_basket_and_not_recommended(shop: ub.Recommender) -
     assert shop.recommend("ann", cart=["tea"]) == [("milk", 0.34375), ("bread", 0.03125)]
     assert shop.recommend("ann", cart=["milk", "milk", "unheard of"], only_new=True) == [("tea", TEA)]
     assert shop.recommend("ann", cart=[]) == shop.recommend("ann")
-    assert shop.recommend("somebody new", cart=["milk"]) == shop.recommend_for([["milk"]], exclude=["milk"])
-    assert shop.recommend("somebody new", cart=["unheard of"]) == shop.recommend_for([["x"]], exclude=["x"])
+    assert shop.recommend("new user", cart=["milk"]) == shop.recommend_for([["milk"]], exclude=["milk"])
+    assert shop.recommend("new user", cart=["unheard of"]) == shop.recommend_for([["x"]], exclude=["x"])
     assert state(shop) == before
 
 
@@ -48,7 +48,7 @@ def test_a_cart_of_a_visitor(shop: ub.Recommender) -> None:
     expected = shop.recommend_for([["milk"], ["tea"]], exclude=["tea"])
     assert shop.recommend_for([["milk"]], cart=["tea"]) == expected
     assert shop.recommend_for([["milk"]], cart=["tea"], only_new=True) == expected[1:]
-    assert shop.recommend_for([], cart=["tea"]) == shop.recommend("somebody new", cart=["tea"])
+    assert shop.recommend_for([], cart=["tea"]) == shop.recommend("new user", cart=["tea"])
     assert "unheard of" not in dict(shop.recommend_for([["milk"]], cart=["unheard of"]))
     assert shop.recommend_for([["milk"], ["tea"]], cart=[]) == shop.recommend_for([["milk"], ["tea"]])
 
@@ -80,7 +80,7 @@ def test_recommending_to_many(shop: ub.Recommender) -> None:
     assert ub.Recommender(params()).recommend_many() == {}
 
 
-def test_progress_is_told(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_reported(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbasket.engine.recommending._CHUNK", 2)
     calls: list[tuple[int, int]] = []
     answers = shop.recommend_many(progress=lambda done, total: calls.append((done, total)))
@@ -88,14 +88,14 @@ def test_progress_is_told(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch)
     assert answers == {user: shop.recommend(user) for user in shop.users()}
 
 
-def test_recommending_to_nobody_in_particular(shop: ub.Recommender) -> None:
+def test_recommending_for_a_history_that_is_not_stored(shop: ub.Recommender) -> None:
     """{milk}: bob is at distance 1, ann at sqrt(1/16 + 1/16), cat at sqrt(2)."""
     assert shop.recommend_for([["milk"]]) == [("milk", 0.9375), ("tea", 0.25), ("bread", 0.0625)]
     assert shop.recommend_for([["milk"]], 1, exclude=["milk"]) == [("tea", 0.25)]
     assert shop.recommend_for([("milk", "milk")]) == shop.recommend_for([["milk"]])
 
 
-def test_items_that_nobody_has_are_recommended_too_and_leave_nothing_behind(shop: ub.Recommender) -> None:
+def test_unknown_items_are_recommended_too_and_leave_no_residue(shop: ub.Recommender) -> None:
     before = state(shop)
     answer = shop.recommend_for([["secret", "milk"], ["secret", 99]], n=10)
     assert {"secret", 99} < {item for item, _ in answer}
@@ -108,7 +108,7 @@ def test_items_that_nobody_has_are_recommended_too_and_leave_nothing_behind(shop
     assert shop.verify().ok
 
 
-def test_an_error_after_items_were_lent_leaves_nothing_behind(shop: ub.Recommender) -> None:
+def test_an_error_after_items_were_lent_leaves_no_residue(shop: ub.Recommender) -> None:
     before = state(shop)
     with pytest.raises(ub.InvalidIdError):
         shop.recommend_for([["secret"]], user=1.5)  # type: ignore[arg-type]
@@ -118,7 +118,7 @@ def test_an_error_after_items_were_lent_leaves_nothing_behind(shop: ub.Recommend
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("seed", range(5))
-def test_a_preview_is_what_will_be(grouping: Grouping, seed: int) -> None:
+def test_a_preview_equals_the_later_answer(grouping: Grouping, seed: int) -> None:
     chance = random.Random(seed)
     rec = ub.Recommender(params(grouping, neighbors=3))
     for user in range(12):
@@ -139,6 +139,6 @@ def test_a_preview_of_a_removed_item(shop: ub.Recommender) -> None:
     assert shop.recommend("ann") == preview
 
 
-def test_a_preview_for_a_user_who_is_not_there_leaves_nobody_out(shop: ub.Recommender) -> None:
-    assert shop.recommend_for([["milk"]], user="nobody") == shop.recommend_for([["milk"]])
-    assert "nobody" not in shop
+def test_a_preview_for_an_unknown_user_leaves_no_neighbor_out(shop: ub.Recommender) -> None:
+    assert shop.recommend_for([["milk"]], user="unknown") == shop.recommend_for([["milk"]])
+    assert "unknown" not in shop
