@@ -83,18 +83,18 @@ def test_a_write_that_fails_leaves_the_former_file(tmp_path: Path) -> None:
 def test_a_new_file_and_its_name_are_on_disk_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Content, then name, then the folder: in another order, a power loss could undo the write."""
     steps: list[tuple[str, str]] = []
-    replace, synchronise = os.replace, files.synchronise
+    replace, fsync = os.replace, files.fsync
 
     def logged_replace(source: Path, target: Path) -> None:
         steps.append(("replace", target.name))
         replace(source, target)
 
-    def logged_synchronise(path: Path) -> None:
+    def logged_fsync(path: Path) -> None:
         steps.append(("sync", path.name))
-        synchronise(path)
+        fsync(path)
 
     monkeypatch.setattr(os, "replace", logged_replace)
-    monkeypatch.setattr(files, "synchronise", logged_synchronise)
+    monkeypatch.setattr(files, "fsync", logged_fsync)
     run("keys", "add", "till", "--role", "write", "--access", tmp_path / "access.toml")
     assert steps == [("sync", "access.toml-partial"), ("replace", "access.toml"), ("sync", tmp_path.name)]
 
