@@ -30,7 +30,9 @@ def read_baskets(
     item_codes, items = _codes(table[item])
     texts = baskets if isinstance(baskets, list) else []
     times = _times(table[time]) if time else np.zeros(0, np.int64)
-    rows, sizes, purchases, conflict = _arranged(user_codes, len(users), basket_codes, item_codes, len(items), times)
+    by_user = np.empty(len(user_codes), np.uint32)
+    ends = group_baskets.rows_by_user(user_codes, len(users), by_user)
+    rows, sizes, purchases, conflict = group_baskets.arrange(by_user, ends, basket_codes, item_codes, times, len(items))
     owners = user_codes[rows]
     if time and conflict >= 0:
         raise InvalidFrameError(
@@ -41,8 +43,7 @@ def read_baskets(
         large = int(sizes.argmax())
         raise InvalidFrameError(
             f"basket {_listed(baskets)[basket_codes[rows[large]]]!r} of user {_listed(users)[owners[large]]!r} has "
-            f"{sizes[large]} items; "
-            f"the largest basket may have {MAX_BASKET}"
+            f"{sizes[large]} items; the largest basket may have {MAX_BASKET}"
         )
     return BasketColumns(
         users=_listed(users),
@@ -304,15 +305,6 @@ def _iso_times(column: pl.Series) -> pl.Series:
             "2024-01-31 18:05. Other formats: parse them first, for example with pandas.to_datetime"
         )
     return times
-
-
-def _arranged(
-    user: Codes, users: int, basket: Codes, item: Codes, items: int, times: Int64s
-) -> tuple[Int64s, Int64s, Codes, int]:
-    """Return the first rows and sizes of all baskets in order, their items, and a row with a conflicting time or -1."""
-    rows = np.empty(len(user), np.uint32)
-    ends = group_baskets.rows_by_user(user, users, rows)
-    return group_baskets.arrange(rows, ends, basket, item, times, items)
 
 
 def _opens(owners: Codes, groups: Codes | None, group_size: int) -> Int64s:
