@@ -23,7 +23,7 @@ from rich.table import Table
 import unbasket as ub
 from unbasket.datasets import load
 from unbasket.domain.ids import Id
-from unbasket.files import synchronise
+from unbasket.files import fsync
 
 CALLERS = (1, 16)
 ROUNDS = 25
@@ -55,7 +55,7 @@ class Bare:
 
     def empty_log(self) -> None:
         assert self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-        synchronise(self._log)
+        fsync(self._log)
 
     def insert(self, row: int, body: bytes) -> None:
         with self._lock:

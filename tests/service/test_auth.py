@@ -26,7 +26,7 @@ BODIES: dict[str, Any] = {
     "events": [],
     "preview": {"forget": {"item": "milk"}},
     "change_params": {"alpha": 0.7},
-    "change_availability": {"hide": ["rum"]},
+    "set_availability": {"hide": ["rum"]},
     "rename": {"to": "zoe"},
     "recommend_to_visitor": {"cart": ["milk"]},
     "retention": {"rules": "[[rule]]\ncategory = 'Alcohol'"},

@@ -97,7 +97,7 @@ class Fuzzer:
             "events": lambda: [self.event() for _ in range(chance.randint(0, 5))],
             "token": lambda: {"user": chance.choice(["ann", 7, ""]), "seconds": chance.choice([1, 600, -1])},
             "retention": lambda: {"rules": chance.choice(RULES), "run": chance.random() < 0.1},
-            "change_availability": lambda: {
+            "set_availability": lambda: {
                 "hide": chance.sample(["tea", "milk", 3], 1),
                 "show": chance.sample(["x", "rum"], 1),
             },

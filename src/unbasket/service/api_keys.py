@@ -17,7 +17,7 @@ import msgspec
 
 from unbasket.domain.decoding import decode_toml
 from unbasket.errors import AccessError
-from unbasket.files import alone_in, write
+from unbasket.files import folder_lock, write
 
 
 class Role(StrEnum):
@@ -98,7 +98,7 @@ class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
     def changing(cls, path: Path) -> Iterator[Self]:
         """Read a file, and write it when the block ends. Other processes that change it wait."""
         try:
-            with alone_in(path.resolve().parent):
+            with folder_lock(path.resolve().parent):
                 key_file = cls.read(path) or cls.new()
                 yield key_file
                 key_file.write(path)

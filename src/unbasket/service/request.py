@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from unbasket.domain.id_text import LiveIdReader, read_spelled
+from unbasket.domain.id_text import LiveIdReader, parse_id
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Forgotten, Learned
-from unbasket.engine.cold_start import Fallback
+from unbasket.engine.cold_start import ColdStart
 from unbasket.service.auth import Authenticator, Caller
 from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
@@ -29,7 +29,7 @@ class Request:
     query: Any
     is_gone: Callable[[], bool]
     """Whether the client has disconnected."""
-    fallback: Fallback
+    fallback: ColdStart
     """The recommendations for unknown users."""
     sent: bytes = b""
     media_type: str = ""
@@ -61,8 +61,8 @@ class Request:
         if self.caller.shopper is not None:
             return (self.caller.shopper,)
         text = self.path["user"]
-        spelled = read_spelled(text)
-        return (spelled,) if isinstance(spelled, str) else (spelled, text)
+        parsed = parse_id(text)
+        return (parsed,) if isinstance(parsed, str) else (parsed, text)
 
     def _find_user(self) -> Id:
         if self.caller.shopper is not None:

@@ -168,7 +168,7 @@ ROUTES = (
     Route(
         "POST /v1/items/availability",
         "write",
-        catalog.change_availability,
+        catalog.set_availability,
         body=requests.Availability,
         runs_on="writer",
     ),

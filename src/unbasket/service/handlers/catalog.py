@@ -7,7 +7,7 @@ from itertools import islice
 
 import msgspec
 
-from unbasket.domain.id_text import LiveIdReader, read_spelled, spell
+from unbasket.domain.id_text import LiveIdReader, format_id, parse_id
 from unbasket.domain.ids import Id, sort_key
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
@@ -37,9 +37,9 @@ def items(request: Request) -> responses.ItemsResponse:
 
 def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
     """Return the next `limit` ids after `after` that match, and the `after` of the next page."""
-    start = bisect_right(ids, sort_key(read_spelled(after)), key=sort_key) if after else 0
+    start = bisect_right(ids, sort_key(parse_id(after)), key=sort_key) if after else 0
     found = list(islice(filter(matches, islice(ids, start, None)), limit + 1))
-    next_after = spell(found[limit - 1]) if len(found) > limit else None
+    next_after = format_id(found[limit - 1]) if len(found) > limit else None
     return found[:limit], next_after
 
 
@@ -50,10 +50,10 @@ def hidden(request: Request) -> responses.HiddenResponse:
     return responses.HiddenResponse(found, next_after)
 
 
-def change_availability(request: Request) -> responses.AvailabilityResponse:
+def set_availability(request: Request) -> responses.AvailabilityResponse:
     """Hide items that are out of stock and show others again, all or nothing."""
     body: requests.Availability = request.body
-    return responses.AvailabilityResponse(*request.rec.restock(hide=body.hide, show=body.show))
+    return responses.AvailabilityResponse(*request.rec.set_availability(hide=body.hide, show=body.show))
 
 
 def categories(request: Request) -> responses.CategoriesResponse:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import cast
 
 from unbasket.domain.events import Event, Forget
-from unbasket.domain.id_text import spells
+from unbasket.domain.id_text import matches_id
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket, Forgotten, Learned
 from unbasket.errors import UnbasketError, UnknownUserError
@@ -201,7 +201,7 @@ def rename(request: Request) -> responses.RenamedResponse:
     return responses.RenamedResponse(body.to, *renamed, renamed.receipt, renamed.seconds)
 
 
-# Suppressions ---------------------------------------------------------------------------------------------------------
+# Suppressions --------------------------------------------------------------------------------------------------
 
 
 def suppress(request: Request) -> responses.SuppressedResponse:
@@ -214,11 +214,11 @@ def allow(request: Request) -> responses.SuppressedResponse:
     """Allow a suppressed item to be recommended again."""
     rec, user, text = request.rec, request.user, request.path["item"]
     suppressed = rec.suppressed(user) if user in rec else []
-    item = next((item for item in suppressed if spells(text, item)), request.item)
+    item = next((item for item in suppressed if matches_id(text, item)), request.item)
     return responses.SuppressedResponse(item, False, rec.allow(user, item))
 
 
-# Reading -------------------------------------------------------------------------------------------------
+# Reading -------------------------------------------------------------------------------------------------------
 
 
 def show(request: Request) -> responses.UserResponse:

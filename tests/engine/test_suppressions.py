@@ -1,4 +1,4 @@
-"""What a user has suppressed is never recommended to them, and is theirs; that it is durable is in tests/store."""
+"""A scenario across state, digest and queries: suppressions are personal data. tests/store checks durability."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def names(found: list[ub.Recommendation]) -> set[Id]:
     return {item for item, _ in found}
 
 
-def test_what_a_user_suppresses_is_not_recommended_to_them(shop: ub.Recommender) -> None:
+def test_a_suppressed_item_is_not_recommended_to_the_user(shop: ub.Recommender) -> None:
     shop.forget("ann", item="milk")
     assert "milk" in names(shop.recommend("ann", only_new=True))  # similar shoppers bring it back
     assert shop.suppress("ann", "milk")
@@ -42,7 +42,7 @@ def test_what_a_user_suppresses_is_not_recommended_to_them(shop: ub.Recommender)
     assert "milk" in names(shop.recommend("ann"))
 
 
-def test_it_stays_when_the_item_goes_and_comes_back(shop: ub.Recommender) -> None:
+def test_a_suppression_outlives_the_item(shop: ub.Recommender) -> None:
     shop.suppress("ann", "wine")
     shop.forget("bob")
     assert shop.suppressed("ann") == ["wine"]
@@ -50,15 +50,15 @@ def test_it_stays_when_the_item_goes_and_comes_back(shop: ub.Recommender) -> Non
     assert "wine" not in names(shop.recommend("ann"))
 
 
-def test_it_goes_with_the_user(shop: ub.Recommender) -> None:
+def test_suppressions_are_removed_with_the_user(shop: ub.Recommender) -> None:
     fresh = shop.digest()
     shop.suppress("ann", "wine")
     shop.learn("ann", ["tea"], basket=1, time=9)  # the only basket moves, and ann stays
     assert shop.suppressed("ann") == ["wine"]
     shop.forget("ann", basket=1)
-    for question in (shop.suppressed, lambda user: shop.suppress(user, "milk")):
+    for method in (shop.suppressed, lambda user: shop.suppress(user, "milk")):
         with pytest.raises(ub.UnknownUserError, match="nothing is held about user 'ann'"):
-            question("ann")
+            method("ann")
     assert not shop.allow("ann", "wine")
     shop.learn("ann", ["milk", "bread"], basket=1, time=1)
     assert shop.suppressed("ann") == []
@@ -66,7 +66,7 @@ def test_it_goes_with_the_user(shop: ub.Recommender) -> None:
     assert shop.verify().ok
 
 
-def test_it_is_in_the_digest(shop: ub.Recommender) -> None:
+def test_suppressions_are_in_the_digest(shop: ub.Recommender) -> None:
     seen = {shop.digest()}
     for user, item in (("ann", "wine"), ("ann", "gin"), ("bob", "wine"), ("ann", 1), ("ann", "1")):
         shop.suppress(user, item)
@@ -81,15 +81,15 @@ def test_it_is_in_the_digest(shop: ub.Recommender) -> None:
     assert shop.verify().ok
 
 
-def test_verify_finds_what_belongs_to_nobody_and_what_was_changed(shop: ub.Recommender) -> None:
+def test_verify_finds_orphaned_and_changed_suppressions(shop: ub.Recommender) -> None:
     shop.suppress("ann", "wine")
     shop.digest()
-    memory: EngineState = shop._state
-    memory.suppressed["gone"] = {"milk"}
+    state: EngineState = shop._state
+    state.suppressed["gone"] = {"milk"}
     assert shop.verify().mismatches == ("something that belongs to nobody in the suppressed items",)
     assert not shop.verify("gone").ok
-    del memory.suppressed["gone"]
-    memory.suppressed["ann"].add("behind the digest's back")
+    del state.suppressed["gone"]
+    state.suppressed["ann"].add("behind the digest's back")
     assert shop.verify("ann").mismatches == ("the digest of user 'ann'",)
 
 
