@@ -134,7 +134,7 @@ class Authenticator:
             self._read(self._path)
 
     def _read(self, path: Path) -> None:
-        """Read the file. If that fails, the last known keys stay valid until the next check."""
+        """Read the file. If that fails, the last known keys stay valid, and the next check tries again."""
         state = self._state()
         try:
             key_file = KeyFile.read(path)
