@@ -75,14 +75,6 @@ def test_sensitive_categories_are_bought_by_some_households_only(shop: Dataset) 
     assert shares["Dairy"] > 0.95
 
 
-def test_products_have_readable_distinct_names() -> None:
-    items = generate(1, items=3_000).items
-    assert items is not None
-    assert items.height == items["name"].n_unique() == items["item"].n_unique() == 3_000
-    assert "Oat milk 1 l" in items["name"]
-    assert set(SENSITIVE_CATEGORIES) < set(items["category"])
-
-
 def test_more_users_than_a_block_and_progress() -> None:
     calls: list[tuple[int, int | None]] = []
     many = generate(10_500, baskets_per_user=1, basket_size=1, progress=lambda done, total: calls.append((done, total)))

@@ -1,4 +1,4 @@
-"""The package where it was installed: outside of a clone, whatever folder its user is in."""
+"""The package as installed, outside of a clone and in any folder: a scenario that runs commands on all datasets."""
 
 import json
 import os

@@ -7,7 +7,6 @@ import polars as pl
 import pytest
 
 from unbasket.datasets import (
-    PUBLISHED,
     Dataset,
     DatasetError,
     hold_out_last,
@@ -139,14 +138,6 @@ def test_the_environment_comes_before_the_projects_own_files_but_does_not_hide_t
     path = published(tmp_path)
     assert published_path("tafeng") == path
     assert load("tafeng").notes == "Read from tafeng.parquet. Future: the next basket."
-
-
-def test_what_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DatasetError, match=f"tafang: neither a file nor one of the datasets {', '.join(PUBLISHED)}"):
-        load("tafang")
-    monkeypatch.setenv("UNBASKET_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(DatasetError, match=r"UNBASKET_DATA names .*nowhere, which is not a folder"):
-        load("tafeng")
 
 
 def test_what_is_written_is_read_again(tmp_path: Path) -> None:
