@@ -1,5 +1,6 @@
 """Commands as a person types them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 from unbasket.cli import app
 
 PROGRAM = [sys.executable, "-c", "from unbasket.cli import app; app()"]
+SALES = "user,basket,item,time\nann,1,10,100\nann,1,11,100\nann,2,10,200\nbob,1,10,150\nbob,1,12,150\n7,1,13,9\n"
 
 
 def run(*arguments: object, stdin: str | bytes | None = None, code: int = 0) -> str:
@@ -46,3 +48,8 @@ def files_with(marker: str, folder: Path) -> list[str]:
     """The files that contain a text, found by another process: closing a file here would drop SQLite's locks."""
     found = subprocess.run(["grep", "-rlaF", marker, "."], cwd=folder, capture_output=True, text=True, check=False)
     return sorted(found.stdout.split())
+
+
+def recommended(*arguments: object) -> list[object]:
+    """The items that `unbasket recommend` prints."""
+    return [entry["item"] for entry in json.loads(run("recommend", *arguments, "--json"))["items"]]

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unbasket.cli import app
-from unbasket.cli._shared.model import parse_params
+from unbasket.cli._shared.options import parse_params
 from unbasket.datasets import generate, hold_out_last, read_table
 from unbasket.errors import InvalidParamsError
 from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout
