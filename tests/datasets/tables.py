@@ -1,4 +1,4 @@
-"""Helpers of tests that write and read tables."""
+"""Functions that write and read tables for tests."""
 
 from pathlib import Path
 

@@ -19,12 +19,12 @@ def test_a_seed_gives_the_same_shop_and_another_another() -> None:
     assert not first.equals(other)
 
 
-def test_the_first_baskets_for_a_seed_stay_what_they_are() -> None:
+def test_the_first_baskets_for_a_seed_are_stable() -> None:
     history = generate(3, seed=7, baskets_per_user=2, basket_size=2).history
     assert history.head(3).rows() == [(1, 2, 75, 1714472290), (1, 2, 87, 1714472290), (1, 3, 75, 1717958874)]
 
 
-def test_sizes_are_about_what_was_asked_for(shop: Dataset) -> None:
+def test_sizes_are_about_as_requested(shop: Dataset) -> None:
     found = shop.statistics()
     assert found.users == 2_000
     assert found.baskets_per_user == pytest.approx(20, rel=0.05)

@@ -15,7 +15,7 @@ def test_load_takes_a_plain_table_with_or_without_time(tmp_path: Path) -> None:
     assert load(path).history["basket"].to_list() == [1, 2]
 
 
-def test_what_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_dataset_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(DatasetError, match=f"tafang: neither a file nor one of the datasets {', '.join(PUBLISHED)}"):
         load("tafang")
     monkeypatch.setenv("UNBASKET_DATA", str(tmp_path / "nowhere"))

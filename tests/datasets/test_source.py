@@ -24,7 +24,7 @@ def test_blank_lines_are_no_rows(tmp_path: Path) -> None:
     assert shop.skipped == 0
 
 
-def test_a_missing_column_is_named_with_those_found(tmp_path: Path) -> None:
+def test_a_missing_column_is_named_with_the_columns_found(tmp_path: Path) -> None:
     file = write(tmp_path / "shop.csv", "user,order,item\n1,1,5\n")
     with pytest.raises(DatasetError, match=r"shop\.csv: no column basket\. Columns found: user, order, item"):
         read_table(file)

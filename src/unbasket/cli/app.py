@@ -1,4 +1,4 @@
-"""The application. A command's module is imported when the command runs, so that `--help` stays quick."""
+"""The application. A command's module is imported only when the command runs: `--help` stays quick."""
 
 import ast
 import pkgutil
@@ -20,7 +20,6 @@ PANELS = {
 }
 COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 _MODULES = {"import": "import_", "allow": "suppress", "export": "history"}  # the others are named like their command
-_COMMANDS_PACKAGE = "unbasket.cli.commands"
 
 
 def summary(name: str) -> str:
@@ -28,28 +27,24 @@ def summary(name: str) -> str:
 
     For all commands, parsing the sources takes 20 ms; importing the modules takes 500 ms.
     """
-    source = pkgutil.get_data(_COMMANDS_PACKAGE, f"{_MODULES.get(name, name)}.py")
+    source = pkgutil.get_data("unbasket.cli.commands", f"{_MODULES.get(name, name)}.py")
     assert source is not None, "the loader of an installed package can read its files"
     functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-    docstring = next(ast.get_docstring(node) for node in functions if node.name == _function_name(name))
+    docstring = next(ast.get_docstring(node) for node in functions if node.name in (name, f"{name}_"))
     return (docstring or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def load(name: str) -> Any:
     """Import a command, or a group of commands, with its options."""
-    module = import_module(f"{_COMMANDS_PACKAGE}.{_MODULES.get(name, name)}")
+    module = import_module(f"unbasket.cli.commands.{_MODULES.get(name, name)}")
     if hasattr(module, "app"):
         group = typer.main.get_group(module.app)  # get_command would offer to install completions
         group.name = name
         return group
     epilog = import_module("unbasket.domain.id_text").RULE if COMMANDS[name] == _USERS else None
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    single.command(name, epilog=epilog)(command(getattr(module, _function_name(name))))
+    single.command(name, epilog=epilog)(command(getattr(module, "import_" if name == "import" else name)))
     return typer.main.get_command(single)
-
-
-def _function_name(name: str) -> str:
-    return "import_" if name == "import" else name
 
 
 class _LazyGroup(TyperGroup):

@@ -54,23 +54,15 @@ class Dataset:
     returns: Returns | None = None
 
     def __post_init__(self) -> None:
-        _require(self.name, "history", self.history, PURCHASE_COLUMNS)
-        if self.future is not None:
-            _require(self.name, "future", self.future, PURCHASE_COLUMNS)
-        if self.items is not None:
-            _require(self.name, "items", self.items, ITEM_COLUMNS)
+        for field, needed in (("history", PURCHASE_COLUMNS), ("future", PURCHASE_COLUMNS), ("items", ITEM_COLUMNS)):
+            found = needed if getattr(self, field) is None else getattr(self, field).columns
+            if not set(needed) <= set(found):
+                missing = ", ".join(column for column in needed if column not in found)
+                raise DatasetError(f"{self.name}: {field} has no column {missing}. Columns found: {', '.join(found)}")
 
     def statistics(self) -> Statistics:
         """Return the statistics of the history alone, as in the paper."""
         return statistics(self.history)
-
-
-def _require(name: str, field: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise DatasetError(
-            f"{name}: {field} has no column {', '.join(missing)}. Columns found: {', '.join(frame.columns)}"
-        )
 
 
 def statistics(purchases: pl.DataFrame) -> Statistics:

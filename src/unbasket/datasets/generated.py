@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,29 +52,26 @@ def generate(
     over `weeks` from 1 January 2024, over the opening hours and weekdays of a real shop; their ids increase with time.
     `basket_size` is the average number of picks; an item picked twice is in the basket once. Progress is in users.
     """
-    _check(users=users, weeks=weeks, baskets_per_user=baskets_per_user, basket_size=basket_size)
-    if items is not None:
-        _check(items=items)
+    at_least_1 = {"users": users, "weeks": weeks, "baskets_per_user": baskets_per_user, "basket_size": basket_size}
+    for name, value in (at_least_1 | ({} if items is None else {"items": items})).items():
+        if not value >= 1:
+            raise DatasetError(f"{name} must be at least 1, not {value!r}")
     if not 0 <= repeat_share <= 1:
         raise DatasetError(f"repeat_share must be from 0 to 1, not {repeat_share!r}")
     products = assortment(items)
     roots = np.random.SeedSequence(seed).spawn(1 + -(-users // _BLOCK))
     shelf = _shelf(products, np.random.default_rng(roots[0]))
-    users_of, times_of, trips_of, items_of = [], [], [], []
-    trips = 0
+    blocks, trips = [], 0
     for start, root in zip(range(0, users, _BLOCK), roots[1:], strict=True):
         rng = np.random.default_rng(root)
         size = min(_BLOCK, users - start)
         user, time = _trips(rng, size, baskets_per_user, weeks)
         trip, item = _fill(rng, shelf, user, basket_size, repeat_share)
-        users_of.append(start + user)
-        times_of.append(time)
-        trips_of.append(trips + trip)
-        items_of.append(item)
+        blocks.append((start + user, time, trips + trip, item))
         trips += user.size
         if progress is not None:
             progress(start + size, users)
-    history = _history(*map(np.concatenate, (users_of, times_of, trips_of, items_of)))
+    history = _history(*map(np.concatenate, zip(*blocks, strict=True)))
     notes = f"Generated shop: {users} users, seed {seed}. Time is in seconds since 1970."
     return Dataset("generated", history, items=products, notes=notes)
 
@@ -87,12 +83,6 @@ def _history(user: _Ints, time: _Ints, trip: _Ints, item: _Ints) -> pl.DataFrame
     basket[np.argsort(time, kind="stable")] = np.arange(1, time.size + 1)
     columns = {"user": 1 + user[trip], "basket": basket[trip], "item": 1 + item, "time": time[trip]}
     return pl.DataFrame(columns)
-
-
-def _check(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if not value >= 1:
-            raise DatasetError(f"{name} must be at least 1, not {value!r}")
 
 
 def _shelf(products: pl.DataFrame, rng: np.random.Generator) -> _Shelf:

@@ -1,4 +1,4 @@
-"""The published datasets that come as prepared Parquet files: those of the paper, and Coop-100."""
+"""Published datasets in prepared Parquet files: Ta-Feng, Instacart, ValuedShopper and Coop-100."""
 
 import os
 from pathlib import Path

@@ -105,7 +105,7 @@ def _matching_formats(text: str) -> Iterator[tuple[str, datetime]]:
 
 
 def remove_returns(purchases: pl.DataFrame) -> tuple[pl.DataFrame, Returns]:
-    """Remove returned purchases and rows with a quantity of 0; count those rows.
+    """Remove returned purchases and rows with a quantity of 0, and count both.
 
     Quantities are summed within a basket. A negative sum is taken out of the newest of the user's earlier baskets
     that have the item. Baskets are sets, so the remaining quantity does not matter and its column is dropped.

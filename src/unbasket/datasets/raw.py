@@ -1,5 +1,6 @@
 """Raw downloads of the datasets that the paper uses: Ta-Feng, Valued Shoppers, Instacart."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from unbasket.datasets.purchases import (
     text_id,
     whole_number,
 )
-from unbasket.datasets.source import ROW, open_source
+from unbasket.datasets.source import ROW, Source, open_source
 from unbasket.domain.progress import ReadingProgress
 from unbasket.params import Params
 
@@ -34,14 +35,9 @@ def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: ReadingPr
     its id, YYYYMMDD; an item is a PRODUCT_ID; rows of the same product on the same day become one, with a quantity.
     Nothing is filtered, so there are more users and items than in the paper's subset.
     """
-    source, date_format = open_source(path, TAFENG_COLUMNS, progress=progress), "%m/%d/%Y"
-    columns = {
-        "user": text_id("CUSTOMER_ID"),
-        "basket": day_number("TRANSACTION_DT", date_format),
-        "item": text_id("PRODUCT_ID"),
-        "time": seconds("TRANSACTION_DT", date_format),
-    }
-    history, skipped = sorted_purchases(source, columns, skip_bad=skip_bad)
+    source = open_source(path, TAFENG_COLUMNS, progress=progress)
+    ids = {"user": text_id("CUSTOMER_ID"), "item": text_id("PRODUCT_ID")}
+    history, skipped = _daily_baskets(source, ids, "TRANSACTION_DT", "%m/%d/%Y", skip_bad)
     [history] = drop_ones(narrow_ids([history]))
     notes = "Ta-Feng, raw file, unfiltered: a basket is a customer's day. Parameters: the paper's."
     return Dataset("tafeng", history, params=Params.paper("tafeng"), notes=notes, skipped=skipped)
@@ -57,23 +53,27 @@ def read_valued_shoppers(
     purchases. `sample` is the share of the customers to keep, always the same ones: the result must fit in memory,
     and the paper uses 10,000 of some 300,000 customers, which is about 0.03.
     """
-    source, date_format = open_source(path, VALUED_SHOPPERS_COLUMNS, narrow=True, progress=progress), "%Y-%m-%d"
+    source = open_source(path, VALUED_SHOPPERS_COLUMNS, narrow=True, progress=progress)
     user = whole_number("id")
     # a row without a customer must stay, to be reported
     source = replace(source, rows=source.rows.filter(sampled(user, sample).fill_null(value=True)))
-    columns = {
-        "user": user,
-        "basket": day_number("date", date_format),
-        "item": whole_number("category"),
-        "time": seconds("date", date_format),
-    }
-    history, skipped = sorted_purchases(source, columns, skip_bad=skip_bad)
+    history, skipped = _daily_baskets(
+        source, {"user": user, "item": whole_number("category")}, "date", "%Y-%m-%d", skip_bad
+    )
     [history] = drop_ones([history])
     notes = (
         f"Valued Shoppers, raw file, {sample:g} of the customers: a basket is a customer's day, an item is a "
         "category. Parameters: the paper's, for its subset."
     )
     return Dataset("valuedshopper", history, params=Params.paper("valuedshopper"), notes=notes, skipped=skipped)
+
+
+def _daily_baskets(
+    source: Source, ids: Mapping[str, pl.Expr], date: str, date_format: str, skip_bad: bool
+) -> tuple[pl.DataFrame, int]:
+    """Read purchases without basket ids: a basket is all that a customer bought on one day."""
+    columns = {**ids, "basket": day_number(date, date_format), "time": seconds(date, date_format)}
+    return sorted_purchases(source, columns, skip_bad=skip_bad)
 
 
 def read_instacart(

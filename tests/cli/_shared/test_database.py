@@ -1,4 +1,4 @@
-"""What all commands on a database share: its name, its users, other processes that have it open."""
+"""Commands on a database: its name, unknown users, and other processes that have it open."""
 
 import json
 import os
@@ -59,7 +59,7 @@ def test_a_mistyped_name_makes_no_database(tmp_path: Path, command: list[str]) -
     assert list(tmp_path.iterdir()) == []
 
 
-def test_beside_a_service_one_can_read_but_not_write(db: Path, tmp_path: Path) -> None:
+def test_commands_read_but_do_not_write_beside_a_service(db: Path, tmp_path: Path) -> None:
     service = subprocess.Popen(
         [
             sys.executable,

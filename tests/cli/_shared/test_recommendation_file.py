@@ -25,7 +25,7 @@ def rows_of(file: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".ndjson"])
-def test_recommending_to_all(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
+def test_all_users(db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     monkeypatch.setattr("unbasket.cli._shared.recommendation_file._CHUNK", 1)
     output = tmp_path / f"recs{ending}"
     with ub.open(db, read_only=True) as rec:
@@ -37,7 +37,7 @@ def test_recommending_to_all(db: Path, tmp_path: Path, monkeypatch: pytest.Monke
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("recs")] == [output.name]
 
 
-def test_a_batch_is_made_in_parts_and_is_there_completely_or_not_at_all(
+def test_a_file_is_written_in_chunks_and_completely_or_not_at_all(
     db: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output, real, parts = tmp_path / "recs.parquet", ub.DurableRecommender.recommend_many, []
@@ -61,7 +61,7 @@ def test_a_batch_is_made_in_parts_and_is_there_completely_or_not_at_all(
     assert [file.name for file in tmp_path.iterdir() if file.name.startswith("recs")] == [output.name]
 
 
-def test_recommending_to_some(db: Path, tmp_path: Path) -> None:
+def test_users_of_a_file(db: Path, tmp_path: Path) -> None:
     chosen, output = tmp_path / "chosen.txt", tmp_path / "recs.csv"
     chosen.write_text("ann\n\n  zoe \nann\n")
     result = CliRunner().invoke(
@@ -101,7 +101,7 @@ def test_ids_of_both_kinds_are_written_as_texts(tmp_path: Path) -> None:
         (["--all", "--output", "recs.csv", "--column", "score"], "'score' can't be a further column"),
     ],
 )
-def test_recommending_to_many_the_wrong_way(
+def test_bad_options_for_many_users(
     db: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], complaint: str
 ) -> None:
     monkeypatch.chdir(db.parent)

@@ -45,7 +45,7 @@ def test_items_that_are_out_of_stock(db: Path) -> None:
         {"item": "new", "name": None, "category": None},
     ]
     with ub.open(db) as rec:
-        rec.learn("ann", ["text"], basket=9)  # a number that nobody has bought would be a text from now on
+        rec.learn("ann", ["text"], basket=9)  # a number without purchases means a text from now on
     run("items", db.with_name("items.csv"), "--show", 99, "--show", "new", "--db", db)
     assert run("items", "--db", db) == f"{db}: no item is hidden\n"
     assert "item 10 can't be hidden and shown" in error("items", "--hide", 10, "--show", 10, "--db", db)

@@ -32,7 +32,7 @@ def test_recommend_with_filters_and_a_cart(db: Path) -> None:
             assert recommended(user, "--db", db, "--cart", 12, "--cart", 99) == expected
     answer = json.loads(run("recommend", "zoe", "--db", db, "--cart", 12, "--json"))
     assert answer["known"] is False
-    assert all("score" in entry for entry in answer["items"])
+    assert all("score" in item for item in answer["items"])
 
 
 def test_the_fallback(db: Path) -> None:
@@ -47,12 +47,12 @@ def test_the_fallback(db: Path) -> None:
 
 
 def test_recommend_explains(db: Path) -> None:
-    for entry in json.loads(run("recommend", "ann", "--db", db, "--explain", "--json"))["items"]:
-        assert entry["own_share"] + entry["neighbors_share"] == pytest.approx(entry["score"])
+    for item in json.loads(run("recommend", "ann", "--db", db, "--explain", "--json"))["items"]:
+        assert item["own_share"] + item["neighbors_share"] == pytest.approx(item["score"])
     assert "1 of 2" in run("recommend", "ann", "--db", db, "--explain")
 
 
-def test_an_unknown_user_gets_what_is_popular(db: Path) -> None:
+def test_an_unknown_user_gets_popular_items(db: Path) -> None:
     answer = json.loads(run("recommend", "zoe", "--db", db, "-n", 1, "--json"))
     milk = {"item": 10, "name": "Milk [fresh]", "category": "Dairy", "baskets": 3}
     assert answer == {"user": "zoe", "known": False, "items": [milk]}

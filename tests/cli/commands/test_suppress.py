@@ -8,7 +8,7 @@ from tests.cli.running import recommended, run
 import unbasket as ub
 
 
-def test_what_a_user_never_wants_to_see(db: Path) -> None:
+def test_a_suppressed_item_is_not_recommended(db: Path) -> None:
     assert 12 in recommended("ann", "--db", db)
     answer = json.loads(run("suppress", "ann", 12, "--db", db, "--json"))
     assert answer == {"user": "ann", "item": 12, "suppressed": True, "changed": True}
@@ -19,8 +19,8 @@ def test_what_a_user_never_wants_to_see(db: Path) -> None:
     assert 12 in recommended("ann", "--db", db)
 
 
-def test_a_suppressed_item_that_nobody_has_bought_is_allowed_by_its_text(db: Path) -> None:
-    run("learn", "bob", "gin", "--basket", 5, "--db", db)  # from now on, a number that nobody has bought means a text
+def test_a_suppressed_item_without_purchases_is_allowed_by_its_text(db: Path) -> None:
+    run("learn", "bob", "gin", "--basket", 5, "--db", db)  # from now on, a number without purchases means a text
     with ub.open(db) as rec:
         rec.suppress("ann", 4711)
     answer = json.loads(run("allow", "ann", 4711, "--db", db, "--json"))

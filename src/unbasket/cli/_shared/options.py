@@ -66,8 +66,7 @@ class ModelOptions(NamedTuple):
     ] = None
     neighbors: Annotated[int | None, _param(f"Similar users to learn from ({_DEFAULT.neighbors}).")] = None
     alpha: Annotated[
-        float | None,
-        _param(f"Weight of a user's own baskets; the rest is that of similar users ({_DEFAULT.alpha})."),
+        float | None, _param(f"Weight of a user's own baskets; the rest is that of similar users ({_DEFAULT.alpha}).")
     ] = None
     grouping: Annotated[str | None, _param("fixed, or varying as in the paper (fixed).")] = None
     pool: Annotated[

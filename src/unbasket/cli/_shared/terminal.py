@@ -90,7 +90,7 @@ def answer(as_json: bool, facts: object, text: str) -> None:
 def to_json(value: object) -> str:
     """Return indented JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    if text.replace("\n", "").isprintable():  # line breaks are those of the layout
+    if text.replace("\n", "").isprintable():  # only the layout has line breaks
         return text
     return "".join(json.dumps(c)[1:-1] if _is_hidden(c) and c != "\n" else c for c in text)
 

@@ -12,7 +12,7 @@ from unbasket.cli._shared.purchase_files import PURCHASES_HELP, ReadingOptions, 
 from unbasket.cli._shared.terminal import AsJson, console, progress_bar, say, say_json
 from unbasket.datasets import hold_out_last
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout
+from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout
 from unbasket.evaluation.evaluation import NOTE, Evaluation
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
 from unbasket.params import Params
@@ -33,8 +33,7 @@ def evaluate(
         ),
     ] = None,
     protocol: Annotated[
-        str,
-        typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items())),
+        str, typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items()))
     ] = "all-users",
     baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
     as_json: AsJson = False,
@@ -43,7 +42,8 @@ def evaluate(
 
     If DATA does not say which baskets to predict, each user's last one is hidden and predicted.
     """
-    rules = _protocol(protocol)
+    if protocol not in PROTOCOLS:
+        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
     named = parse_params(params or "")
     dataset = read_data(data, reading)
     hidden = dataset.future is None
@@ -55,7 +55,7 @@ def evaluate(
         evaluation = evaluate_models(
             Holdout(dataset.history, dataset.future),
             chosen,
-            rules,
+            PROTOCOLS[protocol],
             baselines=list(BASELINES) if baselines else [],
             cutoffs=_CUTOFFS,
             progress=report,
@@ -65,12 +65,6 @@ def evaluate(
         say_json(_facts(dataset.name, dataset.notes, evaluation))
     else:
         _show(dataset.name, hidden, evaluation)
-
-
-def _protocol(name: str) -> EvaluationProtocol:
-    if name not in PROTOCOLS:
-        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {name!r}")
-    return PROTOCOLS[name]
 
 
 def _facts(name: str, notes: str, evaluation: Evaluation) -> dict[str, Any]:

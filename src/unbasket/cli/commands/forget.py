@@ -57,8 +57,7 @@ def forget(
         ),
     ] = None,
     also_in: Annotated[
-        list[Path] | None,
-        typer.Option(help="Forget it in this backup too; may be repeated.", metavar="BACKUP"),
+        list[Path] | None, typer.Option(help="Forget it in this backup too; may be repeated.", metavar="BACKUP")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

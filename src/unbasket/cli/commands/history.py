@@ -22,8 +22,7 @@ def history(user: User, db: Db, as_json: AsJson = False) -> None:
         return
     contents = (", ".join(label(rec, item) for item in basket.items) for basket in baskets)
     times = as_dates([basket.time for basket in baskets])
-    names = (basket.basket for basket in baskets)
-    say_table(("basket", "time", "items"), list(zip(names, times, contents, strict=True)))
+    say_table(("basket", "time", "items"), zip((basket.basket for basket in baskets), times, contents, strict=True))
     if suppressed:
         say(f"Never recommended to them: {', '.join(label(rec, item) for item in suppressed)}")
 

@@ -173,7 +173,7 @@ def _lines(file: Path | Text) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def _opened(db: Path, model: ModelOptions) -> Iterator[DurableRecommender]:
-    """Open or create a database. Parameters that are given must be those of an existing database."""
+    """Open or create a database. An existing database must have the parameters that are given."""
     given, is_new = model.given(), not db.exists() or db.stat().st_size == 0
     with open_or_create(db, Params(**given) if is_new else None) as rec:
         for name, value in given.items():

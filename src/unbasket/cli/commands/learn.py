@@ -28,7 +28,7 @@ def learn(
         str | None,
         typer.Option(
             help="A whole number as in the data, or an ISO date, which becomes seconds since 1970 (UTC). Without it, "
-            "the basket is the user's latest.",
+            "the basket is the user's latest."
         ),
     ] = None,
     as_json: AsJson = False,

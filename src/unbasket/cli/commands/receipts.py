@@ -74,8 +74,7 @@ def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE_OR_DB",
-            help="Receipts, as exported or downloaded (JSON, or lines of it), or a database.",
+            metavar="FILE_OR_DB", help="Receipts, as exported or downloaded (JSON, or lines of it), or a database."
         ),
     ],
     key: Annotated[

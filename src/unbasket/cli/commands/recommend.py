@@ -119,7 +119,7 @@ def recommend(
 
 
 def _check_combination(user: str | None, batch: _BatchOptions, cart: _Items, *, explain: bool) -> None:
-    """Check that the options go together."""
+    """Check the combination of options."""
     if (user is not None) + batch.all_users + (batch.users is not None) != 1:
         raise InvalidRequestError("name one USER, or --users FILE, or --all")
     if user is None and batch.output is None:
@@ -133,12 +133,7 @@ def _check_combination(user: str | None, batch: _BatchOptions, cart: _Items, *, 
 
 
 def _show(
-    rec: DurableRecommender,
-    name: Id,
-    found: list[Recommendation],
-    reasons: list[Explanation] | None,
-    *,
-    as_json: bool,
+    rec: DurableRecommender, name: Id, found: list[Recommendation], reasons: list[Explanation] | None, *, as_json: bool
 ) -> None:
     if as_json:
         scored = [{**item_facts(rec, item), "score": score} for item, score in found]

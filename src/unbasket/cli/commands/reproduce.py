@@ -1,4 +1,4 @@
-"""`unbasket reproduce`: the paper's tables and figures beside those of this engine."""
+"""`unbasket reproduce`: the paper's tables and figures beside this engine's."""
 
 from pathlib import Path
 from time import monotonic

@@ -22,8 +22,7 @@ def retain(
     rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="The rules; docs/retention.md explains them.")],
     db: Db,
     now: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Count ages from this ISO 8601 time, UTC if it has no zone."),
+        str | None, typer.Option(metavar="TIME", help="Count ages from this ISO 8601 time, UTC if it has no zone.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Forget; without it, only show what would be forgotten.")] = False,
     at_most: Annotated[
@@ -44,10 +43,11 @@ def retain(
     """
     stated, moment = read_rules(rules), _moment(now)
     with open_to_write(db) if yes else open_to_read(db) as rec:
-        planned = _planned(rec, stated, moment)
+        planned, outcome = _planned(rec, stated, moment), None
         if yes:
             _confirm(planned, at_most)
-        outcome = _forget(rec, planned) if yes else None
+            with progress_bar("forgetting") as report:
+                outcome = run(rec, planned, report)
     if as_json:
         say_json(_facts(moment, planned, outcome))
         return
@@ -107,11 +107,6 @@ def _percent(planned: Plan) -> str:
     return f"{share:.3g} %" if share < 99.95 or planned.share == 1 else "more than 99.9 %"
 
 
-def _forget(rec: DurableRecommender, planned: Plan) -> Outcome:
-    with progress_bar("forgetting") as report:
-        return run(rec, planned, report)
-
-
 def _show(planned: Plan) -> None:
     rows = [(rule.name, rule.users, rule.baskets, rule.purchases) for rule in planned.rules]
     say_table(["rule", "users", "baskets", "purchases"], rows)
@@ -123,20 +118,14 @@ def _amount(forgotten: Forgotten) -> str:
     return f"{counted(purchases, 'purchase')}, and with them {counted(baskets, 'basket')} and {counted(users, 'user')}"
 
 
+_RULE_FACTS = ("name", "users", "baskets", "purchases", "warnings")
+
+
 def _facts(now: datetime, planned: Plan, outcome: Outcome | None) -> dict[str, Any]:
     return {
         "now": now.isoformat(),
         "done": outcome is not None,
-        "rules": [
-            {
-                "name": rule.name,
-                "users": rule.users,
-                "baskets": rule.baskets,
-                "purchases": rule.purchases,
-                "warnings": rule.warnings,
-            }
-            for rule in planned.rules
-        ],
+        "rules": [{name: getattr(rule, name) for name in _RULE_FACTS} for rule in planned.rules],
         "forgotten": (outcome or planned).forgotten._asdict(),
         "share": planned.share,
         "receipts": outcome.receipts if outcome else 0,

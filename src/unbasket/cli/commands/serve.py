@@ -29,12 +29,10 @@ def serve(
     threads: Annotated[int | None, typer.Option(help="Requests processed at a time: 16.")] = None,
     max_body: Annotated[int | None, typer.Option(metavar="BYTES", help="The largest request: 8 MiB.")] = None,
     rate: Annotated[
-        float | None,
-        typer.Option(help="Requests per second of one key: 1000 where there are keys; 0 is no limit."),
+        float | None, typer.Option(help="Requests per second of one key: 1000 where there are keys; 0 is no limit.")
     ] = None,
     public_rate: Annotated[
-        float | None,
-        typer.Option(help="The same for one shopper, or for one address without a key: 50."),
+        float | None, typer.Option(help="The same for one shopper, or for one address without a key: 50.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a request may take: 30.")] = None,
     grace: Annotated[

@@ -36,7 +36,7 @@ def verify(
     if as_json:
         say_json(result._asdict())
     elif result.ok and wanted is not None and not result.users:
-        say(f"{db}: nothing is held about user {wanted!r}, and every record belongs to somebody who is there")
+        say(f"{db}: nothing is held about user {wanted!r}, and every record belongs to a known user")
     elif result.ok:
         say(f"{db}: the model of {counted(result.users, 'user')} is, bit by bit, that of what remains")
     for mismatch in () if as_json else result.mismatches:
