@@ -114,11 +114,8 @@ def remove_returns(purchases: pl.DataFrame) -> tuple[pl.DataFrame, Returns]:
     frame = purchases.with_columns(clock, pl.col("quantity").round(_QUANTITY_DIGITS)).with_row_index("position")
     returned, bought = frame.filter(pl.col("quantity") < 0), frame.filter(pl.col("quantity") > 0)
     gone, unmatched = _match_returns(bought.join(returned, on=["user", "item"], how="semi"), returned)
-    rest = bought.filter(~pl.col("position").is_in(gone)).select(pl.exclude("position", "clock", *_AMOUNTS))
+    rest = bought.filter(~pl.col("position").is_in(gone)).drop("position", "clock", "quantity", "zero", "returned")
     return rest, Returns(int(frame["zero"].sum()), int(frame["returned"].sum()) - unmatched, unmatched)
-
-
-_AMOUNTS = ("quantity", "zero", "returned")
 
 
 def _match_returns(bought: pl.DataFrame, returned: pl.DataFrame) -> tuple[list[int], int]:

@@ -23,7 +23,7 @@ from unbasket.domain.progress import ReadingProgress
 from unbasket.params import Params
 
 TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")
-VALUED_SHOPPERS_COLUMNS = ("id", "category", "date")
+SHOPPERS_COLUMNS = ("id", "category", "date")
 _ORDER_COLUMNS = ("order_id", "user_id", "order_number")
 _PRODUCT_COLUMNS = ("order_id", "product_id")
 
@@ -53,7 +53,7 @@ def read_valued_shoppers(
     purchases. `sample` is the share of the customers to keep, always the same ones: the result must fit in memory,
     and the paper uses 10,000 of some 300,000 customers, which is about 0.03.
     """
-    source = open_source(path, VALUED_SHOPPERS_COLUMNS, narrow=True, progress=progress)
+    source = open_source(path, SHOPPERS_COLUMNS, narrow=True, progress=progress)
     user = whole_number("id")
     # a row without a customer must stay, to be reported
     source = replace(source, rows=source.rows.filter(sampled(user, sample).fill_null(value=True)))

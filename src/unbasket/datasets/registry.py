@@ -6,13 +6,7 @@ from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.published import PREPARED, PUBLISHED_COLUMNS, published_path, read_published
 from unbasket.datasets.purchases import FutureChoice
-from unbasket.datasets.raw import (
-    TAFENG_COLUMNS,
-    VALUED_SHOPPERS_COLUMNS,
-    read_instacart,
-    read_tafeng,
-    read_valued_shoppers,
-)
+from unbasket.datasets.raw import SHOPPERS_COLUMNS, TAFENG_COLUMNS, read_instacart, read_tafeng, read_valued_shoppers
 from unbasket.datasets.source import columns_of
 from unbasket.datasets.table import read_table
 from unbasket.datasets.tifuknn_release import TIFUKNN_COLUMNS, read_tifuknn
@@ -54,7 +48,7 @@ def load(
         return read_tifuknn(path, future=future, skip_bad=skip_bad, progress=progress)
     if found.issuperset(TAFENG_COLUMNS):
         return read_tafeng(path, skip_bad=skip_bad, progress=progress)
-    if found.issuperset(VALUED_SHOPPERS_COLUMNS):
+    if found.issuperset(SHOPPERS_COLUMNS):
         return read_valued_shoppers(path, skip_bad=skip_bad, progress=progress)
     time = "time" if "time" in found else None
     return read_table(path, time=time, skip_bad=skip_bad, progress=progress)

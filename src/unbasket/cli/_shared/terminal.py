@@ -82,7 +82,7 @@ def say_json(value: object) -> None:
     typer.echo(to_json(value))
 
 
-def answer(as_json: bool, facts: object, text: str) -> None:
+def reply(as_json: bool, facts: object, text: str) -> None:
     """Print facts as JSON, or else a line of text."""
     say_json(facts) if as_json else say(text)
 

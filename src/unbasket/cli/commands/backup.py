@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db
-from unbasket.cli._shared.terminal import AsJson, answer, progress_bar
+from unbasket.cli._shared.terminal import AsJson, progress_bar, reply
 from unbasket.store.opening import back_up
 from unbasket.store.signing import signing_keys_of
 
@@ -25,7 +25,7 @@ def backup(
     with progress_bar("copying") as report:
         back_up(db, target, report)
     size = target.stat().st_size
-    answer(
+    reply(
         as_json,
         {"database": str(db), "backup": str(target), "bytes": size},
         f"{target}: {size:,} bytes. The keys of receipts are not in it; they stay in {signing_keys_of(db)}",

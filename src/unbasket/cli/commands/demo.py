@@ -37,10 +37,10 @@ def demo(
         from unbasket.service.server import listening, run
         from unbasket.service.settings import Settings
 
-    with listening("127.0.0.1", port) as listener, _folder(folder) as place:  # a port in use is reported at once
-        settings = Settings(db=place / "demo.db", port=port)
+    with listening("127.0.0.1", port) as listener, _folder(folder) as data:  # a port in use is reported at once
+        settings = Settings(db=data / "demo.db", port=port)
         _fill(settings.db, offline=offline)
-        with (place / "demo.log").open("ab") as log:
+        with (data / "demo.log").open("ab") as log:
             run(settings, listener, bar=progress_bar, ready=_welcome, log=log)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, User, label, open_to_write
-from unbasket.cli._shared.terminal import AsJson, answer
+from unbasket.cli._shared.terminal import AsJson, reply
 from unbasket.domain.id_text import IdReader
 from unbasket.domain.results import Learned
 from unbasket.errors import InvalidRequestError
@@ -42,7 +42,7 @@ def learn(
         learned = rec.learn(owner, bought, basket=name, time=moment)
         labels = ", ".join(label(rec, item) for item in bought)
     facts = {"learned": learned.value, "user": owner, "basket": name, "time": moment, "items": bought}
-    answer(as_json, facts, _DONE[learned].format(name, owner, labels))
+    reply(as_json, facts, _DONE[learned].format(name, owner, labels))
 
 
 def _moment(text: str) -> int:

@@ -7,7 +7,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, open_to_read, open_to_write
 from unbasket.cli._shared.options import parse_params
-from unbasket.cli._shared.terminal import AsJson, answer, progress_bar
+from unbasket.cli._shared.terminal import AsJson, progress_bar, reply
 
 
 def params(
@@ -31,4 +31,4 @@ def params(
             current = rec.params
     else:
         current = open_to_read(db).params
-    answer(as_json, asdict(current), f"{db}: {current}")
+    reply(as_json, asdict(current), f"{db}: {current}")

@@ -8,17 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unbasket.cli._shared.database import Db, open_to_write
-from unbasket.cli._shared.terminal import (
-    AsJson,
-    answer,
-    command,
-    complain,
-    counted,
-    say,
-    say_json,
-    say_table,
-    write_file,
-)
+from unbasket.cli._shared.terminal import AsJson, command, complain, counted, say, say_json, say_table, write_file
 from unbasket.errors import InvalidReceiptError, StoreError
 from unbasket.store import Audit, Receipt, audit
 from unbasket.store.receipts import read_receipts
@@ -115,7 +105,7 @@ def _facts(result: Audit) -> dict[str, Any]:
 def key(db: Db, as_json: AsJson = False) -> None:
     """Print the public key that receipts are verified with. Publish it: the receipts alone don't tell whose it is."""
     public = SigningKeys.of(_existing_keys(db)).public
-    answer(as_json, {"database": str(db), "key": public}, public)
+    say_json({"database": str(db), "key": public}) if as_json else say(public)
 
 
 @app.command()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, User, known_user, open_to_write
-from unbasket.cli._shared.terminal import AsJson, answer, counted, progress_bar
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, reply
 from unbasket.domain.id_text import IdReader
 
 
@@ -24,7 +24,7 @@ def rename(
     with open_to_write(db) as rec, progress_bar("renaming"):
         name, target = known_user(rec, user), IdReader(rec).user(other)
         renamed = rec.rename(name, target)
-    answer(
+    reply(
         as_json,
         {**renamed._asdict(), "user": target, "receipt": json.loads(renamed.receipt.to_json())},
         f"{db}: {counted(renamed.baskets, 'basket')} of user {name} moved to user {target}. "

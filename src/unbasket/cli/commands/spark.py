@@ -150,8 +150,8 @@ def audit(
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
     else:
-        for found, place in findings:
-            say(f"{found!r} is in {place}")
+        for found, file in findings:
+            say(f"{found!r} is in {file}")
         say(f"{counted(searched, 'file')} searched, {counted(len(findings), 'finding')}")
     if findings:
         raise typer.Exit(1)

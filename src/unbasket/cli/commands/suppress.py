@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, User, known_user, label, open_to_write
-from unbasket.cli._shared.terminal import AsJson, answer
+from unbasket.cli._shared.terminal import AsJson, reply
 from unbasket.domain.id_text import IdReader, spells
 from unbasket.domain.ids import Id
 from unbasket.store import DurableRecommender
@@ -24,7 +24,7 @@ def suppress(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
         is_new = rec.suppress(name, unwanted)
         shown = label(rec, unwanted)
     facts = {"user": name, "item": unwanted, "suppressed": True, "changed": is_new}
-    answer(as_json, facts, f"{shown} is never recommended to user {name}{'' if is_new else ', as before'}")
+    reply(as_json, facts, f"{shown} is never recommended to user {name}{'' if is_new else ', as before'}")
 
 
 def allow(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
@@ -35,7 +35,7 @@ def allow(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
         was_suppressed = rec.allow(name, allowed)
         shown = label(rec, allowed)
     facts = {"user": name, "item": allowed, "suppressed": False, "changed": was_suppressed}
-    answer(as_json, facts, f"{shown} may be recommended to user {name}{' again' if was_suppressed else ', as before'}")
+    reply(as_json, facts, f"{shown} may be recommended to user {name}{' again' if was_suppressed else ', as before'}")
 
 
 def _suppressed(rec: DurableRecommender, user: Id, text: str) -> Id:
