@@ -1,4 +1,4 @@
-"""Files of all kinds, read as tables: their lines, encodings and damage."""
+"""Files of all kinds, read as tables: columns, encodings and damaged lines, which `lines` finds."""
 
 import gzip
 from pathlib import Path
