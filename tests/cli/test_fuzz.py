@@ -1,7 +1,7 @@
-"""Files that somebody has spoiled, given to every command that reads one.
+"""Corrupted files, given to every command that reads one: a scenario that crosses all commands.
 
-Whatever is in a file, a command does its work or answers in one line, with exit code 2 and nothing left behind; no
-traceback, and nothing that a terminal would obey. The seeds are fixed: a case that fails once fails again.
+With any file, a command succeeds or answers in one line, with exit code 2 and no files left behind; no traceback, and
+no control characters. The seeds are fixed: a case that fails once fails again.
 """
 
 import gzip
@@ -56,7 +56,7 @@ def parquet(records: list[dict[str, object]]) -> bytes:
 
 
 class Target(NamedTuple):
-    """A command, `{}` for the spoiled file, and files as they should be, by their names."""
+    """A command, with `{}` for the corrupted file, and intact files by their names."""
 
     line: str
     files: dict[str, bytes]
@@ -135,21 +135,21 @@ def shuffle(data: bytes, random: Random) -> bytes:
 
 
 def replace_value(data: bytes, random: Random) -> bytes:
-    """Another value in the place of one, where the format stays whole."""
-    mark = random.choice((b",", b"\n", b": ", b" = "))
-    parts = data.split(mark)
+    """Replace one value, which mostly keeps the format intact."""
+    delimiter = random.choice((b",", b"\n", b": ", b" = "))
+    parts = data.split(delimiter)
     parts[random.randrange(len(parts))] = random.choice(TOKENS)
-    return mark.join(parts)
+    return delimiter.join(parts)
 
 
-SPOILERS: list[Callable[[bytes, Random], bytes]] = [
+MUTATIONS: list[Callable[[bytes, Random], bytes]] = [
     *(insert, insert, overwrite, cut, repeat, truncate, shuffle, replace_value, replace_value)
 ]
 
 
-def spoiled(data: bytes, random: Random) -> bytes:
+def corrupted(data: bytes, random: Random) -> bytes:
     for _ in range(random.choice((1, 1, 1, 2, 4))):
-        data = random.choice(SPOILERS)(data, random)
+        data = random.choice(MUTATIONS)(data, random)
     return data
 
 
@@ -169,10 +169,10 @@ def attack(target: Target, shop: Path, folder: Path, random: Random, captured: p
     shutil.copytree(shop, folder)
     name = random.choice(sorted(target.files))
     data = target.files[name] or (shop / name).read_bytes()
-    if name.endswith(".gz") and random.random() < 0.7:  # else every change would only spoil the compression
-        data = gzip.compress(spoiled(gzip.decompress(data), random), mtime=0)
+    if name.endswith(".gz") and random.random() < 0.7:  # else every change would only corrupt the compression
+        data = gzip.compress(corrupted(gzip.decompress(data), random), mtime=0)
     else:
-        data = spoiled(data, random)
+        data = corrupted(data, random)
     (folder / name).write_bytes(data)
     before = sorted(folder.iterdir())
     os.chdir(folder)
@@ -182,7 +182,7 @@ def attack(target: Target, shop: Path, folder: Path, random: Random, captured: p
     assert is_plain(result.stdout), result.stdout
     assert is_plain(result.stderr), result.stderr
     beside_python = captured.readouterr()
-    assert beside_python == ("", "") or name.endswith(".parquet")  # of which Polars tells the damage first, at length
+    assert beside_python == ("", "") or name.endswith(".parquet")  # for which Polars prints the damage first, at length
     if result.exit_code == 2:
         assert result.stdout == ""
         assert result.stderr.startswith("Error: ")
@@ -206,7 +206,7 @@ def attack_often(
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_spoiled_files(
+def test_corrupted_files(
     name: str, shop: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attack_often(name, 30, shop, tmp_path, capfd, monkeypatch)
@@ -241,7 +241,7 @@ def test_a_database_is_not_a_folder(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
-def test_many_spoiled_files(
+def test_many_corrupted_files(
     name: str, shop: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attack_often(name, 400, shop, tmp_path, capfd, monkeypatch)

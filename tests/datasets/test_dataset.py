@@ -1,4 +1,4 @@
-"""The value that every loader returns, and the split of its last baskets."""
+"""`Dataset`, its statistics, and the split of last baskets."""
 
 import polars as pl
 import pytest
@@ -53,8 +53,8 @@ def test_holding_out_leaves_an_earlier_future_out() -> None:
     assert again.future.rows() == [("a", 2, 12, 7)]
 
 
-@pytest.mark.parametrize("part", ["history", "future", "items"])
-def test_a_part_without_a_column_is_refused(part: str) -> None:
-    parts = {"history": history(), "future": history(), "items": None, part: history().drop("item")}
-    with pytest.raises(DatasetError, match=f"shop: {part} has no column item"):
-        Dataset("shop", **parts)  # type: ignore[arg-type]
+@pytest.mark.parametrize("field", ["history", "future", "items"])
+def test_a_frame_without_a_column_is_refused(field: str) -> None:
+    frames = {"history": history(), "future": history(), "items": None, field: history().drop("item")}
+    with pytest.raises(DatasetError, match=f"shop: {field} has no column item"):
+        Dataset("shop", **frames)  # type: ignore[arg-type]

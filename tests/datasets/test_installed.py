@@ -1,4 +1,4 @@
-"""The package where it was installed: outside of a clone, whatever folder its user is in."""
+"""The package as installed, outside of a clone and in any folder: a scenario that runs commands on all datasets."""
 
 import json
 import os
@@ -16,18 +16,18 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the package, with all that was compiled; a folder `data` near it is somebody else's."""
+    """A folder that holds the package, with all that was compiled; the folder `data` near it is not the project's."""
     root = tmp_path_factory.mktemp("environment")
     (root / "data").mkdir()
     for name in ("instacart", "valuedshopper", "coop100"):
         (root / "data" / f"{name}.parquet").touch()
-    unfinished = shutil.ignore_patterns("*.pyc*", "*.tmp.*")  # what another test's process may be writing
+    unfinished = shutil.ignore_patterns("*.pyc*", "*.tmp.*")  # files that another test may be writing
     shutil.copytree(Path(unbasket.__file__).parent, root / "site-packages" / "unbasket", ignore=unfinished)
     return root / "site-packages"
 
 
 def run(site: Path, *arguments: object, cwd: Path) -> "subprocess.CompletedProcess[str]":
-    """A command of the installed package."""
+    """Run a command of the installed package."""
     program = [sys.executable, "-P", "-c", "from unbasket.cli import app; app()", *map(str, arguments)]
     environment = os.environ | {"PYTHONPATH": str(site)}
     return subprocess.run(program, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
@@ -43,7 +43,7 @@ def test_tafeng_is_there_from_any_folder(site: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["instacart", "valuedshopper", "coop100"])
-def test_what_only_a_clone_has_is_one_line_that_helps(site: Path, name: str) -> None:
+def test_a_dataset_of_a_clone_is_one_helpful_line(site: Path, name: str) -> None:
     """Even in the clone itself: it is not the clone's package that runs."""
     refused = run(site, "evaluate", name, cwd=REPOSITORY)
     assert refused.returncode == 2
@@ -54,7 +54,7 @@ def test_what_only_a_clone_has_is_one_line_that_helps(site: Path, name: str) -> 
     )
 
 
-def test_reproduce_leaves_out_what_it_has_no_data_for(site: Path, tmp_path: Path) -> None:
+def test_reproduce_leaves_out_datasets_without_files(site: Path, tmp_path: Path) -> None:
     made = run(site, "reproduce", "--only", "table1", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     assert "1/1 table1, tafeng" in made.stderr

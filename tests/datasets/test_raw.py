@@ -187,11 +187,3 @@ def test_instacart_names_bad_lines_and_missing_columns(tmp_path: Path) -> None:
 def test_a_folder_without_orders_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"orders\.csv: no such file"):
         load(tmp_path)
-
-
-def test_load_takes_a_plain_table_with_or_without_time(tmp_path: Path) -> None:
-    path = tmp_path / "shop.csv"
-    path.write_text("user,basket,item,time\n1,1,5,20\n1,2,5,10\n")
-    assert load(path).history["basket"].to_list() == [2, 1]
-    path.write_text("user,basket,item\n1,1,5\n1,2,5\n")
-    assert load(path).history["basket"].to_list() == [1, 2]

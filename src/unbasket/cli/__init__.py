@@ -1,4 +1,4 @@
-"""The command line: one module per command; each only translates between a terminal and the library."""
+"""The command line: one module per command, which only translates between a terminal and the library."""
 
 from unbasket.cli.app import app
 

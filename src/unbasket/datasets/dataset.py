@@ -1,4 +1,4 @@
-"""A dataset: purchase histories, and what is known about them."""
+"""A dataset: purchase histories with their products, parameters and notes."""
 
 from dataclasses import dataclass, replace
 
@@ -13,7 +13,7 @@ ITEM_COLUMNS = ("item", "name", "category")
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The figures of the paper's Table 1. A purchase is an item of a basket, however many of it."""
+    """The figures of the paper's Table 1. A purchase is an item of a basket, in any quantity."""
 
     users: int
     items: int
@@ -26,7 +26,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Returns:
-    """Rows of a table that are not purchases: nothing was bought, or something was brought back."""
+    """Counts of rows that are not purchases: a quantity of 0, returns, and returns of what was not bought."""
 
     zero: int
     taken_out: int
@@ -38,11 +38,10 @@ class Dataset:
     """Purchases of a shop.
 
     `history` and `future` have the columns user, basket, item, time: one row per item of a basket, sorted by
-    user, time and basket. `time` is an integer, the same for all rows of a basket. A further column,
-    `quantity`, is there only where the source lists an item more than once in a basket. `future` holds at
-    most one basket per user, the one to be predicted. `items` has the columns item, name, category. `skipped`
-    counts the rows that were left out because the caller asked for it, `returns` those that were not purchases by
-    their quantity, where the caller named such a column.
+    user, time and basket. `time` is an integer, the same for all rows of a basket. A further column, `quantity`,
+    exists only where the source lists an item more than once in a basket. `future` holds at most one basket per user,
+    the one to predict. `items` has the columns item, name, category. `skipped` counts the bad rows that the caller
+    asked to leave out; `returns` counts the rows that are not purchases, if the caller named a column of quantities.
     """
 
     name: str
@@ -55,23 +54,15 @@ class Dataset:
     returns: Returns | None = None
 
     def __post_init__(self) -> None:
-        _require(self.name, "history", self.history, PURCHASE_COLUMNS)
-        if self.future is not None:
-            _require(self.name, "future", self.future, PURCHASE_COLUMNS)
-        if self.items is not None:
-            _require(self.name, "items", self.items, ITEM_COLUMNS)
+        for field, needed in (("history", PURCHASE_COLUMNS), ("future", PURCHASE_COLUMNS), ("items", ITEM_COLUMNS)):
+            found = needed if getattr(self, field) is None else getattr(self, field).columns
+            if not set(needed) <= set(found):
+                missing = ", ".join(column for column in needed if column not in found)
+                raise DatasetError(f"{self.name}: {field} has no column {missing}. Columns found: {', '.join(found)}")
 
     def statistics(self) -> Statistics:
-        """Statistics of the history alone, as in the paper."""
+        """Return the statistics of the history alone, as in the paper."""
         return statistics(self.history)
-
-
-def _require(name: str, part: str, frame: pl.DataFrame, columns: tuple[str, ...]) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise DatasetError(
-            f"{name}: {part} has no column {', '.join(missing)}. Columns found: {', '.join(frame.columns)}"
-        )
 
 
 def statistics(purchases: pl.DataFrame) -> Statistics:
@@ -93,7 +84,7 @@ def statistics(purchases: pl.DataFrame) -> Statistics:
 def hold_out_last(dataset: Dataset) -> Dataset:
     """Hide each user's last history basket as the future. A user's only basket stays in the history.
 
-    A future that the dataset had is left out: what follows the hidden basket must not be its target as well.
+    An existing future is dropped: baskets after the hidden one must not be part of the target.
     """
     newest = pl.col("basket").filter(pl.col("time") == pl.col("time").max()).max().over("user")
     several = pl.col("basket").n_unique().over("user") > 1

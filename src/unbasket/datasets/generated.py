@@ -2,13 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from unbasket.datasets.catalog import OCCASIONAL_CATEGORIES, catalog
+from unbasket.datasets.assortment import OCCASIONAL_CATEGORIES, assortment
 from unbasket.datasets.dataset import Dataset
 from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
@@ -17,7 +16,7 @@ _OPENED = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())  # a Monday
 _WEEK, _DAY, _HOUR = 7 * 86_400, 86_400, 3_600
 _FAVORITES = 25
 _ZIPF = 0.9
-_BLOCK = 10_000  # users made at a time: bounds the memory, and gives progress something to say
+_BLOCK = 10_000  # users generated at a time: bounds the memory, and is the step of the progress
 _WEEKDAYS = np.cumsum([0.12, 0.11, 0.12, 0.13, 0.18, 0.24, 0.10])  # Monday to Sunday
 _HOURS = np.cumsum([2, 4, 6, 8, 9, 7, 5, 5, 6, 8, 11, 12, 9, 5, 3]) / 100  # 7 to 21 o'clock
 
@@ -27,7 +26,7 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class _Shelf:
-    """The items on offer, as the numbers that a draw needs."""
+    """The items on offer, as arrays to draw from."""
 
     popularity: _Floats  # cumulative, over all items
     everyday: _Ints  # items that every household buys
@@ -46,58 +45,48 @@ def generate(
     weeks: int = 52,
     progress: ReadingProgress | None = None,
 ) -> Dataset:
-    """Make up a shop: the same arguments give the same purchases.
+    """Generate a shop: the same arguments give the same purchases.
 
-    Items follow a Zipf law of popularity. A user has favorites, which make `repeat_share` of what they buy,
-    and shops in occasional categories (alcohol, baby, health and the like) only if their household does.
-    Baskets are spread over `weeks` from 1 January 2024, at the hours and on the weekdays when people shop;
-    their ids count up in time. `basket_size` is the average number of picks; an item picked twice is in the
-    basket once. Progress is in users.
+    Items follow a Zipf law of popularity. A user has favorites, which are `repeat_share` of the purchases, and buys
+    from occasional categories (alcohol, baby, health and the like) only if their household does. Baskets are spread
+    over `weeks` from 1 January 2024, over the opening hours and weekdays of a real shop; their ids increase with time.
+    `basket_size` is the average number of picks; an item picked twice is in the basket once. Progress is in users.
     """
-    _check(users=users, weeks=weeks, baskets_per_user=baskets_per_user, basket_size=basket_size)
-    if items is not None:
-        _check(items=items)
+    at_least_1 = {"users": users, "weeks": weeks, "baskets_per_user": baskets_per_user, "basket_size": basket_size}
+    for name, value in (at_least_1 | ({} if items is None else {"items": items})).items():
+        if not value >= 1:
+            raise DatasetError(f"{name} must be at least 1, not {value!r}")
     if not 0 <= repeat_share <= 1:
         raise DatasetError(f"repeat_share must be from 0 to 1, not {repeat_share!r}")
-    products = catalog(items)
+    products = assortment(items)
     roots = np.random.SeedSequence(seed).spawn(1 + -(-users // _BLOCK))
     shelf = _shelf(products, np.random.default_rng(roots[0]))
-    users_of, times_of, visits_of, items_of = [], [], [], []
-    visits = 0
+    blocks, trips = [], 0
     for start, root in zip(range(0, users, _BLOCK), roots[1:], strict=True):
         rng = np.random.default_rng(root)
         size = min(_BLOCK, users - start)
-        user, time = _visits(rng, size, baskets_per_user, weeks)
-        visit, item = _fill(rng, shelf, user, basket_size, repeat_share)
-        users_of.append(start + user)
-        times_of.append(time)
-        visits_of.append(visits + visit)
-        items_of.append(item)
-        visits += user.size
+        user, time = _trips(rng, size, baskets_per_user, weeks)
+        trip, item = _fill(rng, shelf, user, basket_size, repeat_share)
+        blocks.append((start + user, time, trips + trip, item))
+        trips += user.size
         if progress is not None:
             progress(start + size, users)
-    history = _history(*map(np.concatenate, (users_of, times_of, visits_of, items_of)))
+    history = _history(*map(np.concatenate, zip(*blocks, strict=True)))
     notes = f"Generated shop: {users} users, seed {seed}. Time is in seconds since 1970."
     return Dataset("generated", history, items=products, notes=notes)
 
 
-def _history(user: _Ints, time: _Ints, visit: _Ints, item: _Ints) -> pl.DataFrame:
-    """Purchases from the user and time of each visit, and the visit and item of each purchase."""
-    # basket ids as a till gives them: in order of time over the whole shop
+def _history(user: _Ints, time: _Ints, trip: _Ints, item: _Ints) -> pl.DataFrame:
+    """Join the user and time of each trip with the trip and item of each purchase."""
+    # basket ids as a till issues them: in order of time over the whole shop
     basket = np.empty_like(time)
     basket[np.argsort(time, kind="stable")] = np.arange(1, time.size + 1)
-    columns = {"user": 1 + user[visit], "basket": basket[visit], "item": 1 + item, "time": time[visit]}
+    columns = {"user": 1 + user[trip], "basket": basket[trip], "item": 1 + item, "time": time[trip]}
     return pl.DataFrame(columns)
 
 
-def _check(**arguments: Any) -> None:
-    for name, value in arguments.items():
-        if not value >= 1:
-            raise DatasetError(f"{name} must be at least 1, not {value!r}")
-
-
 def _shelf(products: pl.DataFrame, rng: np.random.Generator) -> _Shelf:
-    # ids are in the order of the catalog, so popularity must not be
+    # ids are in the order of the assortment, so popularity must not be
     weights = np.asarray((1.0 + rng.permutation(products.height)) ** -_ZIPF, dtype=np.float64)
     occasions = {category: number for number, category in enumerate(OCCASIONAL_CATEGORIES)}
     occasion = np.array([occasions.get(category, len(occasions)) for category in products["category"]])
@@ -111,14 +100,14 @@ def _cumulative(weights: _Floats) -> _Floats:
 
 
 def _draw(rng: np.random.Generator, cumulative: _Floats, size: int) -> _Ints:
-    """Indices with the given cumulative probabilities."""
+    """Draw indices with the given cumulative probabilities."""
     drawn = np.searchsorted(cumulative, rng.random(size), side="right")
     return np.minimum(drawn, len(cumulative) - 1)  # the last sum may be a hair below 1
 
 
-def _visits(rng: np.random.Generator, users: int, baskets_per_user: float, weeks: int) -> tuple[_Ints, _Ints]:
-    """Per visit its user, from 0, and its time, in the order of both."""
-    mean = rng.gamma(2.0, (baskets_per_user - 1) / 2.0, users)  # some come daily, most do not
+def _trips(rng: np.random.Generator, users: int, baskets_per_user: float, weeks: int) -> tuple[_Ints, _Ints]:
+    """Return the user (from 0) and the time of each trip, sorted by both."""
+    mean = rng.gamma(2.0, (baskets_per_user - 1) / 2.0, users)  # some users come daily, most do not
     user = np.repeat(np.arange(users), 1 + rng.poisson(mean))
     joined = rng.integers(0, max(1, weeks // 2), users)[user]
     week = joined + (rng.random(user.size) * (weeks - joined)).astype(np.int64)
@@ -130,29 +119,29 @@ def _visits(rng: np.random.Generator, users: int, baskets_per_user: float, weeks
 def _fill(
     rng: np.random.Generator, shelf: _Shelf, user: _Ints, basket_size: float, repeat_share: float
 ) -> tuple[_Ints, _Ints]:
-    """Fill the basket of each visit: favorites again and again, and now and then something else.
+    """Fill the basket of each trip with favorites and, less often, other items.
 
-    Per purchase its visit and its item, both from 0, in the order of both.
+    Returns the trip and the item (both from 0) of each purchase, sorted by both.
     """
     users = int(user[-1]) + 1
     shops_for = rng.random((users, len(OCCASIONAL_CATEGORIES))) < list(OCCASIONAL_CATEGORIES.values())
     shops_for = np.column_stack([shops_for, np.ones(users, dtype=bool)])
     favorites = _buy(rng, shelf, shops_for, np.repeat(np.arange(users), _FAVORITES))
-    visit = np.repeat(np.arange(user.size), 1 + rng.poisson(basket_size - 1, user.size))
-    buyer = user[visit]
+    trip = np.repeat(np.arange(user.size), 1 + rng.poisson(basket_size - 1, user.size))
+    buyer = user[trip]
     item = _buy(rng, shelf, shops_for, buyer)
-    again = rng.random(visit.size) < repeat_share
+    again = rng.random(trip.size) < repeat_share
     # squared: the first favorites are bought far more often than the last
-    liked = (_FAVORITES * rng.random(visit.size) ** 2).astype(np.int64)
+    liked = (_FAVORITES * rng.random(trip.size) ** 2).astype(np.int64)
     item[again] = favorites[buyer * _FAVORITES + liked][again]
     # a basket is a set; numpy's unique is ten times slower than a sort here
-    key = np.sort(visit * shelf.occasion.size + item)
+    key = np.sort(trip * shelf.occasion.size + item)
     key = key[np.diff(key, prepend=-1) > 0]
     return key // shelf.occasion.size, key % shelf.occasion.size
 
 
 def _buy(rng: np.random.Generator, shelf: _Shelf, shops_for: npt.NDArray[np.bool_], user: _Ints) -> _Ints:
-    """One item per entry of `user`; an everyday one if it came out as something that the user never buys."""
+    """Draw one item per element of `user`; an everyday item replaces one that the user never buys."""
     item = _draw(rng, shelf.popularity, user.size)
     never = ~shops_for[user, shelf.occasion[item]]
     item[never] = shelf.everyday[_draw(rng, shelf.everyday_popularity, int(never.sum()))]

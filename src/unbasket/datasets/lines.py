@@ -1,4 +1,4 @@
-"""Text files line by line, to find and to show what Polars can't read."""
+"""Text files line by line, to find and show the lines that Polars can't read."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ _LONG = 1 << 20  # characters
 
 @contextmanager
 def open_text(content: Path | bytes) -> Iterator[IO[str]]:
-    """A file, compressed or not, or what was one; what is not UTF-8 is replaced by U+FFFD."""
+    """Open a file, compressed or not, or its bytes; U+FFFD replaces bytes that are not UTF-8."""
     if isinstance(content, bytes):
         yield io.TextIOWrapper(io.BytesIO(content), encoding="utf-8-sig", errors="replace", newline="\n")
         return
@@ -32,7 +32,7 @@ def open_text(content: Path | bytes) -> Iterator[IO[str]]:
 
 
 def lines_of(content: Path | bytes) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, from 1."""
+    """Yield the lines with their numbers, from 1."""
     with open_text(content) as file:
         yield from enumerate(file, start=1)
 
@@ -42,16 +42,16 @@ class Record(NamedTuple):
 
     line: int
     text: str  # a long one is cut off
-    closed: bool  # whether its quotes are
+    closed: bool  # whether all its quotes are closed
 
     @property
     def whole(self) -> bool:
-        """Whether this is all of it."""
+        """Whether the text is neither cut off nor unfinished."""
         return self.closed and len(self.text) < _LONG
 
 
 def records_of(content: Path | bytes) -> Iterator[Record]:
-    """The records of a CSV file. A record ends with a line if its quotes are closed."""
+    """Yield the records of a CSV file. A record ends with the line on which its quotes are closed."""
     start, record, quotes = 1, "", 0
     for line, text in lines_of(content):
         if len(record) < _LONG:  # a quote that is never closed makes a record of the rest of the file
@@ -65,23 +65,23 @@ def records_of(content: Path | bytes) -> Iterator[Record]:
 
 
 def fields_of(record: str, separator: str) -> list[str] | None:
-    """The fields of a record; None if a quote is neither around a field nor doubled."""
+    """Split a record into fields; None if a quote is neither around a field nor doubled."""
     record = record.rstrip("\r\n")
     if '"' not in record:
         return record.split(separator)
-    mark = re.escape(separator)
-    field = re.compile(rf'(?:"[^"]*(?:""[^"]*)*"|[^"{mark}]*)(?={mark}|\Z)')
-    fields, place = [], 0
-    while found := field.match(record, place):
+    escaped = re.escape(separator)
+    field = re.compile(rf'(?:"[^"]*(?:""[^"]*)*"|[^"{escaped}]*)(?={escaped}|\Z)')
+    fields, start = [], 0
+    while found := field.match(record, start):
         fields.append(found[0])
-        place = found.end() + 1
+        start = found.end() + 1
         if found.end() == len(record):
             return fields
     return None
 
 
 def is_json_object(text: str) -> bool:
-    """Whether a line of NDJSON is one."""
+    """Return whether a line of NDJSON is a JSON object."""
     try:
         decode_json(text, dict)
     except msgspec.DecodeError:
@@ -90,7 +90,7 @@ def is_json_object(text: str) -> bool:
 
 
 def shown(value: object, longest: int = 80) -> str:
-    """A value in an error message, cut off where it becomes too long."""
+    """Return a value for an error message, cut off if it is long."""
     if isinstance(value, str) and len(value) > longest:
         return f"{value[:longest]!r}..."
     text = repr(value)
@@ -98,6 +98,6 @@ def shown(value: object, longest: int = 80) -> str:
 
 
 def shown_list(names: Sequence[str]) -> str:
-    """Some names in an error message; of many, the first."""
+    """Return names for an error message: all, or the first 20."""
     listed = ", ".join(name if len(name) <= 80 else shown(name) for name in names[:20])
     return f"{listed} and {len(names) - 20:,} more" if len(names) > 20 else listed

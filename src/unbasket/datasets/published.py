@@ -1,4 +1,4 @@
-"""The published datasets that come as prepared Parquet files: those of the paper, and Coop-100."""
+"""Published datasets in prepared Parquet files: Ta-Feng, Instacart, ValuedShopper and Coop-100."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,7 @@ PREPARED = tuple(_NOTES)
 
 
 def published_path(name: str) -> Path:
-    """The Parquet file of a dataset: in the folder that UNBASKET_DATA names, or else one of the project's own."""
+    """Return the Parquet file of a dataset: in the folder that UNBASKET_DATA names, or in one of the project's own."""
     file = f"{name}.parquet"
     for folder in (*_named_folder(), *_own_folders()):
         if (folder / file).is_file():
@@ -49,7 +49,7 @@ def _named_folder() -> list[Path]:
 
 
 def _own_folders() -> list[Path]:
-    """The package's folder of data and, where the package lies in a clone of the repository, the clone's."""
+    """Return the package's data folder and, if the package is in a clone of the repository, the clone's."""
     here = Path(__file__).resolve().parent
     source = here.parents[1]
     clone = [source.parent / "data"] if source.name == "src" else []
@@ -61,8 +61,8 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
 
     The name of the file, without its ending, is the name of the dataset.
 
-    `future` matters where several baskets follow the history, as in ValuedShopper: "next" is the real next
-    basket, "union" all of them as one, which is the target of TIFU-kNN's first release and of the paper.
+    `future` matters where several baskets follow the history, as in ValuedShopper: "next" is the real next basket,
+    "union" all of them as one, which is the target of TIFU-kNN's first release and of the paper.
     """
     source = open_source(path, PUBLISHED_COLUMNS)
     frame = source.collect(source.rows)
@@ -70,8 +70,8 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
     if incomplete.height:
         raise DatasetError(f"{path}, {source.place(incomplete[ROW][0])}: a value is missing")
     name = source.path.stem
-    history = _part(frame, ["history"])
-    later = one_future(_part(frame, ["future", "future_later"]), future)
+    history = _split(frame, ["history"])
+    later = one_future(_split(frame, ["future", "future_later"]), future)
     history, later = drop_ones([history, later])
     is_own = name in PREPARED and source.path.resolve().parent in _own_folders()
     notes = _NOTES[name] if is_own else f"Read from {source.path.name}."
@@ -82,7 +82,7 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
     return Dataset(name, history, later if later.height else None, None, params, notes)
 
 
-def _part(frame: pl.DataFrame, splits: list[str]) -> pl.DataFrame:
+def _split(frame: pl.DataFrame, splits: list[str]) -> pl.DataFrame:
     return (
         frame.filter(pl.col("split").is_in(splits))
         .select(user="user_id", basket="basket_id", item="item_id", time="position", quantity="quantity")
@@ -95,16 +95,16 @@ def write_published(dataset: Dataset, path: str | Path) -> None:
 
     Baskets keep their order and lose their times; names and categories of items are not written.
     """
-    parts = [("history", dataset.history), ("future", dataset.future)]
-    purchases = pl.concat([part.with_columns(split=pl.lit(split)) for split, part in parts if part is not None])
+    splits = [("history", dataset.history), ("future", dataset.future)]
+    purchases = pl.concat([frame.with_columns(split=pl.lit(split)) for split, frame in splits if frame is not None])
     if "quantity" not in purchases.columns:
         purchases = purchases.with_columns(quantity=1)
     is_future = pl.col("split") == "future"
-    place = pl.struct(is_future.alias("is_future"), "time", "basket").rle_id().over("user")
+    position = pl.struct(is_future.alias("is_future"), "time", "basket").rle_id().over("user")
     purchases.sort("user", is_future, "time", "basket", maintain_order=True).select(
         user_id="user",
         basket_id="basket",
-        position=place.cast(pl.Int32) + 1,
+        position=position.cast(pl.Int32) + 1,
         item_id="item",
         quantity=pl.col("quantity").cast(pl.Int32),
         split="split",

@@ -1,5 +1,6 @@
-"""From rows of a file to purchases: one row per item of a basket."""
+"""From the rows of a file to purchases: one row per item of a basket."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
@@ -7,27 +8,30 @@ from typing import Literal
 
 import polars as pl
 
-from unbasket.datasets.dataset import PURCHASE_COLUMNS
+from unbasket.datasets.dataset import PURCHASE_COLUMNS, Returns
 from unbasket.datasets.lines import shown
 from unbasket.datasets.source import ROW, Source
 from unbasket.errors import DatasetError, Remedy
 
 FutureChoice = Literal["next", "union"]
-_IDS = ("user", "basket", "item")
+FIRST_ROW = "__first_row"  # the first row of a basket, which orders baskets without times
+ID_COLUMNS = ("user", "basket", "item")
 _DAYS = (
     *("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%Y", "%Y.%m.%d", "%d.%m.%y"),
     *("%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
 )
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+_QUANTITY_DIGITS = 6  # quantities are rounded: 0.1 + 0.2 - 0.3 must be 0
+_SKIP = Remedy("skip_bad", True, "leaves out such rows and counts them")
 
 
-def purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool = False) -> tuple[pl.DataFrame, int]:
-    """The purchases of a file, with their quantity, and the number of rows skipped.
+def distinct_purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
+    """Return the distinct purchases of a file, in any order, and the number of rows skipped.
 
-    `columns` says how to get user, basket, item and, where the source has them, time and quantity; an expression
-    gives null for a value that it cannot read. The time of a basket is its earliest. Without one, it is the place of
-    the basket among the user's baskets, in the order of the file. Without quantities, each row is one; with them,
-    the sums may be 0 or less, and the columns `zero` and `returned` count the rows that are: see `returns.py`.
+    `columns` maps user, basket, item and, where the source has them, time and quantity to expressions, which are null
+    for values that can't be read. Added columns: ROW, the first row of a purchase, and quantity, the number of rows.
+    Where the source has quantities, their sum may be 0 or less, and the columns `zero` and `returned` count the rows
+    with such quantities: see `remove_returns`.
     """
     typed = source.rows.select(ROW, **columns).with_columns(bad=pl.any_horizontal(pl.col(*columns).is_null()))
     times = [pl.col("time").min()] if "time" in columns else []
@@ -36,20 +40,38 @@ def purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool 
     if "quantity" in columns:
         quantity = pl.col("quantity")
         amounts = {"quantity": quantity.sum(), "zero": (quantity == 0).sum(), "returned": (quantity < 0).sum()}
-    frame = source.collect(typed.group_by(*_IDS, "bad").agg(*times, pl.col(ROW).min(), rows=rows, **amounts))
+    first = pl.col(ROW).min().cast(pl.Int64)
+    frame = source.collect(typed.group_by(*ID_COLUMNS, "bad").agg(*times, first, rows=rows, **amounts))
     bad, good = frame.filter("bad"), frame.filter(~pl.col("bad"))
     if bad.height and not skip_bad:
-        raise complaint(source, columns, int(bad.select(pl.col(ROW).min()).item()))
-    clock = "time" if "time" in columns else ROW
-    good = good.with_columns(time=pl.col(clock).min().over("user", "basket").cast(pl.Int64))
-    if clock == ROW:
-        good = good.with_columns(pl.col("time").rank("dense").over("user").cast(pl.Int64))
-    ordered = good.sort("user", "time", "basket", ROW, "item")  # the items of a list have the same row
-    return ordered.select(*PURCHASE_COLUMNS, *amounts), int(bad["rows"].sum())
+        raise bad_row_error(source, columns, int(bad.select(pl.col(ROW).min()).item()))
+    return good.drop("bad", "rows"), int(bad["rows"].sum())
 
 
-def complaint(source: Source, columns: Mapping[str, pl.Expr], row: int) -> DatasetError:
-    """What is wrong with a row, where it is, and what helps."""
+def order_baskets(purchases: pl.DataFrame) -> pl.DataFrame:
+    """Give all rows of a basket its earliest time or, without times, its first row as FIRST_ROW."""
+    if "time" in purchases.columns:
+        return purchases.with_columns(pl.col("time").min().over("user", "basket").cast(pl.Int64))
+    return purchases.with_columns(pl.col(ROW).min().over("user", "basket").alias(FIRST_ROW))
+
+
+def sort_purchases(purchases: pl.DataFrame) -> pl.DataFrame:
+    """Sort by user, time and basket. Where there are no times, a basket's position in its history becomes its time."""
+    if "time" not in purchases.columns:
+        position = pl.col(FIRST_ROW).rank("dense").over("user").cast(pl.Int64)
+        purchases = purchases.with_columns(time=position).drop(FIRST_ROW)
+    purchases = purchases.sort("user", "time", "basket", ROW, "item")  # the items of a list have the same row
+    return purchases.select(*PURCHASE_COLUMNS, pl.exclude(*PURCHASE_COLUMNS, ROW))
+
+
+def sorted_purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
+    """Return a file's purchases in the order of a `Dataset`, with quantities, and the number of rows skipped."""
+    frame, skipped = distinct_purchases(source, columns, skip_bad=skip_bad)
+    return sort_purchases(order_baskets(frame)), skipped
+
+
+def bad_row_error(source: Source, columns: Mapping[str, pl.Expr], row: int) -> DatasetError:
+    """Return an error that says what is wrong with a row, where it is, and which argument helps."""
     unusable = pl.any_horizontal(expr.is_null() for expr in columns.values())
     record = source.collect(source.rows.filter((pl.col(ROW) == row) & unusable))
     missing = [name for name, value in record.select(**columns).row(0, named=True).items() if value is None]
@@ -61,23 +83,20 @@ def complaint(source: Source, columns: Mapping[str, pl.Expr], row: int) -> Datas
     return DatasetError(problem, _time_format(time) or _SKIP)
 
 
-_SKIP = Remedy("skip_bad", True, "leaves out such rows and counts them")
-
-
 def _time_format(text: object) -> Remedy | None:
-    """The format, or the two formats, in which a text would be a date."""
-    readings = list(_readings(str(text)))
-    if not readings:
+    """Suggest the one or two formats that would read a text as a date."""
+    matches = list(_matching_formats(str(text)))
+    if not matches:
         return None
-    form, day = readings[0]
+    form, day = matches[0]
     effect = f"reads this as {day:%Y-%m-%d}"
-    if len(readings) > 1:
-        other, day = readings[1]
+    if len(matches) > 1:
+        other, day = matches[1]
         effect += f", and {other!r} as {day:%Y-%m-%d}"
     return Remedy("time_format", form, effect)
 
 
-def _readings(text: str) -> Iterator[tuple[str, datetime]]:
+def _matching_formats(text: str) -> Iterator[tuple[str, datetime]]:
     for clock, day in product(_CLOCKS, _DAYS):
         try:
             yield day + clock, datetime.strptime(text, day + clock)
@@ -85,34 +104,72 @@ def _readings(text: str) -> Iterator[tuple[str, datetime]]:
             continue
 
 
+def remove_returns(purchases: pl.DataFrame) -> tuple[pl.DataFrame, Returns]:
+    """Remove returned purchases and rows with a quantity of 0, and count both.
+
+    Quantities are summed within a basket. A negative sum is taken out of the newest of the user's earlier baskets
+    that have the item. Baskets are sets, so the remaining quantity does not matter and its column is dropped.
+    """
+    clock = pl.col("time" if "time" in purchases.columns else FIRST_ROW).alias("clock")
+    frame = purchases.with_columns(clock, pl.col("quantity").round(_QUANTITY_DIGITS)).with_row_index("position")
+    returned, bought = frame.filter(pl.col("quantity") < 0), frame.filter(pl.col("quantity") > 0)
+    gone, unmatched = _match_returns(bought.join(returned, on=["user", "item"], how="semi"), returned)
+    rest = bought.filter(~pl.col("position").is_in(gone)).drop("position", "clock", "quantity", "zero", "returned")
+    return rest, Returns(int(frame["zero"].sum()), int(frame["returned"].sum()) - unmatched, unmatched)
+
+
+def _match_returns(bought: pl.DataFrame, returned: pl.DataFrame) -> tuple[list[int], int]:
+    """Return the positions of fully returned purchases, and the number of rows that return what was not bought."""
+    held: defaultdict[tuple[object, object], list[list[float]]] = defaultdict(list)
+    columns = ("user", "item", "clock", "position", "quantity")
+    for user, item, clock, position, quantity in bought.sort("clock", "basket").select(columns).iter_rows():
+        held[user, item].append([clock, position, quantity])
+    unmatched = 0
+    columns = ("user", "item", "clock", "quantity", "returned")
+    for user, item, clock, quantity, rows in returned.sort("clock", "basket").select(columns).iter_rows():
+        if _take_back(held[user, item], clock, -quantity) > 0:
+            unmatched += rows
+    return [int(position) for bought in held.values() for _, position, left in bought if left == 0], unmatched
+
+
+def _take_back(bought: list[list[float]], clock: int, amount: float) -> float:
+    """Subtract an amount from purchases made until `clock`, the newest first; return the amount left over."""
+    for purchase in reversed(bought):
+        if purchase[0] <= clock:
+            taken = min(purchase[2], amount)
+            purchase[2] = round(purchase[2] - taken, _QUANTITY_DIGITS)
+            amount = round(amount - taken, _QUANTITY_DIGITS)
+    return amount
+
+
 def text_id(column: str) -> pl.Expr:
-    """A column of text; null where it is empty."""
+    """Return a column as text, null where it is empty."""
     text = pl.col(column).cast(pl.String)
     return pl.when(text != "").then(text)
 
 
 def whole_number(column: str) -> pl.Expr:
-    """A column of integers; null where the value is not one."""
+    """Return a column as integers, null where the value is not one."""
     return pl.col(column).cast(pl.Int64, strict=False)
 
 
 def seconds(column: str, date_format: str) -> pl.Expr:
-    """A date, as seconds since 1970 (UTC)."""
+    """Return a column of dates as seconds since 1970 (UTC)."""
     return pl.col(column).str.to_datetime(date_format, strict=False, time_unit="us").dt.epoch("s")
 
 
 def day_number(column: str, date_format: str) -> pl.Expr:
-    """A date as the integer YYYYMMDD: the basket id where a basket is all that a customer bought in a day."""
+    """Return a column of dates as integers YYYYMMDD: basket ids where a basket is a customer's day."""
     day = pl.col(column).str.to_date(date_format, strict=False)
     return day.dt.year().cast(pl.Int64) * 10_000 + day.dt.month().cast(pl.Int64) * 100 + day.dt.day()
 
 
 def narrow_ids(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Make the text ids of CSV files integers, where all of a column in all frames are and nothing is lost.
+    """Turn the text ids of CSV files into integers, column by column, if that loses nothing in any frame.
 
     "007" stays text, and so does its whole column: 007 and 7 may be two customers.
     """
-    whole = [name for name in _IDS if all(_is_whole(frame[name]) for frame in frames)]
+    whole = [name for name in ID_COLUMNS if all(_is_whole(frame[name]) for frame in frames)]
     return [frame.with_columns(pl.col(name).cast(pl.Int64) for name in whole) for frame in frames]
 
 
@@ -122,13 +179,13 @@ def _is_whole(ids: pl.Series) -> bool:
 
 
 def drop_ones(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
-    """Leave out the quantity where it is 1 throughout."""
+    """Drop the quantity if it is 1 in all rows of all frames."""
     repeats = any(bool((frame["quantity"] > 1).any()) for frame in frames)
     return list(frames) if repeats else [frame.drop("quantity") for frame in frames]
 
 
 def one_future(future: pl.DataFrame, choice: FutureChoice) -> pl.DataFrame:
-    """One basket per user of several that follow the history: the next one, or all of them as one."""
+    """Reduce the baskets after a user's history to one: the next one, or the union of all."""
     if choice not in ("next", "union"):
         raise DatasetError(f'future must be "next" or "union", not {choice!r}')
     ordered = future.sort("user", "time", "basket", maintain_order=True)
@@ -140,9 +197,9 @@ def one_future(future: pl.DataFrame, choice: FutureChoice) -> pl.DataFrame:
 
 
 def sampled(user: pl.Expr, share: float) -> pl.Expr:
-    """Whether an integer user id belongs to a sample of this share of all users; null for a null.
+    """Return whether an integer user id is in a sample of this share of all users; null for null.
 
-    Knuth's multiplicative hash, not Polars' own: the same users in every version and on every machine.
+    Uses Knuth's multiplicative hash rather than Polars' own, to get the same users in every version.
     """
     if not 0 < share <= 1:
         raise DatasetError(f"sample must be above 0 and at most 1, not {share!r}")

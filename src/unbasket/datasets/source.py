@@ -1,4 +1,4 @@
-"""Rows of a file, streamed, with the place of each row for error messages."""
+"""Rows of a file, streamed, with the line of each row for error messages."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -15,19 +15,17 @@ from unbasket.domain.decoding import decode_json
 from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError, Remedy
 
-# Called with the work done and the work expected, here in rows: an estimate, or None where there is none.
-
 ROW = "__row"  # the row's number in the file, from 0
 _MAX_COLUMNS = 4096  # Polars needs kilobytes for each, and far more if every line of NDJSON has fields of its own
 _MAX_HEADER = 1 << 20  # characters
 _SEPARATORS = (";", "\t", "|", ",")
-_ARGUMENTS = ("user", "basket", "item", "name")  # of the readers, each with its own name as its default
+_ARGUMENTS = ("user", "basket", "item", "name")  # arguments of the readers whose default is their own name
 _KINDS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text that is in memory, such as standard input, and what messages call it."""
+    """A text in memory, such as standard input, and its name in messages."""
 
     name: str
     kind: Literal["csv", "ndjson"]
@@ -39,9 +37,9 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file and its rows as the file has them, plus the column ROW. The values of a CSV file are text.
+    """A file and its unchanged rows, plus the column ROW. The values of a CSV file are text.
 
-    `content` is where the rows are read from: the file, or the bytes of a `Text`, whose name is then the path.
+    `content` is the file, or the bytes of a `Text`, whose name is then the path.
     """
 
     path: Path
@@ -51,7 +49,7 @@ class Source:
     separator: str = ","
 
     def place(self, row: int) -> str:
-        """Where a person finds the row: the line of a text file, the row of a Parquet file."""
+        """Return where to find a row: the line of a text file, the row of a Parquet file."""
         if self.kind == "csv":
             lines = (record.line for record in records_of(self.content))
             next(lines, None)  # the header
@@ -59,11 +57,11 @@ class Source:
             lines = (line for line, text in lines_of(self.content) if text.strip())
         else:
             return f"row {row + 1}"
-        place = next((line for number, line in enumerate(lines) if number == row), None)
-        return f"row {row + 1}" if place is None else f"line {place}"
+        line = next((line for number, line in enumerate(lines) if number == row), None)
+        return f"row {row + 1}" if line is None else f"line {line}"
 
     def first_value(self, column: str) -> object:
-        """The first value of a column, None if it has none. Reads no further, and reports no progress."""
+        """Return the first value of a column, or None. Reads no further, and reports no progress."""
         rows = _scan(self.content, self.kind, self.separator).select(column).drop_nulls().head(1)
         values = self.collect(rows)
         return values.item() if values.height else None
@@ -76,7 +74,7 @@ class Source:
             raise DatasetError(f"{self.path}: {self._bad_line() or _gist(error)}") from error
 
     def _bad_line(self) -> str | None:
-        """The first line that cannot be read at all. Polars does not say which one it is."""
+        """Describe the first unreadable line, which errors of Polars do not name."""
         if self.kind == "csv":
             return self._bad_record()
         if self.kind == "ndjson":
@@ -117,9 +115,9 @@ def open_source(
 ) -> Source:
     """Open a file and check that it has the needed columns.
 
-    A CSV file is parsed whole, so that a line with too many fields (a comma in a name without quotes shifts
-    the columns) is noticed. `narrow` parses only the needed columns, which is two to three times faster: for
-    large files that a machine wrote. `keep_blank` keeps blank lines of a CSV file, as rows without a value.
+    A CSV file is parsed whole, to notice lines with too many fields: a comma in an unquoted name shifts the columns.
+    `narrow` parses only the needed columns, which is two to three times faster: for large machine-written files.
+    `keep_blank` keeps blank lines of a CSV file, as rows without a value.
     """
     name, kind, content = _located(path)
     found = columns_of(path, separator=separator)
@@ -132,7 +130,7 @@ def open_source(
     if kind != "csv" or narrow:
         rows = rows.select(list(dict.fromkeys(needed)))
     if progress is not None or (kind == "csv" and not narrow):
-        # Polars prunes columns that are not used, but not through a Python function
+        # Polars prunes unused columns, but not through a Python function
         rows = rows.map_batches(_observer(progress, expected_rows(path)), streamable=True)
     rows = rows.with_row_index(ROW)
     if kind == "csv" and not narrow and not keep_blank:
@@ -141,7 +139,7 @@ def open_source(
 
 
 def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
-    """The column names of a file."""
+    """Return the column names of a file."""
     name, kind, content = _located(path)
     if len(separator) != 1 or not separator.isascii() or separator in '\r\n"':
         raise DatasetError(f"the separator must be one character, such as ; or a tab, not {separator!r}")
@@ -158,7 +156,7 @@ def columns_of(path: str | Path | Text, *, separator: str = ",") -> list[str]:
 
 
 def _column_names(name: Path, kind: str, content: Path | bytes, separator: str) -> list[str]:
-    """The names, found without Polars where it would take much time or memory for a wide file."""
+    """Return the names, counting them before Polars sees the file: a wide one costs it much time and memory."""
     if kind == "csv":
         with open_text(content) as file:
             header = file.readline(_MAX_HEADER)
@@ -186,7 +184,7 @@ def _too_many_columns(name: Path) -> DatasetError:
 
 
 def _no_column(name: Path, missing: Sequence[str], found: Sequence[str]) -> DatasetError:
-    """What is missing, and how to name it: by another separator, or by the argument that is called as it is."""
+    """Return an error that names the missing columns and suggests a separator or the argument to set."""
     problem = f"{name}: no column {', '.join(missing)}. Columns found: {shown_list(found)}"
     if len(found) == 1:
         for separator in _SEPARATORS:
@@ -199,7 +197,7 @@ def _no_column(name: Path, missing: Sequence[str], found: Sequence[str]) -> Data
 
 
 def expected_rows(path: str | Path | Text) -> int | None:
-    """About how many rows a file has; None if that takes reading it."""
+    """Estimate the number of rows of a file; None if that takes reading it."""
     _, kind, content = _located(path)
     if isinstance(content, bytes):
         return content.count(b"\n")
@@ -213,7 +211,7 @@ def expected_rows(path: str | Path | Text) -> int | None:
 
 
 def files_at(path: str | Path | Text) -> list[Path | Text]:
-    """The files of a folder that have a known kind, in the order of their names; of a file, itself."""
+    """Return the files of known kinds in a folder, sorted by name; for a file, the file itself."""
     if isinstance(path, Text):
         return [path]
     path = Path(path)
@@ -226,7 +224,7 @@ def files_at(path: str | Path | Text) -> list[Path | Text]:
 
 
 def _located(path: str | Path | Text) -> tuple[Path, str, Path | bytes]:
-    """What to call it, its kind, and where to read it."""
+    """Return the name, the kind and the content (a path or bytes) of a file or text."""
     if isinstance(path, Text):
         return Path(path.name), path.kind, path.content
     path = Path(path)
@@ -254,7 +252,7 @@ def _scan(content: Path | bytes, kind: str, separator: str) -> pl.LazyFrame:
 
 
 def _observer(progress: ReadingProgress | None, expected: int | None) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """A step of the query that changes nothing and reports the rows that pass."""
+    """Return a query step that reports the rows that pass and changes nothing."""
     seen = 0
 
     def observe(batch: pl.DataFrame) -> pl.DataFrame:
@@ -268,7 +266,7 @@ def _observer(progress: ReadingProgress | None, expected: int | None) -> Callabl
 
 
 def _gist(error: BaseException) -> str:
-    """What is worth repeating of what Polars says."""
+    """Return the useful part of an error of Polars."""
     if isinstance(error, pl.exceptions.PanicException):
         return "it is damaged"
     return str(error).partition("\n")[0][:200]

@@ -1,4 +1,4 @@
-"""Any table with a user, a basket and an item per row."""
+"""Any table with a user, a basket and an item per row: CSV, Parquet or NDJSON, one file or a folder."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,13 +7,73 @@ from typing import NamedTuple
 
 import polars as pl
 
-from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.purchases import drop_ones, narrow_ids, purchases, seconds, text_id, whole_number
-from unbasket.datasets.returns import without_returns
-from unbasket.datasets.source import Source, Text, expected_rows, files_at, open_source
+from unbasket.datasets.dataset import Dataset, Returns
+from unbasket.datasets.purchases import (
+    FIRST_ROW,
+    ID_COLUMNS,
+    distinct_purchases,
+    drop_ones,
+    narrow_ids,
+    order_baskets,
+    remove_returns,
+    seconds,
+    sort_purchases,
+    text_id,
+    whole_number,
+)
+from unbasket.datasets.source import ROW, Source, Text, expected_rows, files_at, open_source
 from unbasket.domain.frames import iso_seconds
 from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
+
+
+class TableFormat(NamedTuple):
+    """The names of a table's columns and how its values are written; see `read_table`."""
+
+    user: str = "user"
+    basket: str = "basket"
+    item: str = "item"
+    time: str | None = None
+    time_format: str | None = None
+    quantity: str | None = None
+    separator: str = ","
+    skip_bad: bool = False
+
+    def columns(self) -> dict[str, str]:
+        """Return the names of the columns that are there, by what they hold."""
+        named = {"user": self.user, "basket": self.basket, "item": self.item, "time": self.time}
+        return {name: column for name, column in (named | {"quantity": self.quantity}).items() if column is not None}
+
+
+class PurchaseTable(NamedTuple):
+    """The distinct purchases of a table, in a frame that `Recommender.fit` takes: user, basket, item and perhaps time.
+
+    A basket has one time, its earliest. Without times, baskets are in the order of the files. Further columns are for
+    `Dataset`. `skipped` counts bad rows, `returns` the rows that are not purchases by their quantity.
+    """
+
+    frame: pl.DataFrame
+    skipped: int
+    returns: Returns | None
+
+
+def read_purchase_table(
+    path: str | Path | Text, table_format: TableFormat, progress: ReadingProgress | None = None
+) -> PurchaseTable:
+    """Read the purchases of a file, or of all files of a folder as one."""
+    columns, files = table_format.columns(), files_at(path)
+    total = None if progress is None else _FolderProgress(progress, files)
+    parts = []
+    for file in files:
+        report = total.next_file() if total else None
+        source = open_source(file, list(columns.values()), separator=table_format.separator, progress=report)
+        parts.append(_read(source, columns, table_format))
+    frame, returns = order_baskets(_concatenate(_align_ids(parts))), None
+    if table_format.quantity is not None:
+        frame, returns = remove_returns(frame)
+    if table_format.time is None:
+        frame = frame.sort(FIRST_ROW)
+    return PurchaseTable(frame, sum(part.skipped for part in parts), returns)
 
 
 def read_table(
@@ -35,33 +95,21 @@ def read_table(
     8601, or as `time_format` says (such as "%d.%m.%Y %H:%M"). Without it, baskets are in the order of the
     file, or of the files by name. The item column may hold lists. Repeated rows become one, with a quantity.
 
-    `quantity` is a column of numbers: 0 is not a purchase, and what is below 0 was returned. It is taken out of the
+    `quantity` is a column of numbers: 0 is not a purchase, and a negative quantity is a return. It is taken out of the
     basket, or of the newest of the user's earlier baskets that have the item. `Dataset.returns` counts such rows.
     """
-    optional = {"time": time, "quantity": quantity}
-    columns = {"user": user, "basket": basket, "item": item}
-    columns |= {name: column for name, column in optional.items() if column is not None}
-    files = files_at(path)
-    watch = None if progress is None else _Watch(progress, files)
-    parts = []
-    for file in files:
-        source = open_source(
-            file, list(columns.values()), separator=separator, progress=watch.next_file() if watch else None
-        )
-        parts.append(_read(source, columns, time_format, skip_bad))
-    history, returns = _as_one(_with_ids_alike(parts), timed=time is not None), None
-    if quantity is None:
+    table_format = TableFormat(user, basket, item, time, time_format, quantity, separator, skip_bad)
+    table = read_purchase_table(path, table_format, progress)
+    history = sort_purchases(table.frame)
+    if "quantity" in history.columns:
         [history] = drop_ones([history])
-    else:
-        history, returns = without_returns(history)
-        history = history if time is not None else _numbered(history)
     name = Path(path.name if isinstance(path, Text) else path)
     order = f"time from column {time}" if time is not None else "baskets in the order of the file"
-    skipped = sum(part.skipped for part in parts)
-    return Dataset(name.stem, history, notes=f"Read from {name.name}; {order}.", skipped=skipped, returns=returns)
+    notes = f"Read from {name.name}; {order}."
+    return Dataset(name.stem, history, notes=notes, skipped=table.skipped, returns=table.returns)
 
 
-class _Part(NamedTuple):
+class _FilePurchases(NamedTuple):
     """The purchases in one file."""
 
     source: Source
@@ -69,23 +117,23 @@ class _Part(NamedTuple):
     skipped: int
 
 
-def _read(source: Source, columns: Mapping[str, str], time_format: str | None, skip_bad: bool) -> _Part:
+def _read(source: Source, columns: Mapping[str, str], table_format: TableFormat) -> _FilePurchases:
     if isinstance(source.rows.collect_schema()[columns["item"]], pl.List):
         source = replace(source, rows=source.rows.explode(columns["item"]))
-    values = {name: _id(source, columns[name]) for name in ("user", "basket", "item")}
+    values = {name: _id(source, columns[name]) for name in ID_COLUMNS}
     if "time" in columns:
-        values["time"] = _time(source, columns["time"], time_format)
+        values["time"] = _time(source, columns["time"], table_format.time_format)
     if "quantity" in columns:
         values["quantity"] = _quantity(source, columns["quantity"])
-    return _Part(source, *purchases(source, values, skip_bad=skip_bad))
+    return _FilePurchases(source, *distinct_purchases(source, values, skip_bad=table_format.skip_bad))
 
 
-def _with_ids_alike(parts: Sequence[_Part]) -> list[pl.DataFrame]:
-    """The frames, with the ids of CSV files as integers where those of all of them are."""
-    texts = iter(narrow_ids([part.frame for part in parts if part.source.kind == "csv"]))
-    frames = [next(texts) if part.source.kind == "csv" else part.frame for part in parts]
+def _align_ids(parts: Sequence[_FilePurchases]) -> list[pl.DataFrame]:
+    """Return the frames with ids of the same types: the ids of CSV files are integers if all of them are."""
+    narrowed = iter(narrow_ids([part.frame for part in parts if part.source.kind == "csv"]))
+    frames = [next(narrowed) if part.source.kind == "csv" else part.frame for part in parts]
     for part, frame in zip(parts, frames, strict=True):
-        for name in ("user", "basket", "item"):
+        for name in ID_COLUMNS:
             if frame[name].dtype != frames[0][name].dtype:
                 raise DatasetError(
                     f"{part.source.path}: a {name} is of type {frame[name].dtype} here, but "
@@ -94,26 +142,18 @@ def _with_ids_alike(parts: Sequence[_Part]) -> list[pl.DataFrame]:
     return frames
 
 
-def _as_one(frames: Sequence[pl.DataFrame], *, timed: bool) -> pl.DataFrame:
-    """The purchases of several files as if they stood in one, file after file."""
+def _concatenate(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return the purchases of several files as if they were in one, file after file."""
     if len(frames) == 1:
         return frames[0]
-    later = 0 if timed else 2**40  # a place in a file is far below that
-    together = pl.concat(frame.with_columns(pl.col("time") + number * later) for number, frame in enumerate(frames))
-    together = together.with_columns(pl.col("time").min().over("user", "basket"))
-    if not timed:
-        together = _numbered(together)
-    counted = together.group_by("user", "basket", "item", "time", maintain_order=True).agg(pl.all().sum())
-    return counted.sort("user", "time", "basket", maintain_order=True)
+    later = 2**40  # more rows than a file has
+    rows = pl.concat(frame.with_columns(pl.col(ROW) + number * later) for number, frame in enumerate(frames))
+    earliest = [column for column in ("time", ROW) if column in rows.columns]
+    return rows.group_by(ID_COLUMNS).agg(pl.col(earliest).min(), pl.exclude(*ID_COLUMNS, *earliest).sum())
 
 
-def _numbered(frame: pl.DataFrame) -> pl.DataFrame:
-    """Times that are the places of the baskets among the user's."""
-    return frame.with_columns(pl.col("time").rank("dense").over("user").cast(pl.Int64))
-
-
-class _Watch:
-    """Progress through several files, as through one."""
+class _FolderProgress:
+    """Progress through several files, reported as if through one."""
 
     def __init__(self, progress: ReadingProgress, files: Sequence[Path | Text]) -> None:
         self._progress = progress
@@ -122,7 +162,7 @@ class _Watch:
         self._before = self._seen = 0
 
     def next_file(self) -> ReadingProgress:
-        """The progress of one more file."""
+        """Begin another file; return the function that reports its progress."""
         self._before += self._seen
         self._seen = 0
         return self._report
@@ -134,7 +174,7 @@ class _Watch:
 
 
 def _id(source: Source, column: str) -> pl.Expr:
-    """Text or an integer, as the file has it; null where it is empty."""
+    """Return a column as text or integers, as the file has it; null where it is empty."""
     dtype = source.rows.collect_schema()[column]
     if dtype.is_integer():
         return whole_number(column)
@@ -152,7 +192,7 @@ def _time(source: Source, column: str, time_format: str | None) -> pl.Expr:
     if dtype != pl.String:
         raise DatasetError(f"{source.path}: column {column} holds {dtype}; a time is an integer or a date")
     if time_format is not None:
-        if not time_format.isprintable():  # Polars could not even be asked about half a character
+        if not time_format.isprintable():  # Polars fails on half a character (a lone surrogate)
             raise DatasetError(f"a time format is written like '%d.%m.%Y %H:%M', not {time_format!r}")
         return seconds(column, time_format)
     # One rule for the whole column, by its first value: a number among dates is a mistake, not a second

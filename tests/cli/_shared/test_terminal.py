@@ -1,4 +1,4 @@
-"""What reaches a terminal: names as they are and nothing that moves its cursor, errors in one line, bars."""
+"""Output on a terminal: names without control characters, errors in one line, progress bars."""
 
 import json
 import os
@@ -16,8 +16,8 @@ import unbasket as ub
 from unbasket.cli._shared.terminal import command, complain, to_json
 from unbasket.errors import UnbasketError
 
-RED, BACK, RTL = "\x1b[31m", "\x9b2J", "\u202e"
-EVIL = f"milk{RED}{BACK}{RTL}\ufeff\U000e0041\r\x07\nError: forged"
+RED, ERASE, RTL = "\x1b[31m", "\x9b2J", "\u202e"
+EVIL = f"milk{RED}{ERASE}{RTL}\ufeff\U000e0041\r\x07\nError: forged"
 
 
 @pytest.fixture
@@ -41,12 +41,12 @@ def test_control_characters_are_shown_as_such(db: Path, line: list[str]) -> None
     assert "\nError: forged" not in printed
 
 
-def test_json_keeps_them_in_another_spelling(db: Path) -> None:
+def test_json_keeps_control_characters_escaped(db: Path) -> None:
     assert json.loads(run("export", f"ann{EVIL}", "--db", db))["user"] == f"ann{EVIL}"
     assert json.loads(to_json([EVIL])) == [EVIL]
 
 
-def test_in_errors_too(db: Path, tmp_path: Path) -> None:
+def test_control_characters_in_errors(db: Path, tmp_path: Path) -> None:
     assert is_plain(error("history", EVIL, "--db", db))
     assert is_plain(error("history", "ann", "--db", tmp_path / f"shop{RED}.db"))
     assert is_plain(error("import", "-", "--db", db, stdin=f"user,basket,item{RED}\n1,2,3\n"))
@@ -56,7 +56,7 @@ def test_in_errors_too(db: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", [["learn", "ann", "tea", "--basket", "9"], ["forget", "ann"], ["params", "--set", "neighbors=3"]]
 )
-def test_nobody_at_a_terminal_is_told_what_to_do_in_python(db: Path, line: list[str]) -> None:
+def test_errors_give_no_advice_for_python(db: Path, line: list[str]) -> None:
     with ub.open(db):
         said = error(*line, "--db", db)
     assert said.endswith(f"(process {os.getpid()}). Close it there or, if that is a service, ask the service\n")
@@ -109,7 +109,7 @@ def test_a_bug_is_not_hidden() -> None:
         command(lambda: divmod(1, 0) and None)()
 
 
-def test_a_machine_that_is_too_small(tmp_path: Path) -> None:
+def test_too_little_memory(tmp_path: Path) -> None:
     """Python runs out of memory while it reads a table."""
     code = (
         "import resource, sys\n"
@@ -133,8 +133,8 @@ def test_a_machine_that_is_too_small(tmp_path: Path) -> None:
     assert not (tmp_path / "shop.db").exists()
 
 
-def test_bars_say_what_goes_on(tmp_path: Path) -> None:
-    """On a terminal, each step of an import is named, also what follows when its bar is full."""
+def test_bars_name_the_current_step(tmp_path: Path) -> None:
+    """On a terminal, each step of an import is named, even the one that follows when its bar is full."""
     rows = "".join(f"{user},{basket},{user % 50}\n" for user in range(2000) for basket in range(3))
     (tmp_path / "sales.csv").write_text("user,basket,item\n" + rows)
     line = [*PROGRAM, "import", "sales.csv", "--db", "shop.db"]

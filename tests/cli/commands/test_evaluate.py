@@ -1,3 +1,5 @@
+"""`unbasket evaluate`: the library's answer, options and errors."""
+
 import json
 import os
 import subprocess
@@ -9,9 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unbasket.cli import app
-from unbasket.cli._shared.model import parse_params
 from unbasket.datasets import generate, hold_out_last, read_table
-from unbasket.errors import InvalidParamsError
 from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
 from unbasket.params import Params
@@ -98,8 +98,8 @@ def test_says_that_it_hid_the_last_baskets(sales: Path, tmp_path: Path) -> None:
     assert "hidden" not in json.loads(run(prepared, "--json"))["notes"]
 
 
-def test_a_future_in_the_data_is_what_is_predicted(tmp_path: Path) -> None:
-    """Nobody buys anything again, so there is nothing to repeat."""
+def test_a_future_in_the_data_is_predicted(tmp_path: Path) -> None:
+    """No user buys an item twice, so there is nothing to repeat."""
     models = json.loads(run(str(published(tmp_path)), "--json"))["models"]
     assert models[TIFUKNN]["repeat_recall@10"] is None
     assert models[TIFUKNN]["recall@10"]["mean"] == 0
@@ -120,8 +120,8 @@ def test_other_files(sales: Path, tmp_path: Path, ending: str) -> None:
     assert from_other["models"] == from_csv["models"]
 
 
-def test_options_that_say_how_to_read(sales: Path, tmp_path: Path) -> None:
-    """The same answer from the same purchases, however they are written; what was left out is said on the side."""
+def test_reading_options(sales: Path, tmp_path: Path) -> None:
+    """The same purchases in another format give the same answer; skipped rows are counted on standard error."""
     frame = pl.read_csv(sales).with_columns(
         pieces=pl.lit(1, pl.Int64), day=pl.from_epoch("date").dt.strftime("%d.%m.%Y %H:%M:%S")
     )
@@ -145,16 +145,8 @@ def test_bad_input_is_one_line(sales: Path) -> None:
     assert "alpha must be from 0 to 1, not 3" in error(str(sales), *COLUMNS, "--params", "alpha=3")
 
 
-def test_params_as_people_write_them() -> None:
-    assert parse_params("") == {}
-    assert parse_params("alpha=0.5") == {"alpha": 0.5}
-    assert parse_params(" Params( group_size = 3 , grouping='varying', ) ") == {"group_size": 3, "grouping": "varying"}
-    with pytest.raises(InvalidParamsError, match="not 'alpha'"):
-        parse_params("alpha")
-
-
 def test_params_default_to_the_paper_s(tmp_path: Path) -> None:
-    """A file of this name is the paper's ValuedShopper; what is named wins, the rest stays."""
+    """A file of this name is the paper's ValuedShopper; named parameters win, the others stay."""
     path = published(tmp_path).rename(tmp_path / "valuedshopper.parquet")
     answer = json.loads(run(str(path), "--params", "neighbors=2", "--json"))
     assert Params(**answer["params"]) == Params(group_size=7, basket_decay=1.0, group_decay=0.6, neighbors=2, alpha=0.7)

@@ -103,7 +103,7 @@ def test_many_at_once(db: Path, folder: Path) -> None:
         assert [basket.items for basket in rec.history("ann")] == [("MARKED-GIN",)]
 
 
-def test_who_is_named_twice_is_forgotten_once(db: Path, folder: Path) -> None:
+def test_a_repeated_request_is_applied_once(db: Path, folder: Path) -> None:
     """The item of a basket goes with the basket, and the basket with the user."""
     requests = folder / "requests.csv"
     requests.write_text(
@@ -143,7 +143,7 @@ def test_a_bad_list_forgets_nothing(db: Path, folder: Path, text: str, complaint
     assert "0 receipts" in run("receipts", "verify", db)
 
 
-def test_what_to_forget_must_be_said_once(db: Path, folder: Path) -> None:
+def test_a_request_is_given_once(db: Path, folder: Path) -> None:
     assert "say what to forget: a USER, or --file" in error("forget", "--db", db)
     assert "not by both" in error("forget", "ann", "--file", folder / "r.csv", "--db", db)
     assert "not by both" in error("forget", "--basket", 1, "--file", folder / "r.csv", "--db", db)

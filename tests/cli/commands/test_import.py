@@ -35,7 +35,7 @@ EXPECTED = {
 }
 
 
-def test_csv_and_what_is_reported(tmp_path: Path, db: Path) -> None:
+def test_csv_and_the_report(tmp_path: Path, db: Path) -> None:
     report = json.loads(run("import", write(tmp_path / "sales.csv", SALES), "--db", db, "--json"))
     assert report.pop("seconds") >= 0
     assert report == {"database": str(db), "users": 2, "baskets": 3, "purchases": 4, "skipped": 0}
@@ -219,7 +219,7 @@ def test_compressed_standard_input_is_refused(db: Path) -> None:
     assert "not a compressed or a Parquet file" in error("import", "-", "--db", db, stdin=gzip.compress(b"user"))
 
 
-def test_no_database_of_ours(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     file = write(tmp_path / "s.csv", SALES)
     assert "it is not a database" in error("import", file, "--db", file)
     assert "cannot write beside" in error("import", file, "--db", tmp_path / "nowhere" / "shop.db")
@@ -316,7 +316,7 @@ def test_hostile_input_is_one_short_line_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_database_that_was_there_stays(tmp_path: Path, db: Path) -> None:
+def test_an_existing_database_stays(tmp_path: Path, db: Path) -> None:
     run("import", "-", "--db", db, stdin=SALES)
     before = sorted(tmp_path.iterdir())
     error("import", "-", "--db", db, stdin="user,basket,item\n" + "".join(f"1,1,{i}\n" for i in range(9000)))

@@ -71,7 +71,7 @@ def test_changes_are_noticed(exported: Path) -> None:
     assert "receipt 2: it is there twice" in faults(exported)
 
 
-def test_a_part_is_verified_as_a_part(exported: Path) -> None:
+def test_a_part_of_the_chain_is_verified_as_such(exported: Path) -> None:
     lines = exported.read_text().splitlines(keepends=True)
     exported.write_text("".join(lines[1:]))
     assert "Signatures valid, receipts 2 to 3 are chained, 1 is not in this file.\n" in run(

@@ -12,7 +12,7 @@ from unbasket.reproduction import DATASETS, PARTS
 runner = CliRunner()
 
 
-def test_writes_a_report_and_goes_on_with_it(tmp_path: Path) -> None:
+def test_writes_a_report_and_continues_it(tmp_path: Path) -> None:
     command = ["reproduce", "--quick", "--only", "figure-a", "--dataset", "single-item", "--out", str(tmp_path)]
     first = runner.invoke(app, command)
     assert first.exit_code == 0, first.output

@@ -1,3 +1,5 @@
+"""`unbasket retain`: a dry run, and forgetting."""
+
 import json
 import subprocess
 from datetime import UTC, datetime, timedelta

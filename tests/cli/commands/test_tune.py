@@ -1,3 +1,5 @@
+"""`unbasket tune`: on data and on a database."""
+
 import json
 import sys
 from pathlib import Path
@@ -84,7 +86,7 @@ def test_a_future_in_the_data_is_not_seen(shop: Dataset, tmp_path: Path) -> None
     assert answers[0]["value"] == tune(split.history, trials=3).value
 
 
-def test_a_study_goes_on(sales: Path, tmp_path: Path) -> None:
+def test_a_study_is_continued(sales: Path, tmp_path: Path) -> None:
     study = ["--study", str(tmp_path / "study.db")]
     at_once = run(str(sales), *COLUMNS, "--trials", "4")
     run(str(sales), *COLUMNS, "--trials", "2", *study)

@@ -1,1 +1,1 @@
-"""Parts that several commands share: options, databases, files, the terminal."""
+"""Modules that several commands share: options, databases, files, the terminal."""

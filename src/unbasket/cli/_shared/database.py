@@ -1,4 +1,4 @@
-"""A shop's database, as commands use it: the option that names it, opening it, and how items are shown."""
+"""A shop's database: the option that names it, opening it, and how its users and items are shown."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from unbasket import store
-from unbasket.cli._shared.progress import progress_bar
+from unbasket.cli._shared.terminal import progress_bar
 from unbasket.domain.id_text import IdReader
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket
@@ -24,18 +24,18 @@ Db = Annotated[
 ]
 User = Annotated[str, typer.Argument(metavar="USER", help="A user's id.")]
 
-_FILES = ("", "-wal", "-shm", "-keys", "-lock")  # what the store may write: the database, and beside it
+_FILE_ENDINGS = ("", "-wal", "-shm", "-keys", "-lock")  # of the database and the files that the store puts beside it
 
 
 def open_to_read(db: Path) -> DurableRecommender:
-    """The engine as of this moment; a service may go on writing."""
+    """Open a database as of this moment; a service may go on writing."""
     with _opening() as report:
         return store.open(db, read_only=True, progress=report)
 
 
 @contextmanager
 def open_to_write(db: Path, keys: Path | None = None, *, accept_loss: bool = False) -> Iterator[DurableRecommender]:
-    """The engine of a database that exists: a mistyped name must not create a new one."""
+    """Open an existing database: a mistyped name must not create a new one."""
     if not db.exists():
         raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
     with _opening() as report:
@@ -46,8 +46,9 @@ def open_to_write(db: Path, keys: Path | None = None, *, accept_loss: bool = Fal
 
 @contextmanager
 def open_or_create(db: Path, params: Params | None) -> Iterator[DurableRecommender]:
-    """The engine of a database, which is created if it does not exist, and removed again if that was for nothing."""
-    created = [] if db.exists() else [file for file in _files_of(db) if not file.exists()]
+    """Open a database, or create it and, if the block fails, remove it again."""
+    files = [db.with_name(db.name + ending) for ending in _FILE_ENDINGS]
+    created = [] if db.exists() else [file for file in files if not file.exists()]
     try:
         with _opening() as report:
             rec = store.open(db, params, progress=report)
@@ -59,17 +60,13 @@ def open_or_create(db: Path, params: Params | None) -> Iterator[DurableRecommend
         raise
 
 
-def _files_of(db: Path) -> list[Path]:
-    return [db.with_name(db.name + ending) for ending in _FILES]
-
-
 def _opening() -> AbstractContextManager[Callable[[int, int | None], None]]:
     return progress_bar("opening the database", then="building the model")
 
 
 @contextmanager
 def _closing(rec: DurableRecommender) -> Iterator[None]:
-    """Close it at the end, however that comes; to bring everything into one file can take a while."""
+    """Close the engine after the block, under a progress bar: merging the log into the database can take a while."""
     try:
         yield
     finally:
@@ -78,7 +75,7 @@ def _closing(rec: DurableRecommender) -> Iterator[None]:
 
 
 def known_user(rec: DurableRecommender, text: str) -> Id:
-    """The user that a text means, or an error if the database holds nothing about them."""
+    """Return the user that a text means, or raise if the database holds nothing about them."""
     user = IdReader(rec).user(text)
     if user not in rec:
         raise UnknownUserError(f"nothing is held about user {user!r}")
@@ -86,21 +83,18 @@ def known_user(rec: DurableRecommender, text: str) -> Id:
 
 
 def label(rec: DurableRecommender, item: Id) -> str:
-    """An item for people: its name, if it is known, and its id."""
+    """Return an item's name, if it is known, and its id, for people."""
     name = rec.catalog[item].name
     return str(item) if name is None else f"{name} ({item})"
 
 
 def item_facts(rec: DurableRecommender, item: Id) -> dict[str, Any]:
-    """An item for programs."""
+    """Return an item for programs."""
     product = rec.catalog[item]
     return {"item": item, "name": product.name, "category": product.category}
 
 
 def basket_facts(rec: DurableRecommender, basket: Basket) -> dict[str, Any]:
-    """A basket for programs."""
-    return {
-        "basket": basket.basket,
-        "time": basket.time,
-        "items": [item_facts(rec, item) for item in basket.items],
-    }
+    """Return a basket for programs."""
+    items = [item_facts(rec, item) for item in basket.items]
+    return {"basket": basket.basket, "time": basket.time, "items": items}

@@ -1,4 +1,4 @@
-"""What the commands share: consoles, what is printed on them, and errors as one clear line.
+"""The terminal: what commands print, progress bars, and errors as one clear line.
 
 Everything that is printed passes through `printable` or `to_json`: a name in a shop's data must not move the cursor or
 forge a line.
@@ -29,14 +29,14 @@ errors = Console(stderr=True)
 Arguments = ParamSpec("Arguments")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
-# Control and formatting characters, halves of characters, which can't be encoded, and ends of lines and paragraphs
+# Control and formatting characters, surrogates, which can't be encoded, and ends of lines and paragraphs
 _HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-_JOINERS = "\u200c\u200d"  # which some scripts, and emoji, need
-_ERROR_START, _ERROR_END = 700, 300  # what is shown of a long error: its start, and the remedy at its end
+_JOINERS = "\u200c\u200d"  # needed by some scripts, and by emoji
+_ERROR_START, _ERROR_END = 700, 300  # characters shown of a long error: its start, and the remedy at its end
 
 
 def printable(text: str) -> str:
-    """A text in one line, with its control characters shown as Python writes them.
+    """Return a text in one line, with its control characters escaped as in Python.
 
     >>> print(printable(f"Milk{chr(27)}[31m{chr(10)}") == repr(f"Milk{chr(27)}[31m{chr(10)}")[1:-1])
     True
@@ -56,12 +56,12 @@ def say(text: str = "") -> None:
 
 
 def warn(text: str) -> None:
-    """Print one line on standard error: something that a person should know, though all went well."""
+    """Print one line on standard error: something worth knowing, though the command succeeds."""
     _print_error(text, "yellow")
 
 
 def message_of(error: UnbasketError) -> str:
-    """What an error says to somebody at a terminal, who can't do what it advises those who write Python."""
+    """Return an error's message without advice that only helps in Python."""
     return error.problem if isinstance(error, StoreError) else str(error)
 
 
@@ -82,10 +82,15 @@ def say_json(value: object) -> None:
     typer.echo(to_json(value))
 
 
+def reply(as_json: bool, facts: object, text: str) -> None:
+    """Print facts as JSON, or else a line of text."""
+    say_json(facts) if as_json else say(text)
+
+
 def to_json(value: object) -> str:
-    """JSON that people can read as well."""
+    """Return indented JSON."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
-    if text.replace("\n", "").isprintable():  # line breaks are those of the layout
+    if text.replace("\n", "").isprintable():  # only the layout has line breaks
         return text
     return "".join(json.dumps(c)[1:-1] if _is_hidden(c) and c != "\n" else c for c in text)
 
@@ -102,13 +107,43 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     console.print(table)
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things.
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
 
     >>> counted(1, "basket"), counted(2000, "basket")
     ('1 basket', '2,000 baskets')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+@contextmanager
+def progress_bar(task: str, then: str | None = None) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar on standard error until the work is done. Yields a function to call with (done, expected or None).
+
+    `then` names the work that follows when the bar is full. Nothing is drawn if standard error is not a terminal, not
+    even the blank line that Rich would leave there.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    hidden = not errors.is_terminal
+    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True, disable=hidden) as progress:
+        tasks = [progress.add_task(printable(task), total=None)]
+
+        def report(done: int, expected: int | None) -> None:
+            progress.update(tasks[0], completed=done, total=expected)
+            if then is not None and done == expected and len(tasks) == 1:
+                progress.update(tasks[0], visible=False)
+                tasks.append(progress.add_task(then, total=None))
+
+        yield report
 
 
 def write_file(path: Path, text: str) -> None:
@@ -121,7 +156,7 @@ def write_file(path: Path, text: str) -> None:
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Around imports that only an extra of the package brings."""
+    """Explain how to install an extra of the package if an import in the block fails."""
     try:
         yield
     except ImportError as error:
@@ -129,7 +164,7 @@ def needing(extra: str) -> Iterator[None]:
 
 
 def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """A command that answers bad input, and a machine that is too small, with one line and exit code 2."""
+    """Make a command answer bad input, and a lack of memory or disk, with one line and exit code 2."""
 
     @functools.wraps(function)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
@@ -143,7 +178,7 @@ def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except MemoryError as error:
             complain("there is not enough memory for this. Close other programs, or use a larger machine")
             raise typer.Exit(2) from error
-        except BrokenPipeError:  # whoever reads the output has seen enough; Click ends quietly
+        except BrokenPipeError:  # the reader of the output closed the pipe; Click exits quietly
             raise
         except OSError as error:
             complain(f"{error.filename}: {error.strerror}" if error.filename else error)

@@ -1,1 +1,1 @@
-"""One module per command. A command asks the library and prints; it decides nothing."""
+"""One module per command. A command calls the library and prints the result; it decides nothing."""

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, say, say_json
+from unbasket.cli._shared.terminal import AsJson, progress_bar, reply
 from unbasket.store.opening import back_up
 from unbasket.store.signing import signing_keys_of
 
@@ -19,14 +18,15 @@ def backup(
 ) -> None:
     """Write a checked copy of the database as it is now. A service may go on meanwhile.
 
-    What is forgotten before the copy is complete is not in it.
+    Data that is forgotten before the copy is complete is not in it.
 
-    A backup keeps what is forgotten later, unless it is forgotten there too: `unbasket forget --also-in`.
+    A backup keeps data that is forgotten later, unless it is forgotten there too: `unbasket forget --also-in`.
     """
     with progress_bar("copying") as report:
         back_up(db, target, report)
     size = target.stat().st_size
-    if as_json:
-        say_json({"database": str(db), "backup": str(target), "bytes": size})
-    else:
-        say(f"{target}: {size:,} bytes. The keys of receipts are not in it; they stay in {signing_keys_of(db)}")
+    reply(
+        as_json,
+        {"database": str(db), "backup": str(target), "bytes": size},
+        f"{target}: {size:,} bytes. The keys of receipts are not in it; they stay in {signing_keys_of(db)}",
+    )

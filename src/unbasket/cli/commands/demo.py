@@ -1,4 +1,4 @@
-"""`unbasket demo`: the service on a real shop's data."""
+"""`unbasket demo`: the service on real purchases."""
 
 import tempfile
 from collections.abc import Iterator
@@ -11,8 +11,7 @@ import polars as pl
 import typer
 
 from unbasket import store
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import counted, needing, say
+from unbasket.cli._shared.terminal import counted, needing, progress_bar, say
 from unbasket.datasets import SENSITIVE_CATEGORIES, Dataset, DatasetError, generate, read_complete_journey
 from unbasket.domain.ids import Id
 from unbasket.store import DurableRecommender
@@ -38,16 +37,16 @@ def demo(
         from unbasket.service.server import listening, run
         from unbasket.service.settings import Settings
 
-    with listening("127.0.0.1", port) as listener, _folder(folder) as place:  # a taken port is reported at once
-        settings = Settings(db=place / "demo.db", port=port)
+    with listening("127.0.0.1", port) as listener, _folder(folder) as data:  # a port in use is reported at once
+        settings = Settings(db=data / "demo.db", port=port)
         _fill(settings.db, offline=offline)
-        with (place / "demo.log").open("ab") as log:
+        with (data / "demo.log").open("ab") as log:
             run(settings, listener, bar=progress_bar, ready=_welcome, log=log)
 
 
 @contextmanager
 def _folder(given: Path | None) -> Iterator[Path]:
-    """The folder of the demo's data: the given one, or one that is deleted at the end."""
+    """Provide the folder of the demo's data: the given one, or one that is deleted at the end."""
     if given is not None:
         given.mkdir(parents=True, exist_ok=True)
         try:
@@ -63,12 +62,12 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 
 def _fill(db: Path, *, offline: bool) -> None:
-    """Put a shop into the database, if there is none yet. Names come first: with purchases, it is complete."""
+    """Fill an empty database with a shop. Names come first: a database with purchases is complete."""
     shop = None if db.exists() else _shop(offline)
     with store.open(db) as rec, progress_bar("learning") as report:
         if len(rec):
             return
-        shop = shop or _shop(offline)  # an earlier demo was interrupted while it made one
+        shop = shop or _shop(offline)  # an earlier demo was interrupted while it filled the database
         purchases = shop.history if shop.future is None else pl.concat([shop.history, shop.future])
         rec.describe(shop.items).fit(purchases, progress=report)
 
@@ -80,7 +79,7 @@ def _shop(offline: bool) -> Dataset:
                 return read_complete_journey(progress=report)
         except DatasetError as error:
             say(f"{error}. Without it, here is a generated shop.")
-    with progress_bar("making up a shop") as report:
+    with progress_bar("generating a shop") as report:
         return generate(2000, progress=report)
 
 
@@ -97,7 +96,7 @@ def _welcome(address: str, rec: DurableRecommender) -> None:
 
 
 def _example(rec: DurableRecommender) -> tuple[Id, Id]:
-    """A household, and an item that it is offered and has bought: a sensitive one, if there is such a household."""
+    """Return a household and an item that it has bought and is offered, if possible a sensitive one."""
     users = rec.users()
     for user in users[:200]:
         own = {item for basket in rec.history(user) for item in basket.items}

@@ -1,4 +1,4 @@
-"""`unbasket evaluate`: how good the recommendations are on a shop's data."""
+"""`unbasket evaluate`: the quality of recommendations on a shop's data."""
 
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -7,14 +7,12 @@ import typer
 from rich import box
 from rich.table import Table
 
-from unbasket.cli._shared.data import Data, Reading, read_data
-from unbasket.cli._shared.model import parse_params
-from unbasket.cli._shared.options import with_options
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, console, say, say_json
+from unbasket.cli._shared.options import parse_params, with_options
+from unbasket.cli._shared.purchase_files import PURCHASES_HELP, ReadingOptions, read_data
+from unbasket.cli._shared.terminal import AsJson, console, progress_bar, say, say_json
 from unbasket.datasets import hold_out_last
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation import BASELINES, PROTOCOLS, EvaluationProtocol, Holdout
+from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout
 from unbasket.evaluation.evaluation import NOTE, Evaluation
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
 from unbasket.params import Params
@@ -23,20 +21,19 @@ _CUTOFFS = (10, 20)
 _HIDDEN = "The data does not say which baskets to predict: each user's last basket was hidden, and predicted."
 
 
-@with_options(reading=Reading)
+@with_options(reading=ReadingOptions)
 def evaluate(
-    data: Data,
-    reading: Reading,
+    data: Annotated[str, typer.Argument(help=PURCHASES_HELP)],
+    reading: ReadingOptions,
     params: Annotated[
         str | None,
         typer.Option(
-            help="Parameters such as 'group_size=7, alpha=0.5', or the line that tune prints. Those that are not named "
-            "are the paper's for its own datasets, and the defaults for other data."
+            help="Parameters such as 'group_size=7, alpha=0.5', or the line that tune prints. The others are the "
+            "paper's for its own datasets, and the defaults for other data."
         ),
     ] = None,
     protocol: Annotated[
-        str,
-        typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items())),
+        str, typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items()))
     ] = "all-users",
     baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
     as_json: AsJson = False,
@@ -45,34 +42,29 @@ def evaluate(
 
     If DATA does not say which baskets to predict, each user's last one is hidden and predicted.
     """
-    rules = _protocol(protocol)
-    asked = parse_params(params or "")
+    if protocol not in PROTOCOLS:
+        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+    named = parse_params(params or "")
     dataset = read_data(data, reading)
     hidden = dataset.future is None
     if hidden:
         dataset = hold_out_last(dataset)
     assert dataset.future is not None
-    chosen = Params(**(asdict(dataset.params or Params()) | asked))
+    chosen = Params(**(asdict(dataset.params or Params()) | named))
     with progress_bar("recommending", then="scoring") as report:
         evaluation = evaluate_models(
             Holdout(dataset.history, dataset.future),
             chosen,
-            rules,
+            PROTOCOLS[protocol],
             baselines=list(BASELINES) if baselines else [],
             cutoffs=_CUTOFFS,
             progress=report,
         )
-        _ = evaluation.means  # under the bar: the intervals take their time
+        _ = evaluation.means  # computed under the bar: the intervals take a while
     if as_json:
         say_json(_facts(dataset.name, dataset.notes, evaluation))
     else:
         _show(dataset.name, hidden, evaluation)
-
-
-def _protocol(name: str) -> EvaluationProtocol:
-    if name not in PROTOCOLS:
-        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {name!r}")
-    return PROTOCOLS[name]
 
 
 def _facts(name: str, notes: str, evaluation: Evaluation) -> dict[str, Any]:

@@ -1,14 +1,13 @@
-"""`unbasket explain`: why an item scores what it does."""
+"""`unbasket explain`: the reasons for an item's score."""
 
 from typing import Annotated
 
 import typer
 
 from unbasket.cli._shared.database import Db, User, item_facts, known_user, label, open_to_read
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, counted, say, say_json, say_table
-from unbasket.cli._shared.times import as_dates
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, say_table
 from unbasket.domain.id_text import IdReader
+from unbasket.domain.times import as_dates
 
 
 def explain(

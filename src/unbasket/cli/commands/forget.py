@@ -1,24 +1,40 @@
-"""`unbasket forget`: a user, a basket, an item, or a list of such requests; in the database and in its backups."""
+"""`unbasket forget`: a user, a basket, an item, or a file of such requests; in the database and in its backups."""
 
 import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, cast
 
+import polars as pl
 import typer
 
 from unbasket.cli._shared.database import Db, open_to_write
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.requests import Request, events_of, read_requests
-from unbasket.cli._shared.terminal import AsJson, complain, counted, message_of, say, say_json
+from unbasket.cli._shared.terminal import AsJson, complain, counted, message_of, progress_bar, say, say_json
+from unbasket.datasets.lines import shown_list
+from unbasket.datasets.source import ROW, columns_of, open_source
+from unbasket.domain.events import Forget
 from unbasket.domain.id_text import IdReader
-from unbasket.errors import InvalidRequestError, UnbasketError
+from unbasket.errors import DatasetError, InvalidRequestError, UnbasketError
 from unbasket.store import Erased
 from unbasket.store.signing import signing_keys_of
 
 
+class _ForgetRequest(NamedTuple):
+    """The user, basket and item of a request, as they were typed."""
+
+    user: str
+    basket: str | None
+    item: str | None
+
+    def event(self, ids: IdReader) -> Forget:
+        """Return the event in a database with these ids."""
+        user = ids.user(self.user)
+        basket = None if self.basket is None else ids.basket(user, self.basket)
+        return Forget.checked(user, basket, None if self.item is None else ids.item(self.item))
+
+
 class _Outcome(NamedTuple):
-    """What happened in one database."""
+    """The result in one database."""
 
     database: Path
     erased: list[Erased]
@@ -41,14 +57,13 @@ def forget(
         ),
     ] = None,
     also_in: Annotated[
-        list[Path] | None,
-        typer.Option(help="Forget it in this backup too; may be repeated.", metavar="BACKUP"),
+        list[Path] | None, typer.Option(help="Forget it in this backup too; may be repeated.", metavar="BACKUP")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.
 
-    What is forgotten is gone from the model and, byte for byte, from the database's files. A signed receipt says so;
+    Forgotten data is gone from the model and, byte for byte, from the database's files. A signed receipt says so;
     see `unbasket receipts`.
     """
     requests = _requests(user, basket, item, file)
@@ -64,17 +79,47 @@ def forget(
         raise typer.Exit(2)
 
 
-def _requests(user: str | None, basket: str | None, item: str | None, file: Path | None) -> list[Request]:
+def _requests(user: str | None, basket: str | None, item: str | None, file: Path | None) -> list[_ForgetRequest]:
     if file is not None and (user, basket, item) != (None, None, None):
         raise InvalidRequestError("say what to forget either by USER, --basket and --item, or by --file, not by both")
     if file is not None:
-        return read_requests(file)
+        return _read_requests(file)
     if user is None:
         raise InvalidRequestError("say what to forget: a USER, or --file with many requests")
-    return [Request(user, basket, item)]
+    return [_ForgetRequest(user, basket, item)]
 
 
-def _forget_in_all(databases: Sequence[Path], requests: list[Request], keys: Path) -> list[_Outcome]:
+def _read_requests(file: Path) -> list[_ForgetRequest]:
+    """Read the requests of a CSV file; refuse a file that leaves a doubt about what to forget."""
+    columns = columns_of(file)
+    unknown = [column for column in columns if column not in _ForgetRequest._fields]
+    if unknown:  # a misspelled `basket` would forget the user
+        raise DatasetError(
+            f"{file}: the columns may be user, basket and item, separated by commas, not {shown_list(unknown)}"
+        )
+    source = open_source(file, ["user"], keep_blank=True)
+    if source.kind != "csv":
+        raise DatasetError(f"{file}: requests must be in a CSV file")
+    texts = source.collect(source.rows.select(ROW, *(_text(name, columns) for name in _ForgetRequest._fields)))
+    rows = texts.drop(ROW).rows()
+    while rows and not any(rows[-1]):  # blank lines at the end are no mistake
+        rows.pop()
+    for number, (user, _, _) in enumerate(rows):
+        if user is None:
+            raise DatasetError(f"{file}, {source.place(number)}: no user. Take the line out, or say whom to forget")
+    if not rows:
+        raise DatasetError(f"{file}: there is no request in it")
+    return [_ForgetRequest(*fields) for fields in rows]
+
+
+def _text(column: str, columns: list[str]) -> pl.Expr:
+    """Return a column of text; null where it is empty, and everywhere if it is missing."""
+    if column not in columns:
+        return pl.lit(None, pl.String).alias(column)
+    return pl.when(pl.col(column) != "").then(column).alias(column)
+
+
+def _forget_in_all(databases: Sequence[Path], requests: list[_ForgetRequest], keys: Path) -> list[_Outcome]:
     """Forget in each database; if that fails in the first, the shop's own, the backups stay as they are."""
     outcomes: list[_Outcome] = []
     for database in databases:
@@ -88,9 +133,18 @@ def _forget_in_all(databases: Sequence[Path], requests: list[Request], keys: Pat
     return outcomes
 
 
-def _forget_in(database: Path, requests: list[Request], keys: Path) -> list[Erased]:
+def _forget_in(database: Path, requests: list[_ForgetRequest], keys: Path) -> list[Erased]:
     with open_to_write(database, keys) as rec, progress_bar(f"forgetting in {database.name}"):
-        return cast(list[Erased], rec.apply(events_of(requests, IdReader(rec))))
+        ids = IdReader(rec)
+        events = dict.fromkeys(request.event(ids) for request in requests)
+        widest = [event for event in events if not any(wider in events for wider in _wider(event))]
+        return cast(list[Erased], rec.apply(widest))
+
+
+def _wider(event: Forget) -> list[Forget]:
+    """Return the events that would include this one."""
+    wider = [event._replace(basket=None, item=None), event._replace(basket=None), event._replace(item=None)]
+    return [other for other in dict.fromkeys(wider) if other != event]
 
 
 def _facts(outcome: _Outcome) -> dict[str, Any]:
@@ -100,14 +154,14 @@ def _facts(outcome: _Outcome) -> dict[str, Any]:
 
 def _summary(outcome: _Outcome) -> str:
     purchases, baskets, users = (sum(counts) for counts in zip(*outcome.erased, strict=True))
-    vain = sum(not erased for erased in outcome.erased)
-    vanished = [counted(number, what) for number, what in ((baskets, "basket"), (users, "user")) if number]
+    in_vain = sum(not erased for erased in outcome.erased)
+    emptied = [counted(number, noun) for number, noun in ((baskets, "basket"), (users, "user")) if number]
     removed = f"forgot {counted(purchases, 'purchase')}"
-    if vanished:
-        removed += f", and with that {' and '.join(vanished)}"
+    if emptied:
+        removed += f", and with that {' and '.join(emptied)}"
     first, last = outcome.erased[0].receipt, outcome.erased[-1].receipt
     if first is last:
-        removed = "nothing of this was held" if vain else removed
+        removed = "nothing of this was held" if in_vain else removed
         return f"{outcome.database}: {removed}. Receipt {first.number}, request {first.request}"
-    found = f"; {counted(vain, 'request')} found nothing" if vain else ""
+    found = f"; {counted(in_vain, 'request')} found nothing" if in_vain else ""
     return f"{outcome.database}: {removed}{found}. Receipts {first.number} to {last.number}"

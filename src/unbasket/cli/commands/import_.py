@@ -1,44 +1,46 @@
 """`unbasket import`: purchases, or events, from files into a database."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from time import monotonic
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
+import msgspec
 import typer
 
-from unbasket.cli._shared.data import Reading, left_out, read_purchases
 from unbasket.cli._shared.database import Db, open_or_create
-from unbasket.cli._shared.events import holds_events, read_events
-from unbasket.cli._shared.model import Model
-from unbasket.cli._shared.options import with_options
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, counted, say, say_json, warn
-from unbasket.datasets import DatasetError, statistics
+from unbasket.cli._shared.options import ModelOptions, with_options
+from unbasket.cli._shared.purchase_files import ReadingOptions, left_out, naming_options
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, warn
+from unbasket.datasets.lines import shown
 from unbasket.datasets.source import Text, files_at
-from unbasket.domain.events import Event
+from unbasket.datasets.table import read_purchase_table
+from unbasket.domain.decoding import decode_json
+from unbasket.domain.events import Event, parse_event
+from unbasket.domain.progress import ReadingProgress
 from unbasket.domain.results import Forgotten, Learned
-from unbasket.errors import InvalidParamsError, InvalidRequestError
+from unbasket.errors import DatasetError, InvalidEventError, InvalidParamsError, InvalidRequestError, UnbasketError
 from unbasket.params import Params
 from unbasket.store import DurableRecommender
 
 LARGE = 100_000  # users from which on a pool is suggested
 SUGGESTED = 20_000  # users in it
+_NDJSON = (".ndjson", ".jsonl")
 
 
 class Format(StrEnum):
-    """What standard input may be."""
+    """The formats of standard input."""
 
     CSV = "csv"
     NDJSON = "ndjson"
 
 
-@with_options(reading=Reading, model=Model)
-def import_purchases(
+@with_options(reading=ReadingOptions, model=ModelOptions)
+def import_(
     file: Annotated[
         str,
         typer.Argument(
@@ -50,8 +52,8 @@ def import_purchases(
         ),
     ],
     db: Db,
-    reading: Reading,
-    model: Model,
+    reading: ReadingOptions,
+    model: ModelOptions,
     text_format: Annotated[
         Format | None,
         typer.Option(
@@ -70,7 +72,7 @@ def import_purchases(
     if file != "-" and text_format is not None:
         raise InvalidRequestError("--format is for standard input (-); the format of a file is known by its ending")
     files = files_at(origin)
-    if any(map(holds_events, files)):
+    if any(map(_holds_events, files)):
         report = _import_events(files, db, model, skip_bad=reading.skip_bad)
     else:
         report = _import_table(origin, db, model, reading)
@@ -91,46 +93,90 @@ def _standard_input(text_format: Format | None) -> Text:
     return Text("standard input", "ndjson" if is_json else "csv", content)
 
 
-def _import_table(origin: Path | Text, db: Path, model: Model, reading: Reading) -> dict[str, Any]:
-    dataset, timed = read_purchases(origin, reading)
-    # without a time column, baskets stay without the times that a `Dataset` makes up, in the order of the file
-    frame = dataset.history.select("user", "basket", "item", *(["time"] if timed else []))
+def _import_table(origin: Path | Text, db: Path, model: ModelOptions, reading: ReadingOptions) -> dict[str, Any]:
+    with naming_options(), progress_bar("reading") as report:
+        frame, skipped, returns = read_purchase_table(origin, reading.table_format(origin), report)
     with _opened(db, model) as rec, progress_bar("importing", then="building the model") as report:
         rec.fit(frame, progress=report)
-    counts = statistics(frame)
-    returns = {} if dataset.returns is None else {"returns": asdict(dataset.returns)}
-    sizes = {"users": counts.users, "baskets": counts.baskets, "purchases": counts.purchases}
-    return {**sizes, "skipped": dataset.skipped, **returns}
+    users, baskets = frame["user"].n_unique(), frame.unique(["user", "basket"]).height
+    counts = {"users": users, "baskets": baskets, "purchases": frame.height, "skipped": skipped}
+    return counts if returns is None else {**counts, "returns": asdict(returns)}
 
 
-def _import_events(files: list[Path | Text], db: Path, model: Model, *, skip_bad: bool) -> dict[str, Any]:
-    strange = next((file for file in files if not holds_events(file)), None)
-    if strange is not None:
-        raise DatasetError(f"{strange} holds no events, but another file of the folder does: import them separately")
+def _import_events(files: list[Path | Text], db: Path, model: ModelOptions, *, skip_bad: bool) -> dict[str, Any]:
+    other = next((file for file in files if not _holds_events(file)), None)
+    if other is not None:
+        raise DatasetError(f"{other} holds no events, but another file of the folder does: import them separately")
     with progress_bar("reading") as report:
-        events, skipped = read_events(files, skip_bad=skip_bad, progress=report)
+        events, skipped = _read_events(files, skip_bad=skip_bad, progress=report)
     with _opened(db, model) as rec, progress_bar(f"applying {counted(len(events), 'event')}"):
         results = rec.apply(events)
-    return {"events": len(events), **_changes(events, results), "skipped": skipped}
-
-
-def _changes(events: list[Event], results: list[Learned | Forgotten]) -> dict[str, int]:
     learned = [result for result in results if isinstance(result, Learned)]
     forgotten = [result for result in results if isinstance(result, Forgotten)]
     return {
+        "events": len(events),
         "users": len({event.user for event in events}),
         "baskets": sum(result is not Learned.UNCHANGED for result in learned),
         "forgets": len(forgotten),
         "forgotten": sum(result.purchases for result in forgotten),
+        "skipped": skipped,
     }
 
 
+def _holds_events(file: Path | Text) -> bool:
+    """Return whether the first line that is not blank has the field `event`."""
+    is_ndjson = file.kind == "ndjson" if isinstance(file, Text) else file.name.lower().endswith(_NDJSON)
+    if not is_ndjson:
+        return False
+    try:
+        return "event" in decode_json(next(_lines(file))[1], dict)
+    except (msgspec.DecodeError, StopIteration, OSError):  # reading it as a table reports the error
+        return False
+
+
+def _read_events(files: list[Path | Text], *, skip_bad: bool, progress: ReadingProgress) -> tuple[list[Event], int]:
+    """Read events, one JSON object per line. Return them and the number of bad lines that were skipped."""
+    events: list[Event] = []
+    skipped = 0
+    for file in files:
+        for number, line in _lines(file):
+            try:
+                events.append(_event(line))
+            except UnbasketError as error:
+                if not skip_bad:
+                    remedy = "--skip-bad leaves out such lines and counts them"
+                    raise InvalidEventError(f"{file}, line {number}: {error}. {remedy}") from error
+                skipped += 1
+            if number % 1024 == 0:
+                progress(len(events), None)
+    return events, skipped
+
+
+def _event(line: bytes) -> Event:
+    try:
+        fields = decode_json(line, object)
+    except msgspec.DecodeError as error:
+        text = line.decode(errors="replace").strip()
+        raise InvalidEventError(f"this is not JSON ({error}): {shown(text)}") from error
+    return parse_event(cast(Mapping[str, Any], fields))  # raises if it is not a mapping
+
+
+def _lines(file: Path | Text) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, with their numbers."""
+    if isinstance(file, Text):
+        lines = file.content.splitlines()
+        yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        return
+    with file.open("rb") as stream:
+        yield from ((number, line) for number, line in enumerate(stream, 1) if line.strip())
+
+
 @contextmanager
-def _opened(db: Path, model: Model) -> Iterator[DurableRecommender]:
-    """The engine, with the parameters that were asked for; what was not named is as it is in the database."""
-    asked, is_new = model.asked(), not db.exists() or db.stat().st_size == 0
-    with open_or_create(db, Params(**asked) if is_new else None) as rec:
-        for name, value in asked.items():
+def _opened(db: Path, model: ModelOptions) -> Iterator[DurableRecommender]:
+    """Open or create a database. An existing database must have the parameters that are given."""
+    given, is_new = model.given(), not db.exists() or db.stat().st_size == 0
+    with open_or_create(db, Params(**given) if is_new else None) as rec:
+        for name, value in given.items():
             stored = asdict(rec.params)[name]
             if stored != value:
                 option = "--" + name.replace("_", "-")

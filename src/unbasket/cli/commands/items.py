@@ -1,4 +1,4 @@
-"""`unbasket items`: the names of a shop's items, and which of them are out of stock."""
+"""`unbasket items`: the names and the availability of a shop's items."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import polars as pl
 import typer
 
-from unbasket.cli._shared.data import SEPARATOR, naming_options, separator_of
 from unbasket.cli._shared.database import Db, item_facts, label, open_to_read, open_to_write
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, counted, say, say_json
+from unbasket.cli._shared.purchase_files import SEPARATOR_HELP, naming_options, separator_of
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.domain.id_text import IdReader, matches_id
@@ -34,20 +33,20 @@ def items(
             help="Name of the column with the category. By default category, if there is one.", metavar="COLUMN"
         ),
     ] = None,
-    separator: Annotated[str, typer.Option(help=SEPARATOR, metavar="CHARACTER")] = ",",
+    separator: Annotated[str, typer.Option(help=SEPARATOR_HELP, metavar="CHARACTER")] = ",",
     hide: Annotated[
         list[str] | None,
-        typer.Option(metavar="ITEM", help="Recommend this item to nobody: it is out of stock. May be repeated."),
+        typer.Option(metavar="ITEM", help="Stop recommending this item, which is out of stock; may be repeated."),
     ] = None,
     show: Annotated[
-        list[str] | None, typer.Option(metavar="ITEM", help="Recommend this hidden item again. May be repeated.")
+        list[str] | None, typer.Option(metavar="ITEM", help="Recommend this hidden item again; may be repeated.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Import the names and categories of items, which other commands then show; hide items that are out of stock.
 
-    Further columns are kept for recommendations that ask for them. What is known of an item is forgotten with its last
-    purchase. What is hidden stays hidden until it is shown; without a FILE and other options, it is listed.
+    Further columns are kept for recommendations that ask for them. An item's description is forgotten with its last
+    purchase. A hidden item stays hidden until it is shown; without a FILE and other options, hidden items are listed.
     """
     if file is None and not hide and not show:
         _list_hidden(db, as_json)
@@ -56,7 +55,7 @@ def items(
     with open_to_write(db) as rec:
         facts = {"database": str(db)} | ({} if table is None else _describe(rec, *table))
         if hide or show:
-            facts |= _restock(rec, hide or [], show or [])
+            facts |= _set_availability(rec, hide or [], show or [])
     if as_json:
         say_json(facts)
         return
@@ -80,43 +79,40 @@ def _list_hidden(db: Path, as_json: bool) -> None:
 
 
 def _describe(rec: DurableRecommender, table: pl.DataFrame, is_text: bool) -> dict[str, Any]:
-    ids = _ids(rec, table["item"], is_text=is_text)
+    reader = IdReader(rec)
+    ids: list[Id] = [reader.item(text) for text in table["item"]] if is_text else table["item"].to_list()
     with progress_bar("writing"):
         for kind, dtype in ((int, pl.Int64), (str, pl.String)):  # a column of a frame is of one type
-            mine = pl.Series([isinstance(value, kind) for value in ids], dtype=pl.Boolean)
+            matching = pl.Series([isinstance(value, kind) for value in ids], dtype=pl.Boolean)
             column = pl.Series("item", [value for value in ids if isinstance(value, kind)], dtype=dtype)
             if len(column):
-                rec.describe(table.filter(mine).with_columns(column))
+                rec.describe(table.filter(matching).with_columns(column))
     return {"items": len(set(ids)), "never_bought": len(set(ids) - set(rec.items()))}
 
 
-def _restock(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[str, Any]:
+def _set_availability(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[str, Any]:
     ids, hidden = IdReader(rec), rec.hidden()
-    shown = [item for text in show for item in _meant(text, hidden) or [ids.item(text)]]
-    restocked = rec.set_availability(hide=[ids.item(text) for text in hide], show=shown)
-    return {**restocked._asdict(), "all_hidden": len(rec.hidden())}
-
-
-def _meant(text: str, hidden: list[Id]) -> list[Id]:
-    """The hidden items that a text stands for: nobody needs to have bought them."""
-    return [item for item in hidden if matches_id(text, item)]
+    # a hidden item need not have been bought, so its text is compared with the hidden ids first
+    shown = [item for text in show for item in [i for i in hidden if matches_id(text, i)] or [ids.item(text)]]
+    changed = rec.set_availability(hide=[ids.item(text) for text in hide], show=shown)
+    return {**changed._asdict(), "all_hidden": len(rec.hidden())}
 
 
 def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:
-    """The columns item, name, category and further ones, and whether everything in them is text, as in CSV files."""
+    """Read the columns item, name, category and further ones. Also return whether all values are text, as in CSV."""
     with naming_options(), progress_bar("reading") as report:
-        there = columns_of(file, separator=separator)
-        if category is None and "category" in there:
+        found = columns_of(file, separator=separator)
+        if category is None and "category" in found:
             category = "category"
         needed = [item, name, *([category] if category else [])]
-        further = [column for column in there if column not in {*needed, "item", "name", "category"}]
+        further = [column for column in found if column not in {*needed, "item", "name", "category"}]
         source = open_source(file, [*needed, *further], separator=separator, progress=report)
-        kinds = source.rows.collect_schema()
-        if not (kinds[item].is_integer() or kinds[item] == pl.String):
-            raise DatasetError(f"{file}: column {item} holds {kinds[item]}; ids are text or whole numbers")
+        dtypes = source.rows.collect_schema()
+        if not (dtypes[item].is_integer() or dtypes[item] == pl.String):
+            raise DatasetError(f"{file}: column {item} holds {dtypes[item]}; ids are text or whole numbers")
         for column in needed[1:]:
-            if kinds[column].is_nested():
-                raise DatasetError(f"{file}: column {column} holds {kinds[column]}, not text")
+            if dtypes[column].is_nested():
+                raise DatasetError(f"{file}: column {column} holds {dtypes[column]}, not text")
         texts = {"name": pl.col(name), "category": pl.col(category) if category else pl.lit(None)}
         table = source.collect(
             source.rows.select(
@@ -126,8 +122,3 @@ def _read(file: Path, item: str, name: str, category: str | None, separator: str
     for row in table.filter(pl.col("item").is_null() | (pl.col("item").cast(pl.String) == ""))[ROW]:
         raise DatasetError(f"{file}, {source.place(row)}: no {item}")
     return table.drop(ROW), source.kind == "csv"
-
-
-def _ids(rec: DurableRecommender, column: pl.Series, *, is_text: bool) -> list[Id]:
-    reader = IdReader(rec)
-    return [reader.item(text) for text in column] if is_text else column.to_list()

@@ -1,4 +1,4 @@
-"""`unbasket keys`: who may ask the service what."""
+"""`unbasket keys`: the API keys of the service."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,11 +10,7 @@ from unbasket.errors import SettingsError
 from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.settings import access_of
 
-keys = typer.Typer(
-    help="Make, list and remove the keys that callers of the service show. A running service notices.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 Db = Annotated[
     Path | None,
@@ -28,9 +24,16 @@ File = Annotated[
         "--access", envvar="UNBASKET_ACCESS", metavar="FILE", help="The file of keys, if it is not beside the database."
     ),
 ]
-Name = Annotated[str, typer.Argument(metavar="NAME", help="What to call the key.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the key.")]
 
 
+@app.callback()
+def keys() -> None:
+    """Make, list and remove the keys that callers of the service show. A running service notices."""
+
+
+@app.command()
+@command
 def add(
     name: Name,
     role: Annotated[
@@ -52,6 +55,8 @@ def add(
         say(text)
 
 
+@app.command("list")
+@command
 def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> None:
     """List the names and roles of all keys."""
     known = KeyFile.read(_file(db, access)) or KeyFile.new()
@@ -61,6 +66,8 @@ def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> No
         say_table(["name", "roles"], [(key.name, ", ".join(key.roles)) for key in known.key])
 
 
+@app.command()
+@command
 def remove(name: Name, db: Db = None, access: File = None) -> None:
     """Remove a key: a running service refuses it from the next second on."""
     file = _file(db, access)
@@ -75,8 +82,3 @@ def _file(db: Path | None, access: Path | None) -> Path:
     if db is None:
         raise SettingsError("whose keys? Give --db shop.db, or the file of keys with --access")
     return access_of(db)
-
-
-keys.command()(command(add))
-keys.command("list")(command(list_keys))
-keys.command()(command(remove))

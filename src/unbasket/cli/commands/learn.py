@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, User, label, open_to_write
-from unbasket.cli._shared.terminal import AsJson, say, say_json
+from unbasket.cli._shared.terminal import AsJson, reply
 from unbasket.domain.id_text import IdReader
 from unbasket.domain.results import Learned
 from unbasket.errors import InvalidRequestError
@@ -21,14 +21,14 @@ _DONE = {
 
 def learn(
     user: User,
-    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The ids of what is in the basket.")],
+    items: Annotated[list[str], typer.Argument(metavar="ITEM...", help="The ids of the items in the basket.")],
     db: Db,
     basket: Annotated[str, typer.Option(help="The basket's id. A basket that is known is replaced.", metavar="ID")],
     time: Annotated[
         str | None,
         typer.Option(
             help="A whole number as in the data, or an ISO date, which becomes seconds since 1970 (UTC). Without it, "
-            "the basket is the user's latest.",
+            "the basket is the user's latest."
         ),
     ] = None,
     as_json: AsJson = False,
@@ -41,16 +41,14 @@ def learn(
         name, bought = ids.basket(owner, basket), [ids.item(item) for item in items]
         learned = rec.learn(owner, bought, basket=name, time=moment)
         labels = ", ".join(label(rec, item) for item in bought)
-    if as_json:
-        say_json({"learned": learned.value, "user": owner, "basket": name, "time": moment, "items": bought})
-    else:
-        say(_DONE[learned].format(name, owner, labels))
+    facts = {"learned": learned.value, "user": owner, "basket": name, "time": moment, "items": bought}
+    reply(as_json, facts, _DONE[learned].format(name, owner, labels))
 
 
 def _moment(text: str) -> int:
     try:
         if re.fullmatch(r"[+-]?[0-9]+", text):
-            return int(text[:21])  # one of more digits is refused as well, since it does not fit into 64 bits
+            return int(text[:21])  # a number of more digits is refused too, since it does not fit into 64 bits
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise InvalidRequestError(

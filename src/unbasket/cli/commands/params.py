@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, open_to_read, open_to_write
-from unbasket.cli._shared.model import parse_params
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, say, say_json
+from unbasket.cli._shared.options import parse_params
+from unbasket.cli._shared.terminal import AsJson, progress_bar, reply
 
 
 def params(
@@ -21,18 +20,15 @@ def params(
 ) -> None:
     """Show the parameters of a database's model, or change some of them.
 
-    A change derives the model anew from the baskets, as if it had had these parameters from the start. A running
-    service is asked to by PUT /v1/params, and goes on answering.
+    A change rebuilds the model from the baskets, as if it had had these parameters from the start. A running service
+    changes them by PUT /v1/params, and goes on answering.
     """
     if changes:
         named = parse_params(", ".join(changes))
         with open_to_write(db) as rec:
-            with progress_bar("deriving the model") as report:
+            with progress_bar("rebuilding the model") as report:
                 rec.change_params(rec.params.changed(**named), progress=report)
             current = rec.params
     else:
         current = open_to_read(db).params
-    if as_json:
-        say_json(asdict(current))
-    else:
-        say(f"{db}: {current}")
+    reply(as_json, asdict(current), f"{db}: {current}")

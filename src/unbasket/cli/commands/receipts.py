@@ -1,4 +1,4 @@
-"""`unbasket receipts`: what was forgotten, and the proof that nobody changed that list."""
+"""`unbasket receipts`: the signed list of what was forgotten."""
 
 import json
 from contextlib import closing
@@ -15,13 +15,16 @@ from unbasket.store.receipts import read_receipts
 from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.store.writer import Database
 
-receipts = typer.Typer(
-    help="List, export and verify the signed receipts of what was forgotten. They name no person.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 
+@app.callback()
+def receipts() -> None:
+    """List, export and verify the signed receipts of what was forgotten. They name no person."""
+
+
+@app.command("list")
+@command
 def list_receipts(db: Db, as_json: AsJson = False) -> None:
     """List all receipts, oldest first."""
     found = _receipts_in(db)
@@ -37,13 +40,15 @@ def list_receipts(db: Db, as_json: AsJson = False) -> None:
     )
 
 
+@app.command()
+@command
 def export(
     db: Db,
     file: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="The file to write; without it, they are printed.")
     ] = None,
 ) -> None:
-    """Give out all receipts, one JSON object per line, for an auditor: `unbasket receipts verify FILE`."""
+    """Print or write all receipts, one JSON object per line, for an auditor: `unbasket receipts verify FILE`."""
     found = _receipts_in(db)
     text = "".join(receipt.to_json().decode() + "\n" for receipt in found)
     if file is None:
@@ -53,12 +58,13 @@ def export(
     say(f"{file}: {counted(len(found), 'receipt')}")
 
 
+@app.command()
+@command
 def verify(
     file: Annotated[
         Path,
         typer.Argument(
-            metavar="FILE_OR_DB",
-            help="Receipts, as exported or downloaded (JSON, or lines of it), or a database.",
+            metavar="FILE_OR_DB", help="Receipts, as exported or downloaded (JSON, or lines of it), or a database."
         ),
     ],
     key: Annotated[
@@ -72,8 +78,8 @@ def verify(
 ) -> None:
     """Check that receipts are as they were signed, and that each follows the one before it.
 
-    A file may hold a part of the chain: what is missing from it is said. In a database, nothing may be missing. This
-    needs no secret and no network. The exit code is 1 if something is wrong.
+    A file may hold a part of the chain; the missing receipts are listed. In a database, none may be missing. This needs
+    no secret and no network. The exit code is 1 if something is wrong.
     """
     in_database = _is_database(file)
     result = audit(_receipts_in(file) if in_database else _read(file), key, whole=whole or in_database)
@@ -91,43 +97,34 @@ def verify(
 
 
 def _facts(result: Audit) -> dict[str, Any]:
-    return {
-        "ok": result.ok,
-        "receipts": result.receipts,
-        "keys": result.keys,
-        "faults": result.faults,
-        "chained": result.chained,
-        "missing": result.missing,
-    }
+    return {name: getattr(result, name) for name in ("ok", "receipts", "keys", "faults", "chained", "missing")}
 
 
+@app.command()
+@command
 def key(db: Db, as_json: AsJson = False) -> None:
     """Print the public key that receipts are verified with. Publish it: the receipts alone don't tell whose it is."""
     public = SigningKeys.of(_existing_keys(db)).public
-    if as_json:
-        say_json({"database": str(db), "key": public})
-    else:
-        say(public)
+    say_json({"database": str(db), "key": public}) if as_json else say(public)
 
 
-def anonymize(
-    db: Db,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-) -> None:
+@app.command()
+@command
+def anonymize(db: Db, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
     """Destroy the key that links receipts to users: no receipt can be traced to a person any more.
 
     Receipts stay valid. This can't be undone.
     """
     keys = _existing_keys(db)
     if not yes:
-        typer.confirm(f"Nobody will be able to tell whom the receipts of {db} are about. Go on?", abort=True)
-    with open_to_write(db):  # a service that has it open would go on with the old key
+        typer.confirm(f"The receipts of {db} can't be traced to their users any more after this. Go on?", abort=True)
+    with open_to_write(db):  # fails while a service, which would go on with the old key, has it open
         SigningKeys.destroy_subjects(keys)
     say(f"{db}: all receipts are anonymous now")
 
 
 def _receipts_in(db: Path) -> list[Receipt]:
-    """Those of a database, without the model: that would have to be trained first."""
+    """Read the receipts of a database without opening it as an engine, which would build the model first."""
     with closing(Database(db, read_only=True)) as database:
         return [Receipt.from_json(payload) for _, payload in database.tables.payloads("receipts")]
 
@@ -152,8 +149,3 @@ def _existing_keys(db: Path) -> Path:
     if not keys.exists():
         raise StoreError(f"{keys} does not exist, though it is made beside every database. Check the name {db}")
     return keys
-
-
-receipts.command("list")(command(list_receipts))
-for function in (export, verify, key, anonymize):
-    receipts.command()(command(function))

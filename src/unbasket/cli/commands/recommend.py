@@ -1,4 +1,4 @@
-"""`unbasket recommend`: items for a user's next basket, or for those of many users."""
+"""`unbasket recommend`: items for the next basket of one user or of many."""
 
 from math import fsum
 from pathlib import Path
@@ -8,8 +8,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, item_facts, label, open_to_read
 from unbasket.cli._shared.options import with_options
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, counted, say, say_json, say_table, warn
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, say_table, warn
 from unbasket.domain.id_text import IdReader
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Explanation, ItemCount, Recommendation
@@ -21,16 +20,16 @@ from unbasket.store import DurableRecommender
 _Items = list[str] | None
 
 
-class _Filters(NamedTuple):
-    """Which items may be recommended."""
+class _FilterOptions(NamedTuple):
+    """Filters of the items that may be recommended."""
 
     only_new: Annotated[bool, typer.Option("--only-new", help="Only items that the user has never bought.")] = False
     exclude: Annotated[_Items, typer.Option(help="Leave out this item; may be repeated.", metavar="ITEM")] = None
     only: Annotated[_Items, typer.Option(help="Only this item; may be repeated.", metavar="ITEM")] = None
     category: Annotated[_Items, typer.Option(help="Only items of this category; may be repeated.")] = None
 
-    def choice(self, ids: IdReader) -> dict[str, Any]:
-        """The arguments of `popular`."""
+    def arguments(self, ids: IdReader) -> dict[str, Any]:
+        """Return the filters that `recommend` and `popular` share, as keyword arguments."""
         return {
             "exclude": [ids.item(item) for item in self.exclude or []],
             "only": None if self.only is None else [ids.item(item) for item in self.only],
@@ -38,14 +37,14 @@ class _Filters(NamedTuple):
         }
 
 
-class _Unknown(NamedTuple):
-    """What somebody gets about whom nothing is known."""
+class _FallbackOptions(NamedTuple):
+    """Recommendations for unknown users."""
 
-    fallback: Annotated[
-        str, typer.Option(metavar="popular|nothing", help="What a user gets about whom nothing is known.")
-    ] = "popular"
+    fallback: Annotated[str, typer.Option(metavar="popular|nothing", help="Recommendations for unknown users.")] = (
+        "popular"
+    )
     fallback_days: Annotated[
-        int | None, typer.Option(min=1, max=100_000, help="Popular in the last so many days only.")
+        int | None, typer.Option(min=1, max=100_000, help="Popular in this number of past days only.")
     ] = None
     fallback_category: Annotated[str | None, typer.Option(help="Popular in this category only.")] = None
     time_unit: Annotated[str, typer.Option(metavar="s|ms|us|day", help="The unit of the shop's times since 1970.")] = (
@@ -53,7 +52,7 @@ class _Unknown(NamedTuple):
     )
 
     def checked(self) -> ColdStart:
-        """The fallback, or an error that names what is wrong with it."""
+        """Return the fallback; raise for options that it does not know."""
         if self.fallback not in ("popular", "nothing"):
             raise InvalidRequestError(f"--fallback must be popular or nothing, not {self.fallback!r}")
         if self.time_unit not in UNITS:
@@ -61,10 +60,10 @@ class _Unknown(NamedTuple):
         return ColdStart(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
 
 
-class _Many(NamedTuple):
-    """Who else, and where it goes."""
+class _BatchOptions(NamedTuple):
+    """The users of a batch, and the file to write."""
 
-    everybody: Annotated[bool, typer.Option("--all", help="All users, into the file of --output.")] = False
+    all_users: Annotated[bool, typer.Option("--all", help="All users, into the file of --output.")] = False
     users: Annotated[
         Path | None,
         typer.Option(help="The users in this file, one id a line, into the file of --output.", metavar="FILE"),
@@ -78,14 +77,14 @@ class _Many(NamedTuple):
     ] = None
 
 
-@with_options(filters=_Filters, unknown=_Unknown, many=_Many)
+@with_options(filters=_FilterOptions, cold_start=_FallbackOptions, batch=_BatchOptions)
 def recommend(
     db: Db,
-    filters: _Filters,
-    unknown: _Unknown,
-    many: _Many,
+    filters: _FilterOptions,
+    cold_start: _FallbackOptions,
+    batch: _BatchOptions,
     user: Annotated[str | None, typer.Argument(metavar="USER", help="A user's id.")] = None,
-    n: Annotated[int, typer.Option("-n", help="How many items.")] = 10,
+    n: Annotated[int, typer.Option("-n", help="Number of items.")] = 10,
     cart: Annotated[
         _Items, typer.Option(help="This item is in the user's cart; may be repeated.", metavar="ITEM")
     ] = None,
@@ -99,33 +98,33 @@ def recommend(
 ) -> None:
     """Recommend items for a user's next basket, the best first.
 
-    A user about whom nothing is known, and who has no cart, gets the items that are in most baskets. With --all or
-    --users, recommendations for many users are written to a file.
+    An unknown user without a cart gets the items that are in most baskets. With --all or --users, recommendations for
+    many users are written to a file.
     """
-    fallback = unknown.checked()
-    _check(user, many, cart, explain=explain)
+    fallback = cold_start.checked()
+    _check_combination(user, batch, cart, explain=explain)
     rec = open_to_read(db)
     ids = IdReader(rec)
     if user is None:
-        _write(rec, ids, n, filters, many, as_json=as_json)
+        _write(rec, ids, n, filters, batch, as_json=as_json)
         return
-    name, choice, carted = ids.user(user), filters.choice(ids), [ids.item(item) for item in cart or []]
+    name, shared, carted = ids.user(user), filters.arguments(ids), [ids.item(item) for item in cart or []]
     if name not in rec and not carted:
-        _show_popular(rec, name, fallback.items(rec, n, **choice), as_json=as_json)
+        _show_popular(rec, name, fallback.items(rec, n, **shared), as_json=as_json)
         return
     with progress_bar("recommending"):
-        found = rec.recommend(name, n, only_new=filters.only_new, cart=carted, **choice)
+        found = rec.recommend(name, n, only_new=filters.only_new, cart=carted, **shared)
         reasons = rec.explain_many(name, [item for item, _ in found]) if explain else []
     _show(rec, name, found, reasons if explain else None, as_json=as_json)
 
 
-def _check(user: str | None, many: _Many, cart: _Items, *, explain: bool) -> None:
-    """Which options go with which."""
-    if (user is not None) + many.everybody + (many.users is not None) != 1:
+def _check_combination(user: str | None, batch: _BatchOptions, cart: _Items, *, explain: bool) -> None:
+    """Check the combination of options."""
+    if (user is not None) + batch.all_users + (batch.users is not None) != 1:
         raise InvalidRequestError("name one USER, or --users FILE, or --all")
-    if user is None and many.output is None:
+    if user is None and batch.output is None:
         raise InvalidRequestError("say where to write recommendations for many users: --output FILE")
-    if user is not None and (many.output is not None or many.column):
+    if user is not None and (batch.output is not None or batch.column):
         raise InvalidRequestError("--output and --column go with --users or --all, not with one USER")
     if user is None and (cart or explain):
         raise InvalidRequestError("--cart and --explain go with one USER")
@@ -134,12 +133,7 @@ def _check(user: str | None, many: _Many, cart: _Items, *, explain: bool) -> Non
 
 
 def _show(
-    rec: DurableRecommender,
-    name: Id,
-    found: list[Recommendation],
-    reasons: list[Explanation] | None,
-    *,
-    as_json: bool,
+    rec: DurableRecommender, name: Id, found: list[Recommendation], reasons: list[Explanation] | None, *, as_json: bool
 ) -> None:
     if as_json:
         scored = [{**item_facts(rec, item), "score": score} for item, score in found]
@@ -154,22 +148,25 @@ def _show(
         say_table(("item", "score"), [(label(rec, item), score) for item, score in found])
 
 
-def _write(rec: DurableRecommender, ids: IdReader, n: int, filters: _Filters, many: _Many, *, as_json: bool) -> None:
-    from unbasket.cli._shared.batch import Batch, write_batch  # and with it Polars
+def _write(
+    rec: DurableRecommender, ids: IdReader, n: int, filters: _FilterOptions, batch: _BatchOptions, *, as_json: bool
+) -> None:
+    from unbasket.cli._shared.recommendation_file import RecommendationBatch, write_recommendations  # imports Polars
 
-    assert many.output is not None
-    asked = rec.users() if many.users is None else [ids.user(line) for line in _lines(many.users)]
-    users = [user for user in dict.fromkeys(asked) if user in rec]
-    batch = Batch(users, n, {**filters.choice(ids), "only_new": filters.only_new}, many.column or [])
+    assert batch.output is not None
+    named = dict.fromkeys(rec.users() if batch.users is None else [ids.user(line) for line in _lines(batch.users)])
+    users = [user for user in named if user in rec]
+    wanted = {**filters.arguments(ids), "only_new": filters.only_new}
     with progress_bar("recommending") as report:
-        rows = write_batch(rec, batch, many.output, report)
-    strangers = len(dict.fromkeys(asked)) - len(users)
+        chosen = RecommendationBatch(users, n, wanted, batch.column or [])
+        rows = write_recommendations(rec, chosen, batch.output, report)
+    unknown = len(named) - len(users)
     if as_json:
-        say_json({"output": str(many.output), "users": len(users), "unknown": strangers, "rows": rows})
+        say_json({"output": str(batch.output), "users": len(users), "unknown": unknown, "rows": rows})
         return
-    say(f"{many.output}: {counted(rows, 'recommendation')} for {counted(len(users), 'user')}")
-    if strangers:
-        warn(f"Nothing is held about {counted(strangers, 'user')} of {many.users}, for whom nothing was written")
+    say(f"{batch.output}: {counted(rows, 'recommendation')} for {counted(len(users), 'user')}")
+    if unknown:
+        warn(f"Nothing is held about {counted(unknown, 'user')} of {batch.users}, for whom nothing was written")
 
 
 def _lines(file: Path) -> list[str]:
@@ -200,11 +197,5 @@ def _share_facts(reason: Explanation) -> dict[str, Any]:
 
 
 def _explained(rec: DurableRecommender, reason: Explanation) -> tuple[object, ...]:
-    own = fsum(share.share for share in reason.baskets)
-    return (
-        label(rec, reason.item),
-        reason.score,
-        own,
-        reason.neighbors_share,
-        f"{reason.neighbors_with_item} of {reason.neighbors}",
-    )
+    own, buyers = fsum(share.share for share in reason.baskets), f"{reason.neighbors_with_item} of {reason.neighbors}"
+    return label(rec, reason.item), reason.score, own, reason.neighbors_share, buyers

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, User, known_user, open_to_write
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, counted, say, say_json
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, reply
 from unbasket.domain.id_text import IdReader
 
 
@@ -25,10 +24,9 @@ def rename(
     with open_to_write(db) as rec, progress_bar("renaming"):
         name, target = known_user(rec, user), IdReader(rec).user(other)
         renamed = rec.rename(name, target)
-    if as_json:
-        say_json({**renamed._asdict(), "user": target, "receipt": json.loads(renamed.receipt.to_json())})
-        return
-    say(
+    reply(
+        as_json,
+        {**renamed._asdict(), "user": target, "receipt": json.loads(renamed.receipt.to_json())},
         f"{db}: {counted(renamed.baskets, 'basket')} of user {name} moved to user {target}. "
-        f"Receipt {renamed.receipt.number}, request {renamed.receipt.request}"
+        f"Receipt {renamed.receipt.number}, request {renamed.receipt.request}",
     )

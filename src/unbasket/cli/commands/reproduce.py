@@ -1,4 +1,4 @@
-"""`unbasket reproduce`: the paper's tables and figures, with this engine's beside them."""
+"""`unbasket reproduce`: the paper's tables and figures beside this engine's."""
 
 from pathlib import Path
 from time import monotonic
@@ -9,14 +9,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from unbasket.cli._shared.terminal import console, errors, needing
 
-_SECONDS = 0.1  # between two movements of a bar
+_REFRESH = 0.1  # seconds between two updates of a bar
 
 
 def reproduce(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            help="A part; may be repeated: table1, table2, counts, figure-a, figure-b, figure-c, latency, grouping."
+            help="Experiment; may be repeated: table1, table2, counts, figure-a, figure-b, figure-c, latency, grouping."
         ),
     ] = None,
     dataset: Annotated[
@@ -40,25 +40,25 @@ def reproduce(
 
 
 class _Bars:
-    """One bar for all tasks, one for the steps of the present one."""
+    """One progress bar for all tasks, and one for the steps of the current task."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._all = progress.add_task("all", total=None)
-        self._present = progress.add_task("")
+        self._current = progress.add_task("")
         self._shown = 0.0
 
     def missing(self, dataset: str, reason: str) -> None:
-        """Say what is left out."""
+        """Report a dataset that is left out."""
         self._progress.console.print(f"{dataset} is left out: {reason}", soft_wrap=True)
 
     def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
-        """Say what comes next."""
+        """Report the next task."""
         self._progress.update(self._all, completed=number - 1, total=total)
         self._progress.console.print(f"{number}/{total} {part}, {dataset}{': stored already' if stored else ''}")
 
     def step(self, what: str, done: int, total: int) -> None:
-        """Move the second bar, though not for each of a million events."""
-        if done == total or monotonic() - self._shown > _SECONDS:
-            self._progress.update(self._present, description=what, completed=done, total=total)
+        """Move the second bar, at most every `_REFRESH` seconds."""
+        if done == total or monotonic() - self._shown > _REFRESH:
+            self._progress.update(self._current, description=what, completed=done, total=total)
             self._shown = monotonic()

@@ -1,4 +1,4 @@
-"""`unbasket retain`: forget what a shop's retention rules say; by default, only show it."""
+"""`unbasket retain`: apply a shop's retention rules or, by default, show what they would forget."""
 
 import math
 import shlex
@@ -10,8 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from unbasket.cli._shared.database import Db, open_to_read, open_to_write
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, counted, errors, say, say_json, say_table, warn
+from unbasket.cli._shared.terminal import AsJson, counted, errors, progress_bar, say, say_json, say_table, warn
 from unbasket.domain.results import Forgotten
 from unbasket.errors import InvalidRequestError
 from unbasket.store import DurableRecommender
@@ -23,8 +22,7 @@ def retain(
     rules: Annotated[Path, typer.Argument(metavar="RULES.toml", help="The rules; docs/retention.md explains them.")],
     db: Db,
     now: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Count ages from this ISO 8601 time, UTC if it has no zone."),
+        str | None, typer.Option(metavar="TIME", help="Count ages from this ISO 8601 time, UTC if it has no zone.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Forget; without it, only show what would be forgotten.")] = False,
     at_most: Annotated[
@@ -33,7 +31,7 @@ def retain(
             min=0,
             max=100,
             metavar="PERCENT",
-            help="With --yes: the share of all purchases that may go without a question.",
+            help="With --yes: the share of all purchases that may be forgotten without a confirmation.",
         ),
     ] = 10,
     as_json: AsJson = False,
@@ -41,14 +39,15 @@ def retain(
     """Forget what the shop's rules say: baskets that are too old, items of sensitive categories.
 
     Without --yes, nothing is changed, and a service may have the database open. If --yes would forget more than
-    --at-most says, the share has to be typed; where nobody can type, it is an error.
+    --at-most says, the share has to be typed; without a terminal, it is an error.
     """
     stated, moment = read_rules(rules), _moment(now)
     with open_to_write(db) if yes else open_to_read(db) as rec:
-        planned = _planned(rec, stated, moment)
+        planned, outcome = _planned(rec, stated, moment), None
         if yes:
             _confirm(planned, at_most)
-        outcome = _run(rec, planned) if yes else None
+            with progress_bar("forgetting") as report:
+                outcome = run(rec, planned, report)
     if as_json:
         say_json(_facts(moment, planned, outcome))
         return
@@ -76,7 +75,7 @@ def _moment(text: str | None) -> datetime:
 
 
 def _planned(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
-    with errors.status("looking for what the rules forget"):
+    with errors.status("applying the rules"):
         planned = plan(rec, rules, now)
     for rule in planned.rules:
         for warning in rule.warnings:
@@ -85,13 +84,13 @@ def _planned(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
 
 
 def _confirm(planned: Plan, at_most: float) -> None:
-    """Go on if the share is small enough, or somebody types it."""
+    """Return if the share is small enough or typed; raise otherwise."""
     if 100 * planned.share <= at_most:
         return
     share, needed = _percent(planned), _needed(planned)
     if not sys.stdin.isatty():
         raise InvalidRequestError(
-            f"this would forget {share} of all purchases, and nobody is here to confirm it. If you mean it, add "
+            f"this would forget {share} of all purchases, and there is no terminal to confirm it. If you mean it, add "
             f"--at-most {needed}"
         )
     if typer.prompt(f"This forgets {share} of all purchases. To go on, type {needed}", err=True) != str(needed):
@@ -99,18 +98,13 @@ def _confirm(planned: Plan, at_most: float) -> None:
 
 
 def _needed(planned: Plan) -> int:
-    """The smallest whole number of percent that allows a plan."""
+    """Return the smallest whole percentage that allows a plan."""
     return math.ceil(100 * planned.share)
 
 
 def _percent(planned: Plan) -> str:
     share = 100 * planned.share
     return f"{share:.3g} %" if share < 99.95 or planned.share == 1 else "more than 99.9 %"
-
-
-def _run(rec: DurableRecommender, planned: Plan) -> Outcome:
-    with progress_bar("forgetting") as report:
-        return run(rec, planned, report)
 
 
 def _show(planned: Plan) -> None:
@@ -124,20 +118,14 @@ def _amount(forgotten: Forgotten) -> str:
     return f"{counted(purchases, 'purchase')}, and with them {counted(baskets, 'basket')} and {counted(users, 'user')}"
 
 
+_RULE_FACTS = ("name", "users", "baskets", "purchases", "warnings")
+
+
 def _facts(now: datetime, planned: Plan, outcome: Outcome | None) -> dict[str, Any]:
     return {
         "now": now.isoformat(),
         "done": outcome is not None,
-        "rules": [
-            {
-                "name": rule.name,
-                "users": rule.users,
-                "baskets": rule.baskets,
-                "purchases": rule.purchases,
-                "warnings": rule.warnings,
-            }
-            for rule in planned.rules
-        ],
+        "rules": [{name: getattr(rule, name) for name in _RULE_FACTS} for rule in planned.rules],
         "forgotten": (outcome or planned).forgotten._asdict(),
         "share": planned.share,
         "receipts": outcome.receipts if outcome else 0,

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import counted, errors, needing, say
+from unbasket.cli._shared.terminal import counted, errors, needing, progress_bar, say
 from unbasket.store import DurableRecommender
 
 
@@ -26,25 +25,23 @@ def serve(
             metavar="FILE", help="The keys of callers (`unbasket keys`): FILE-access.toml beside the database."
         ),
     ] = None,
-    connections: Annotated[int | None, typer.Option(help="Connections that may be open at a time: 1000.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Requests that are worked on at a time: 16.")] = None,
+    connections: Annotated[int | None, typer.Option(help="Connections open at a time: 1000.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Requests processed at a time: 16.")] = None,
     max_body: Annotated[int | None, typer.Option(metavar="BYTES", help="The largest request: 8 MiB.")] = None,
     rate: Annotated[
-        float | None,
-        typer.Option(help="Requests per second of one key: 1000 where there are keys; 0 is no limit."),
+        float | None, typer.Option(help="Requests per second of one key: 1000 where there are keys; 0 is no limit.")
     ] = None,
     public_rate: Annotated[
-        float | None,
-        typer.Option(help="The same of one shopper, or of one address that shows no key: 50."),
+        float | None, typer.Option(help="The same for one shopper, or for one address without a key: 50.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(metavar="SECONDS", help="How long a request may take: 30.")] = None,
     grace: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="How long running requests have to finish at the end: 10.")
     ] = None,
     fallback: Annotated[
-        str | None, typer.Option(metavar="popular|nothing", help="What somebody unknown gets: popular items.")
+        str | None, typer.Option(metavar="popular|nothing", help="Recommendations for unknown users: popular items.")
     ] = None,
-    fallback_days: Annotated[int | None, typer.Option(help="Popular in the last so many days only.")] = None,
+    fallback_days: Annotated[int | None, typer.Option(help="Popular in this number of past days only.")] = None,
     fallback_category: Annotated[str | None, typer.Option(help="Popular in this category only.")] = None,
     time_unit: Annotated[
         str | None, typer.Option(metavar="s|ms|us|day", help="The unit of the shop's times since 1970: s.")
@@ -72,6 +69,6 @@ def serve(
 
 
 def _welcome(db: Path, address: str, rec: DurableRecommender) -> None:
-    """For a person at a terminal; programs read the log."""
+    """Greet a person at a terminal; programs read the log."""
     if errors.is_terminal:
         say(f"{db}, {counted(len(rec), 'user')}, is served at {address}. Ctrl-C ends it.")

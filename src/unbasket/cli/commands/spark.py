@@ -11,10 +11,8 @@ import polars as pl
 import typer
 
 from unbasket.cli._shared.database import Db, open_or_create, open_to_read
-from unbasket.cli._shared.model import Model
-from unbasket.cli._shared.options import with_options
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, command, counted, errors, say, say_json
+from unbasket.cli._shared.options import ModelOptions, with_options
+from unbasket.cli._shared.terminal import AsJson, command, counted, errors, progress_bar, say, say_json
 from unbasket.domain.events import Learn
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
@@ -23,11 +21,7 @@ from unbasket.errors import InvalidRequestError, SparkError
 from unbasket.files import replacing
 from unbasket.params import Params
 
-spark = typer.Typer(
-    help="The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-)
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
 
 Checkpoint = Annotated[str, typer.Option(metavar="FOLDER", help="The folder in which the stream keeps its state.")]
 TableFolder = Annotated[str, typer.Option("--table", metavar="FOLDER", help="The table of all users' vectors.")]
@@ -35,8 +29,13 @@ Master = Annotated[str, typer.Option(help="The Spark master.")]
 Kind = Annotated[str, typer.Option(help="Type of their ids: string or long.", metavar="TYPE")]
 
 
+@app.callback()
+def spark() -> None:
+    """The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit."""
+
+
 def _library() -> ModuleType:
-    """The package, imported only when it is needed: Spark takes seconds to load, and is an extra."""
+    """Import unbasket.spark, only when it is needed: Spark takes seconds to load, and is an extra."""
     try:
         return import_module("unbasket.spark")
     except ModuleNotFoundError as error:
@@ -45,25 +44,27 @@ def _library() -> ModuleType:
         raise SparkError(f"{error.name} is not installed: pip install 'unbasket[spark]'") from error
 
 
-@with_options(model=Model)
+@app.command()
+@command
+@with_options(model=ModelOptions)
 def run(
     events: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear.")],
     checkpoint: Checkpoint,
     table: TableFolder,
-    model: Model,
+    model: ModelOptions,
     kind: Annotated[
         str, typer.Option("--format", help="Format of the files: json (one event per line), csv or parquet.")
     ] = "json",
     history: Annotated[
         str | None,
-        typer.Option(help="Parquet with what was bought before the first event; see docs/spark.md.", metavar="PATH"),
+        typer.Option(help="Parquet with the purchases before the first event; see docs/spark.md.", metavar="PATH"),
     ] = None,
     users: Kind = "string",
     baskets: Kind = "string",
     items: Kind = "string",
     every: Annotated[str, typer.Option(help="Time from one batch to the next.")] = "10 seconds",
     once: Annotated[
-        bool, typer.Option("--once", help="Stop when all events are applied and what was forgotten is gone.")
+        bool, typer.Option("--once", help="Stop when all events are applied and all forgotten data is gone.")
     ] = False,
     files: Annotated[int | None, typer.Option(help="Largest number of files in a batch.")] = None,
     partitions: Annotated[
@@ -72,7 +73,7 @@ def run(
     master: Master = "local[*]",
 ) -> None:
     """Apply the events in a folder as they appear, and keep a table of all users' vectors."""
-    params = Params(**model.asked())
+    params = Params(**model.given())
     lib = _library()
     session = lib.session(master, work=f"{checkpoint}-work", partitions=partitions)
     source = lib.read_files(session, events, lib.event_schema(users, baskets, items), kind=kind, most=files)
@@ -91,7 +92,7 @@ def run(
 
 
 def _follow(lib: ModuleType, query: Any, *, once: bool) -> None:
-    """Show each batch with events on standard error; with `once`, until the stream has settled."""
+    """Show each batch with events on standard error; with `once`, return when the stream is idle."""
     idle = total = 0
     for progress in lib.watch(query):
         if progress is None:
@@ -114,6 +115,8 @@ def _line(progress: Any, events: int, total: int) -> str:
     )
 
 
+@app.command()
+@command
 def recommend(
     table: TableFolder,
     output: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the recommendations, as Parquet.")],
@@ -132,12 +135,14 @@ def recommend(
     say(f"{output}: recommendations from {table} as of batch {held.batch}")
 
 
+@app.command()
+@command
 def audit(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Checkpoint, table, temporary files.")],
     marker: Annotated[list[str], typer.Option(help="An id to look for, a user's for one; may be repeated.")],
     as_json: AsJson = False,
 ) -> None:
-    """Search all files in folders for what should be gone. The exit code is 1 if something is found."""
+    """Search all files in folders for forgotten ids. The exit code is 1 if something is found."""
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
         raise InvalidRequestError(f"{missing} is not a folder")
@@ -145,21 +150,23 @@ def audit(
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
     else:
-        for found, place in findings:
-            say(f"{found!r} is in {place}")
+        for found, file in findings:
+            say(f"{found!r} is in {file}")
         say(f"{counted(searched, 'file')} searched, {counted(len(findings), 'finding')}")
     if findings:
         raise typer.Exit(1)
 
 
+@app.command()
+@command
 def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")]) -> None:
     """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
     lib, arrow, parquet = _library(), import_module("pyarrow"), import_module("pyarrow.parquet")
     rec = open_to_read(db)
     kinds = {
-        "user": _kind("users", rec.users()),
-        "basket": _kind("baskets", (basket.basket for user in rec.users() for basket in rec.history(user))),
-        "item": _kind("items", rec.items()),
+        "user": _column_type("users", rec.users()),
+        "basket": _column_type("baskets", (basket.basket for user in rec.users() for basket in rec.history(user))),
+        "item": _column_type("items", rec.items()),
     }
     schema = lib.history_schema(kinds)
     with (
@@ -177,25 +184,28 @@ def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="T
 
 
 def _batched(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    """The rows, some thousands at a time."""
-    waiting = iter(rows)
-    while some := list(islice(waiting, 10_000)):
-        yield some
+    """Yield the rows in batches of 10,000."""
+    remaining = iter(rows)
+    while batch := list(islice(remaining, 10_000)):
+        yield batch
 
 
-def _kind(what: str, ids: Iterable[Id]) -> str:
-    """The type of a column of ids, which can't be numbers and texts at once."""
+def _column_type(kind: str, ids: Iterable[Id]) -> str:
+    """Return the SQL type of a column of ids, which can't be numbers and texts at once."""
     types = {type(name) for name in ids}
     if len(types) > 1:
-        raise InvalidRequestError(f"some {what} have numbers as ids and some have text; a column in Spark has one type")
+        raise InvalidRequestError(f"some {kind} have numbers as ids and some have text; a column in Spark has one type")
     return "bigint" if int in types else "string"
 
 
 def _opens(rec: Recommender, user: Id) -> Iterator[bool]:
+    """Yield for each basket whether it opens a group."""
     starts = {0, *accumulate(rec.groups(user))}
     return (number in starts for number in range(len(rec.history(user))))
 
 
+@app.command()
+@command
 def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
     """Write the histories in a stopped stream's state into a new database."""
     if db.exists():
@@ -211,7 +221,7 @@ def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
 
 
 def _learn(rec: Recommender, users: Iterable[Any]) -> None:
-    """Learn histories in their order; varying groups, which a fit can be told, through frames."""
+    """Learn histories in their order, with varying groups by `fit`, which takes a column of groups."""
     baskets = [(row.user, basket) for row in users for basket in row.baskets]
     if rec.params.grouping == "fixed":
         rec.apply(Learn(user, list(basket["items"]), basket.basket, basket.time) for user, basket in baskets)
@@ -221,16 +231,11 @@ def _learn(rec: Recommender, users: Iterable[Any]) -> None:
     rows = [(u, b.basket, list(b["items"]), b.time, g) for (u, b), g in zip(baskets, groups, strict=True)]
     frame = pl.DataFrame(rows, columns, orient="row", infer_schema_length=None)
     untimed = pl.col("time").is_null()
-    mixed = frame.filter(untimed)["user"].unique().to_list(), frame.filter(~untimed)["user"].unique().to_list()
-    both = set(mixed[0]) & set(mixed[1])
-    if both:
+    mixed = set(frame.filter(untimed)["user"]) & set(frame.filter(~untimed)["user"])
+    if mixed:
         raise InvalidRequestError(
-            f"user {next(iter(both))!r} has baskets with and without a time: under varying groups, an engine can't be "
+            f"user {next(iter(mixed))!r} has baskets with and without a time: under varying groups, an engine can't be "
             "given such a history at once"
         )
     rec.fit(frame.filter(~untimed), group="group")
     rec.fit(frame.filter(untimed).drop("time"), group="group")
-
-
-for function in (run, recommend, audit, from_db, to_db):
-    spark.command()(command(function))

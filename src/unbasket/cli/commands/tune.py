@@ -7,11 +7,10 @@ from typing import Annotated, Any, NamedTuple
 import polars as pl
 import typer
 
-from unbasket.cli._shared.data import PURCHASES, Reading, read_data
 from unbasket.cli._shared.database import open_to_read, open_to_write
 from unbasket.cli._shared.options import with_options
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import AsJson, say, say_json
+from unbasket.cli._shared.purchase_files import PURCHASES_HELP, ReadingOptions, read_data
+from unbasket.cli._shared.terminal import AsJson, progress_bar, say, say_json
 from unbasket.datasets import Dataset, hold_out_last
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import PROTOCOLS, Comparison, Holdout, compare_paired
@@ -23,19 +22,19 @@ from unbasket.params import Params
 from unbasket.store import DurableRecommender
 
 
-@with_options(reading=Reading)
+@with_options(reading=ReadingOptions)
 def tune(
-    reading: Reading,
-    data: Annotated[str | None, typer.Argument(help=PURCHASES)] = None,
+    reading: ReadingOptions,
+    data: Annotated[str | None, typer.Argument(help=PURCHASES_HELP)] = None,
     db: Annotated[
         Path | None,
         typer.Option("--db", metavar="FILE", help="Tune on the baskets of this database instead.", dir_okay=False),
     ] = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="With --db: ask whether its model is to have the parameters found.")
+        bool, typer.Option("--apply", help="With --db: ask whether to give its model the parameters found.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --apply: don't ask, if they are better.")] = False,
-    trials: Annotated[int, typer.Option(help="How many trials the study has in the end.")] = 50,
+    trials: Annotated[int, typer.Option(help="Number of trials that the study has in the end.")] = 50,
     metric: Annotated[
         str, typer.Option(help=f"What to maximize: {', '.join(METRICS)}, each with @ and a number of items.")
     ] = "recall@10",
@@ -43,12 +42,12 @@ def tune(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Keep the trials in this file (SQLite), so that an interrupted search can continue. "
-            "It holds parameters and scores, no personal data.",
+            help="Keep the trials in this file (SQLite), to continue an interrupted search. It holds parameters and "
+            "scores, no personal data.",
         ),
     ] = None,
     pool: Annotated[
-        int | None, typer.Option(help="Look for neighbors among so many users only; by default, among all.")
+        int | None, typer.Option(help="Look for neighbors in a sample of this size; by default, among all users.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Equal seeds find equal parameters.")] = 0,
     as_json: AsJson = False,
@@ -86,7 +85,7 @@ def tune(
 
 
 def _shop(rec: DurableRecommender, name: str) -> Dataset:
-    """The baskets of a database, under numbers: ids of both kinds do not fit into one column."""
+    """Return the baskets of a database with numbers as ids, since ids of both types do not fit into one column."""
     items = {item: number for number, item in enumerate(rec.items())}
     histories = [rec.history(user) for user in rec.users()]
     baskets = [(user, basket) for user, history in enumerate(histories) for basket in history]
@@ -98,7 +97,7 @@ def _shop(rec: DurableRecommender, name: str) -> Dataset:
 
 
 class _Gain(NamedTuple):
-    """What the parameters found are worth on baskets that took no part in the search."""
+    """The advantage of the parameters found, on baskets that took no part in the search."""
 
     metric: str
     comparison: Comparison
@@ -113,13 +112,13 @@ def _gain(dataset: Dataset, tuning: Tuning, own: Params) -> _Gain:
     with progress_bar("comparing"):
         tuned, before = (
             evaluate_models(data, params, PROTOCOLS["all-users"], cutoffs=[cutoff]).scores[TIFUKNN][tuning.metric]
-            for params in (_adopted(own, tuning), own)
+            for params in (_merged(own, tuning), own)
         )
         return _Gain(tuning.metric, compare_paired(tuned, before))
 
 
-def _adopted(own: Params, tuning: Tuning) -> Params:
-    """The five parameters found; what else a model has stays."""
+def _merged(own: Params, tuning: Tuning) -> Params:
+    """Return the five parameters found with the other parameters of the model."""
     return replace(tuning.params, grouping=own.grouping, pool=own.pool, pool_seed=own.pool_seed)
 
 
@@ -139,6 +138,6 @@ def _apply(db: Path, tuning: Tuning, gain: _Gain, *, yes: bool) -> None:
         return
     if not yes:
         typer.confirm(f"Shall {db} have these parameters?", abort=True)
-    with open_to_write(db) as rec, progress_bar("deriving the model") as report:
-        rec.change_params(_adopted(rec.params, tuning), progress=report)
+    with open_to_write(db) as rec, progress_bar("rebuilding the model") as report:
+        rec.change_params(_merged(rec.params, tuning), progress=report)
     say(f"{db} has these parameters now")

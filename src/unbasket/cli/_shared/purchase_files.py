@@ -1,4 +1,4 @@
-"""The purchases that a command works on: the options that say how to read them, and reading them."""
+"""Files of purchases: the options that say how to read them, and reading them for research."""
 
 import shlex
 from collections.abc import Iterator, Mapping
@@ -9,32 +9,28 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from unbasket.cli._shared.progress import progress_bar
-from unbasket.cli._shared.terminal import counted, warn
+from unbasket.cli._shared.terminal import counted, progress_bar, warn
 from unbasket.datasets import PUBLISHED, Dataset, DatasetError, load, read_table
 from unbasket.datasets.source import Text, columns_of, files_at
+from unbasket.datasets.table import TableFormat
 
-PURCHASES = (
+PURCHASES_HELP = (
     f"{', '.join(PUBLISHED)}, or a file: CSV, Parquet or NDJSON with the columns user, basket, item and, optionally, "
     "time, or a format that docs/datasets.md lists."
 )
-Data = Annotated[str, typer.Argument(help=PURCHASES)]
+SEPARATOR_HELP = "The character between the fields of a CSV file; \\t is a tab."
 
 
 def _option(text: str, metavar: str | None = "COLUMN", *names: str) -> Any:
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel="How purchases are read")
 
 
-_COLUMN = "Name of the column with the {}."
-SEPARATOR = "The character between the fields of a CSV file; \\t is a tab."
-
-
-class Reading(NamedTuple):
+class ReadingOptions(NamedTuple):
     """The options of all commands that read purchases."""
 
-    user: Annotated[str, _option(_COLUMN.format("user"))] = "user"
-    basket: Annotated[str, _option(_COLUMN.format("basket"))] = "basket"
-    item: Annotated[str, _option(_COLUMN.format("item"))] = "item"
+    user: Annotated[str, _option("Name of the column with the user.")] = "user"
+    basket: Annotated[str, _option("Name of the column with the basket.")] = "basket"
+    item: Annotated[str, _option("Name of the column with the item.")] = "item"
     time: Annotated[
         str | None,
         _option(
@@ -47,39 +43,37 @@ class Reading(NamedTuple):
     quantity: Annotated[
         str | None,
         _option(
-            "Name of a column with quantities. Rows with 0 are not purchases; what rows below 0 return is taken out of "
-            "the basket that it was in."
+            "Name of a column with quantities. Rows with 0 are not purchases; rows below 0 are returns, which are "
+            "taken out of the basket that they were in."
         ),
     ] = None
-    separator: Annotated[str, _option(SEPARATOR, "CHARACTER")] = ","
+    separator: Annotated[str, _option(SEPARATOR_HELP, "CHARACTER")] = ","
     skip_bad: Annotated[bool, _option("Leave out rows that are not purchases, and count them.", None, "--skip-bad")] = (
         False
     )
 
+    def table_format(self, origin: Path | Text) -> TableFormat:
+        """Return the format of the files at `origin`. A column called time holds the times, unless another is named."""
+        named = TableFormat(**self._asdict())._replace(separator=separator_of(self.separator))
+        if self.time is None and any("time" in columns_of(f, separator=named.separator) for f in files_at(origin)):
+            return named._replace(time="time")
+        return named
 
-def read_data(data: str, reading: Reading) -> Dataset:
-    """Load by name or path. A file that is read in a way of its own is a table, whatever else it looks like."""
-    if reading == Reading(skip_bad=reading.skip_bad):
-        with naming_options(), progress_bar("reading and sorting") as report:
+
+def read_data(data: str, reading: ReadingOptions) -> Dataset:
+    """Load a dataset by name or path. With any option of `reading` but --skip-bad, a file is read as a table."""
+    with naming_options(), progress_bar("reading and sorting") as report:
+        if reading == ReadingOptions(skip_bad=reading.skip_bad):
             dataset = load(data, skip_bad=reading.skip_bad, progress=report)
-    else:
-        dataset, _ = read_purchases(Path(data), reading)
+        else:
+            dataset = read_table(data, **reading.table_format(Path(data))._asdict(), progress=report)
     for line in left_out(dataset.skipped, None if dataset.returns is None else asdict(dataset.returns)):
         warn(line)
     return dataset
 
 
-def read_purchases(origin: Path | Text, reading: Reading) -> tuple[Dataset, bool]:
-    """A table, and whether it has times. A column that is called time holds them, unless another is named."""
-    reading = reading._replace(separator=separator_of(reading.separator))
-    with naming_options(), progress_bar("reading and sorting") as report:
-        if reading.time is None and any("time" in columns_of(f, separator=reading.separator) for f in files_at(origin)):
-            reading = reading._replace(time="time")
-        return read_table(origin, **reading._asdict(), progress=report), reading.time is not None
-
-
 def left_out(skipped: int, returns: Mapping[str, int] | None) -> Iterator[str]:
-    """Lines that say which rows were not purchases."""
+    """Yield lines that count the rows that were not purchases."""
     if skipped:
         yield f"Skipped {counted(skipped, 'bad row')}"
     if returns is not None:
@@ -91,13 +85,13 @@ def left_out(skipped: int, returns: Mapping[str, int] | None) -> Iterator[str]:
 
 
 def separator_of(text: str) -> str:
-    """The separator that was typed: shells make it hard to type a tab."""
+    """Return the separator that was typed: backslash and t stand for a tab, which is hard to type in a shell."""
     return "\t" if text == "\\t" else text
 
 
 @contextmanager
 def naming_options() -> Iterator[None]:
-    """Name a command's options in errors, where readers name their arguments."""
+    """Name the command's options in errors that name the readers' arguments."""
     try:
         yield
     except DatasetError as error:

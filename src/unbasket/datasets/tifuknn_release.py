@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.purchases import FutureChoice, drop_ones, narrow_ids, one_future, purchases, text_id
+from unbasket.datasets.purchases import FutureChoice, drop_ones, narrow_ids, one_future, sorted_purchases, text_id
 from unbasket.datasets.source import open_source
 from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
@@ -23,9 +23,9 @@ def read_tifuknn(
 ) -> Dataset:
     """Read a pair of CSV files. The future file defaults to the history's name with "future" for "history".
 
-    Baskets are in the order of the file, as the release's own code reads them; time is the basket's place
-    among the user's baskets, and goes on into the future. Where the future file has several baskets of a
-    user, `future` chooses the next one or the union of all as one.
+    Baskets are in the order of the file, as the release's own code reads them; time is the basket's position among
+    the user's baskets, and continues into the future. Where the future file has several baskets of a user, `future`
+    chooses the next one or the union of all as one.
     """
     history_path = Path(history_csv)
     future_path = Path(future_csv) if future_csv is not None else _partner(history_path)
@@ -49,4 +49,4 @@ def _partner(history: Path) -> Path:
 def _read(path: Path, skip_bad: bool, progress: ReadingProgress | None) -> tuple[pl.DataFrame, int]:
     source = open_source(path, TIFUKNN_COLUMNS, progress=progress)
     columns = {name: text_id(column) for name, column in zip(("user", "basket", "item"), TIFUKNN_COLUMNS, strict=True)}
-    return purchases(source, columns, skip_bad=skip_bad)
+    return sorted_purchases(source, columns, skip_bad=skip_bad)

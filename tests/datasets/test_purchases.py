@@ -1,4 +1,4 @@
-"""Quantities: what is not a purchase, and what was brought back."""
+"""Purchases by their quantity: rows with 0, and returns."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_a_return_is_taken_out_of_the_newest_earlier_basket(tmp_path: Path) -> N
     assert shop.returns == Returns(zero=0, taken_out=1, unmatched=0)
 
 
-def test_a_return_goes_through_several_baskets_and_leaves_what_remains(tmp_path: Path) -> None:
+def test_a_return_is_taken_out_of_several_baskets(tmp_path: Path) -> None:
     shop = read(tmp_path, "1,1,milk,5,3", "1,2,milk,6,1", "1,3,milk,7,-2")
     assert baskets(shop) == {(1, 1): {"milk"}}
     shop = read(tmp_path, "1,1,milk,5,3", "1,2,milk,6,1", "1,3,milk,7,-2", "1,4,milk,8,-2")
@@ -54,7 +54,7 @@ def test_a_return_goes_through_several_baskets_and_leaves_what_remains(tmp_path:
     assert shop.returns == Returns(zero=0, taken_out=2, unmatched=0)
 
 
-def test_returns_of_what_was_not_bought_before_are_counted(tmp_path: Path) -> None:
+def test_unmatched_returns_are_counted(tmp_path: Path) -> None:
     shop = read(tmp_path, "1,1,milk,5,-1", "1,2,milk,6,1", "2,1,tea,5,-1", "3,1,rum,5,1", "3,2,rum,6,-2")
     assert baskets(shop) == {(1, 2): {"milk"}}
     assert shop.returns == Returns(zero=0, taken_out=0, unmatched=3)

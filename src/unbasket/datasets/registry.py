@@ -1,17 +1,15 @@
-"""One function that loads any dataset, by its name or its path."""
+"""The registry of datasets: `load` finds the reader for a name or a path."""
 
 from pathlib import Path
 
 from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset
-from unbasket.datasets.instacart import read_instacart
 from unbasket.datasets.published import PREPARED, PUBLISHED_COLUMNS, published_path, read_published
 from unbasket.datasets.purchases import FutureChoice
+from unbasket.datasets.raw import SHOPPERS_COLUMNS, TAFENG_COLUMNS, read_instacart, read_tafeng, read_valued_shoppers
 from unbasket.datasets.source import columns_of
 from unbasket.datasets.table import read_table
-from unbasket.datasets.tafeng import TAFENG_COLUMNS, read_tafeng
-from unbasket.datasets.tifuknn import TIFUKNN_COLUMNS, read_tifuknn
-from unbasket.datasets.valuedshoppers import VALUED_SHOPPERS_COLUMNS, read_valued_shoppers
+from unbasket.datasets.tifuknn_release import TIFUKNN_COLUMNS, read_tifuknn
 from unbasket.domain.progress import ReadingProgress
 from unbasket.errors import DatasetError
 
@@ -25,10 +23,10 @@ def load(
     skip_bad: bool = False,
     progress: ReadingProgress | None = None,
 ) -> Dataset:
-    """Load a published dataset by its name, or whatever is at a path: the columns tell the format.
+    """Load a published dataset by its name, or the file or folder at a path: the columns tell the format.
 
     Names: tafeng, which comes with the package; instacart, valuedshopper, coop100, which come with a clone of the
-    repository; completejourney, which comes with its own package, and is what `read_complete_journey` gives. The
+    repository; completejourney, which comes with its own package: see `read_complete_journey`. The
     first four are looked for in the folder that the environment variable UNBASKET_DATA names, if it names one,
     before the project's own. A path may be a prepared Parquet file, the history of a CSV pair of the TIFU-kNN
     release, a raw file of Ta-Feng or Valued Shoppers, the folder of Instacart, or a table with the columns user,
@@ -50,7 +48,7 @@ def load(
         return read_tifuknn(path, future=future, skip_bad=skip_bad, progress=progress)
     if found.issuperset(TAFENG_COLUMNS):
         return read_tafeng(path, skip_bad=skip_bad, progress=progress)
-    if found.issuperset(VALUED_SHOPPERS_COLUMNS):
+    if found.issuperset(SHOPPERS_COLUMNS):
         return read_valued_shoppers(path, skip_bad=skip_bad, progress=progress)
     time = "time" if "time" in found else None
     return read_table(path, time=time, skip_bad=skip_bad, progress=progress)

@@ -1,0 +1,158 @@
+"""Raw downloads of the datasets that the paper uses: Ta-Feng, Valued Shoppers, Instacart."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+
+from unbasket.datasets.dataset import Dataset
+from unbasket.datasets.purchases import (
+    bad_row_error,
+    day_number,
+    drop_ones,
+    narrow_ids,
+    sampled,
+    seconds,
+    sorted_purchases,
+    text_id,
+    whole_number,
+)
+from unbasket.datasets.source import ROW, Source, open_source
+from unbasket.domain.progress import ReadingProgress
+from unbasket.params import Params
+
+TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")
+SHOPPERS_COLUMNS = ("id", "category", "date")
+_ORDER_COLUMNS = ("order_id", "user_id", "order_number")
+_PRODUCT_COLUMNS = ("order_id", "product_id")
+
+
+def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: ReadingProgress | None = None) -> Dataset:
+    """Read ta_feng_all_months_merged.csv: four months, November 2000 to February 2001.
+
+    Preprocessing: a basket is all that a customer bought on one day (the source has no time of day), with the day as
+    its id, YYYYMMDD; an item is a PRODUCT_ID; rows of the same product on the same day become one, with a quantity.
+    Nothing is filtered, so there are more users and items than in the paper's subset.
+    """
+    source = open_source(path, TAFENG_COLUMNS, progress=progress)
+    ids = {"user": text_id("CUSTOMER_ID"), "item": text_id("PRODUCT_ID")}
+    history, skipped = _daily_baskets(source, ids, "TRANSACTION_DT", "%m/%d/%Y", skip_bad)
+    [history] = drop_ones(narrow_ids([history]))
+    notes = "Ta-Feng, raw file, unfiltered: a basket is a customer's day. Parameters: the paper's."
+    return Dataset("tafeng", history, params=Params.paper("tafeng"), notes=notes, skipped=skipped)
+
+
+def read_valued_shoppers(
+    path: str | Path, *, sample: float = 1.0, skip_bad: bool = False, progress: ReadingProgress | None = None
+) -> Dataset:
+    """Stream transactions.csv (or transactions.csv.gz, 22 GB) of Kaggle's Acquire Valued Shoppers Challenge.
+
+    Preprocessing: a basket is all that a customer bought on one day, with the day as its id, YYYYMMDD; an item is a
+    category; rows of the same category on the same day become one, with a quantity. Returns are not told apart from
+    purchases. `sample` is the share of the customers to keep, always the same ones: the result must fit in memory,
+    and the paper uses 10,000 of some 300,000 customers, which is about 0.03.
+    """
+    source = open_source(path, SHOPPERS_COLUMNS, narrow=True, progress=progress)
+    user = whole_number("id")
+    # a row without a customer must stay, to be reported
+    source = replace(source, rows=source.rows.filter(sampled(user, sample).fill_null(value=True)))
+    history, skipped = _daily_baskets(
+        source, {"user": user, "item": whole_number("category")}, "date", "%Y-%m-%d", skip_bad
+    )
+    [history] = drop_ones([history])
+    notes = (
+        f"Valued Shoppers, raw file, {sample:g} of the customers: a basket is a customer's day, an item is a "
+        "category. Parameters: the paper's, for its subset."
+    )
+    return Dataset("valuedshopper", history, params=Params.paper("valuedshopper"), notes=notes, skipped=skipped)
+
+
+def _daily_baskets(
+    source: Source, ids: Mapping[str, pl.Expr], date: str, date_format: str, skip_bad: bool
+) -> tuple[pl.DataFrame, int]:
+    """Read purchases without basket ids: a basket is all that a customer bought on one day."""
+    columns = {**ids, "basket": day_number(date, date_format), "time": seconds(date, date_format)}
+    return sorted_purchases(source, columns, skip_bad=skip_bad)
+
+
+def read_instacart(
+    folder: str | Path, *, sample: float = 1.0, skip_bad: bool = False, progress: ReadingProgress | None = None
+) -> Dataset:
+    """Read orders.csv of 2017 with order_products__prior.csv and, if it exists, order_products__train.csv.
+
+    Preprocessing: a basket is an order; time is its order_number, since the source has no dates; the prior orders are
+    the history, and a user's train order, the last one, is the future (users of the competition's test set have
+    none). Names and categories come from products.csv, aisles.csv and departments.csv, if all three exist. `sample`
+    is the share of the users to keep, always the same ones; the paper's subset has about a tenth of them.
+    """
+    folder = Path(folder)
+    orders = _orders(folder / "orders.csv", sample, skip_bad)
+    history, skipped = _ordered_products(folder / "order_products__prior.csv", orders, skip_bad, progress)
+    train = folder / "order_products__train.csv"
+    frames = [history]
+    if train.is_file():
+        future, skipped_train = _ordered_products(train, orders, skip_bad, progress)
+        frames.append(future)
+        skipped += skipped_train
+    frames = drop_ones(frames)
+    return Dataset(
+        "instacart",
+        frames[0],
+        frames[1] if len(frames) > 1 else None,
+        _items(folder),
+        Params.paper("instacart"),
+        f"Instacart, raw files, {sample:g} of the users: history from the prior orders, future from the "
+        "train orders; time is the order number. Parameters: the paper's, for its subset.",
+        skipped,
+    )
+
+
+def _orders(path: Path, sample: float, skip_bad: bool) -> pl.DataFrame:
+    source = open_source(path, _ORDER_COLUMNS, narrow=True)
+    columns = {name: whole_number(name) for name in _ORDER_COLUMNS}
+    orders = source.collect(source.rows.select(ROW, **columns))
+    bad = orders.filter(pl.any_horizontal(pl.all().is_null()))
+    if bad.height and not skip_bad:
+        raise bad_row_error(source, columns, bad[ROW][0])
+    return orders.drop(ROW).drop_nulls().with_columns(kept=sampled(pl.col("user_id"), sample))
+
+
+def _ordered_products(
+    path: Path, orders: pl.DataFrame, skip_bad: bool, progress: ReadingProgress | None
+) -> tuple[pl.DataFrame, int]:
+    source = open_source(path, _PRODUCT_COLUMNS, narrow=True, progress=progress)
+    rows = source.rows.with_columns(whole_number("order_id")).join(orders.lazy(), on="order_id", how="left")
+    # null: the order is not in orders.csv. Such a row must stay, to be reported.
+    rows = rows.filter(pl.col("kept").fill_null(value=True))
+    columns = {
+        "user": pl.col("user_id"),
+        "basket": pl.col("order_id"),
+        "item": whole_number("product_id"),
+        "time": pl.col("order_number"),
+    }
+    return sorted_purchases(replace(source, rows=rows), columns, skip_bad=skip_bad)
+
+
+def _items(folder: Path) -> pl.DataFrame | None:
+    """Return the products' names, with department and aisle as category."""
+    needed = {
+        "products.csv": ("product_id", "product_name", "aisle_id", "department_id"),
+        "aisles.csv": ("aisle_id", "aisle"),
+        "departments.csv": ("department_id", "department"),
+    }
+    if not all((folder / name).is_file() for name in needed):
+        return None
+    products, aisles, departments = (
+        open_source(folder / name, columns).rows.select(columns) for name, columns in needed.items()
+    )
+    joined = products.join(aisles, on="aisle_id", how="left").join(departments, on="department_id", how="left")
+    return (
+        joined.select(
+            item=whole_number("product_id"),
+            name=pl.col("product_name"),
+            category=pl.concat_str("department", "aisle", separator=" / ", ignore_nulls=True),
+        )
+        .sort("item")
+        .collect()
+    )
