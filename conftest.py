@@ -13,7 +13,7 @@ LONGEST = (
     "tests/store/test_forensics",
     "tests/service/web/test_web",
     "tests/test_example_notebook",
-    "tests/service/test_operations",
+    "tests/service/test_server",
 )
 
 
