@@ -54,7 +54,7 @@ def evaluate(
     engine_params = replace(params, neighbors=protocol.true_neighbors(params.neighbors))
     engine = fit_candidates(data.history, split, engine_params)
     if protocol.twins_once:
-        split = _without_twins(engine, split)
+        split = without_twins(engine, split)
     n = max(cutoffs)
     rankings = {TIFUKNN: rank(engine, data.history, split, n, progress)}
     rankings |= {name: BASELINES[name](data.history, split, n) for name in baselines}
@@ -104,9 +104,9 @@ def _rankings(recommended: dict[Id, list[Recommendation]], split: Split) -> pl.D
     return queries.join(lists, on="user", how="left", maintain_order="left").with_columns(pl.col("items").fill_null([]))
 
 
-def _without_twins(engine: Recommender, split: Split) -> Split:
+def without_twins(engine: Recommender, split: Split) -> Split:
     """Return the split without queries that have the vector of a user with a lower id."""
     users = engine.users()
     vectors = [tuple(engine.vector(user).items()) for user in users]
     first = dict(zip(users, first_of_twins(users, vectors), strict=True))
-    return replace(split, queries=split.queries.filter([first[user] for user in split.queries]))
+    return replace(split, queries=split.queries.filter([first.get(user, False) for user in split.queries]))
