@@ -1,5 +1,5 @@
-# Everything that a fresh machine needs: Python 3.11 or newer, and this file. Tests of the page need Chromium, those
-# of Spark need Java, and the service's benchmark needs wrk: on Debian they are installed here, by root or with sudo.
+# A fresh machine needs Python 3.11 or newer and make. Tests of the page need Chromium, those of Spark need Java, and the
+# benchmark of the service needs wrk: root on Debian gets them here; other users are told what to install.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,12 +9,12 @@ unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which wou
 
 setup: $(VENV)/dev build
 
-# What a purpose needs, and the package with its compiled core. uv does what pip does, several times faster.
-$(VENV)/dev: EXTRAS := dev
-$(VENV)/docs: EXTRAS := docs
-$(VENV)/demo: EXTRAS := completejourney,service
+# An environment for each purpose: the package with some extras, and groups of tools. uv does what pip does, but faster.
+$(VENV)/dev: NEEDS := --editable '.[completejourney,reproduce,service,spark,tune]' --group dev
+$(VENV)/docs: NEEDS := --editable . --group docs
+$(VENV)/demo: NEEDS := --editable '.[completejourney,service]'
 $(VENV)/dev $(VENV)/docs $(VENV)/demo: pyproject.toml | $(VENV)/uv
-	$(BIN)/uv pip install --python $(BIN)/python --editable '.[$(EXTRAS)]'
+	$(BIN)/uv pip install --python $(BIN)/python $(NEEDS)
 	touch $@
 
 $(VENV)/uv:
@@ -27,61 +27,69 @@ $(VENV)/uv:
 build: $(VENV)/dev
 	$(BIN)/python setup.py --quiet build_ext --inplace
 
-# One of Debian's packages, if its command is missing: $(call install,command,package)
+# Install one of Debian's packages if its command is missing: $(call install,command,package)
 define install
-	@command -v $(1) >/dev/null || { \
-		[ "$$(id -u)" = 0 ] && as= || as=sudo; \
-		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends $(2) >/dev/null; }
+	@command -v $(1) >/dev/null || { $(call packages,$(2)); }
 endef
 
-# A C compiler and Python's headers, which the core is built with.
+# Install Debian's packages as root, or say which ones are missing.
+packages = { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; } || { \
+	echo "Missing: $(1). Install it (on Debian, as root: apt-get install $(1)), then try again." >&2; exit 1; }; \
+	echo "Installing $(1) with apt-get"; \
+	apt-get update -qq && apt-get install -qq -y --no-install-recommends $(1) >/dev/null
+
+# The core is built with a C compiler and Python's headers.
 define compiler
 	@command -v $(CC) >/dev/null && $(PYTHON) -c 'import os, sys, sysconfig; \
 		sys.exit(not os.path.exists(sysconfig.get_path("include") + "/Python.h"))' || { \
-		command -v apt-get >/dev/null || { \
-			echo "The core is compiled: install a C compiler and the headers of $(PYTHON) (Python.h), then try again." >&2; \
-			exit 1; }; \
-		[ "$$(id -u)" = 0 ] && as= || as=sudo; \
-		$$as apt-get update -qq && $$as apt-get install -qq -y --no-install-recommends gcc libc6-dev python3-dev >/dev/null; }
+		$(call packages,gcc libc6-dev python3-dev); }
 endef
 
-# Side by side. Where make can, each shows what it has to say when it ends; the tests (+) show how far they are.
+# Linters and tests run side by side, each with its output in one piece; the tests (+) show their progress. Lines of the
+# package that they cover are counted, and may not become fewer.
 test: setup
+	rm -f .coverage*
 	$(MAKE) --jobs=5 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
-# Thousands of tests wait until a file is on disk; they need not where there is room for their files in memory.
+# Thousands of tests wait for a sync to disk. In memory they don't, if there is room for their files.
 ROOM := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
+COVERED = COVERAGE_FILE=.coverage.$@ $(BIN)/pytest --cov --cov-report=
 
 programs:  # that tests start
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
 
 tested: setup programs  # more processes than two cores, since some tests wait for another process
-	+$(ROOM) $(BIN)/pytest --numprocesses=3 --dist=loadfile -p no:schemathesis \
+	+$(ROOM) $(COVERED) --numprocesses=3 --dist=loadfile -p no:schemathesis \
 		--ignore=tests/service/test_openapi.py --ignore=tests/deploy/test_install.py \
 		--ignore=tests/spark --ignore=src/unbasket/spark
 
-streamed: setup programs  # apart from the others: its tests share a session of Spark
-	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/spark src/unbasket/spark
+streamed: setup programs  # in a process of their own, since these tests share a Spark session
+	$(ROOM) $(COVERED) -p no:schemathesis tests/spark src/unbasket/spark
 
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/stubtest --concise --ignore-missing-stub --ignore-disjoint-bases --mypy-config-file pyproject.toml unbasket.core
+	$(BIN)/cython-lint --no-pycodestyle src/unbasket/core
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/oxlint --deny-warnings src/unbasket/service/web
 
-described: setup  # apart from the others: its tests all have one name, of which xdist would run one
-	$(BIN)/pytest tests/service/test_openapi.py
+described: setup  # in a process of its own: all of its tests have one name, and xdist would run one of them
+	$(COVERED) tests/service/test_openapi.py
 
-# The laws on copies of the package that check bounds, or that AddressSanitizer and UBSan watch.
+# The laws on copies of the package that check bounds, or run under AddressSanitizer and UBSan.
 LAWS := tests/core tests/engine/test_laws.py tests/engine/test_verification.py
-checked: setup  # the copy that checks bounds is the wheel that tests have built and installed
+checked: setup  # on the wheel that the tests of installation have built with bounds checks
 	rm -rf build/checked
 	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/deploy/test_install.py --wheels=build/checked
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --target build/checked/lib build/checked/*.whl
 	PYTHONPATH=build/checked/lib $(BIN)/pytest -p no:schemathesis $(LAWS)
 
-sanitized: setup  # without a test that watches freed memory itself
+sanitized: setup  # without a test that inspects freed memory itself
 	UNBASKET_BUILD=sanitized $(BIN)/python setup.py --quiet build --build-base build/watched --build-lib build/watched/lib
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
@@ -121,7 +129,7 @@ bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/
 bench-defaults: setup  # half an hour on two idle cores; writes the tables of docs/evaluation.md
 	$(BIN)/python -m benchmarks.defaults
 
-notebook: setup  # the tests compare its outputs with what comes out
+notebook: setup  # tests compare its stored outputs with a run
 	$(BIN)/jupyter nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False \
 		--log-level=ERROR docs/notebook.ipynb
 
@@ -129,7 +137,7 @@ reproduce: setup
 	$(BIN)/unbasket reproduce
 
 clean:
-	rm -rf $(VENV) build site jupyter_execute .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build site jupyter_execute .coverage* .import_linter_cache .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -f src/unbasket/core/.build_fingerprint
 	find src -name "*.so" -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

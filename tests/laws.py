@@ -1,7 +1,7 @@
-"""The laws that every engine keeps, whatever it stores its baskets in: a reusable suite.
+"""A reusable suite of laws that every engine obeys, in memory, durable or on Spark.
 
-Random events go into an engine and into the oracle. The engine must then hold what the oracle holds, and be equal,
-bit for bit, to a fresh engine that only ever saw the remainder, in another order and under other codes.
+Random events go into an engine and into the oracle. The engine must then agree with the oracle, and be equal, bit for
+bit, to a fresh engine that only ever saw the remaining baskets, in another order and under other codes.
 """
 
 import random
@@ -21,7 +21,7 @@ Factory = Callable[[Params], Recommender]
 
 
 class Learn(NamedTuple):
-    """A basket arrives, or is edited."""
+    """A basket to add or edit."""
 
     user: Id
     items: tuple[Id, ...]
@@ -30,7 +30,7 @@ class Learn(NamedTuple):
 
 
 class Forget(NamedTuple):
-    """A deletion request."""
+    """Something to forget."""
 
     user: Id
     basket: Id | None
@@ -38,47 +38,47 @@ class Forget(NamedTuple):
 
 
 class Hide(NamedTuple):
-    """Items are out of stock."""
+    """Items to hide."""
 
     items: tuple[Id, ...]
 
 
 class Show(NamedTuple):
-    """Items are back."""
+    """Items to show."""
 
     items: tuple[Id, ...]
 
 
 class Suppress(NamedTuple):
-    """A user does not want to be recommended an item."""
+    """An item never to recommend to a user."""
 
     user: Id
     item: Id
 
 
 class Allow(NamedTuple):
-    """They take it back."""
+    """A suppressed item to recommend again."""
 
     user: Id
     item: Id
 
 
 class Rename(NamedTuple):
-    """A guest becomes an account."""
+    """A user to merge into another."""
 
     user: Id
     other: Id
 
 
 Event = Learn | Forget
-"""What happens to a history."""
+"""An event that changes a history."""
 
 ShopEvent = Event | Hide | Show | Suppress | Allow | Rename
-"""Whatever can happen in a shop."""
+"""Any event of a shop."""
 
 
 class World(NamedTuple):
-    """The ids that events are made of: few, so that they meet, and of both types."""
+    """The ids of random events: few, to make them collide, and of both types."""
 
     timed: tuple[Id, ...]
     untimed: tuple[Id, ...]
@@ -91,13 +91,13 @@ class World(NamedTuple):
         return self.timed + self.untimed + self.mixed
 
     def events(self, most: int) -> st.SearchStrategy[list[Event]]:
-        """Lists of events, two learns to a forget."""
+        """Return lists of events, two learns to a forget."""
         return st.lists(st.one_of(self._learns(), self._learns(), self._forgets()), min_size=1, max_size=most)
 
     def shop_events(self, most: int) -> st.SearchStrategy[list[ShopEvent]]:
-        """Lists of whatever can happen in a shop; most of it happens to histories."""
+        """Return lists of any events of a shop; most change histories."""
         histories = st.one_of(self._learns(), self._learns(), self._learns(), self._forgets(), self._forgets())
-        others = self._restocks() | self._wishes() | self._renames()
+        others = self._availability_changes() | self._suppressions() | self._renames()
         return st.lists(st.one_of(histories, histories, others), min_size=1, max_size=most)
 
     def _learns(self) -> st.SearchStrategy[Learn]:
@@ -115,16 +115,16 @@ class World(NamedTuple):
         basket, item = st.none() | st.sampled_from(self.baskets), st.none() | st.sampled_from(self.items)
         return st.builds(Forget, st.sampled_from(self.users), basket, item)
 
-    def _restocks(self) -> st.SearchStrategy[Hide | Show]:
-        items = st.lists(st.sampled_from((*self.items, "nobody has this")), max_size=3).map(tuple)
+    def _availability_changes(self) -> st.SearchStrategy[Hide | Show]:
+        items = st.lists(st.sampled_from((*self.items, "unknown")), max_size=3).map(tuple)
         return st.builds(Hide, items) | st.builds(Show, items)
 
-    def _wishes(self) -> st.SearchStrategy[Suppress | Allow]:
-        user, item = st.sampled_from(self.users), st.sampled_from((*self.items, "nobody has this"))
+    def _suppressions(self) -> st.SearchStrategy[Suppress | Allow]:
+        user, item = st.sampled_from(self.users), st.sampled_from((*self.items, "unknown"))
         return st.builds(Suppress, user, item) | st.builds(Suppress, user, item) | st.builds(Allow, user, item)
 
     def _renames(self) -> st.SearchStrategy[Rename]:
-        """Among users of a kind, whose baskets all have times, or none of them has."""
+        """Return renames among users of a kind: all baskets timed, none timed, or mixed."""
         pairs = [pair for kind in (self.timed, self.untimed, self.mixed) for pair in permutations(kind, 2)]
         return st.sampled_from(pairs).map(lambda pair: Rename(*pair))
 
@@ -132,8 +132,8 @@ class World(NamedTuple):
 MIXED_IDS = World(("t", 2), (-1,), ("m", 10**12), (1, "b", 2, "a", 3, "1"), ("x", 1, "ä", 2, "1", "z", 7))
 TEXT_IDS = World(("t", "s", "r"), ("u", "v"), (), ("a", "b", "c", "d", "e", "f"), ("p", "q", "x", "y", "z"))
 
-SOME: tuple[Id, ...] = ("x", 1, "1", "z", "p", "nobody has this")
-CART: tuple[Id, ...] = ("x", 7, "nobody has this either")
+SOME: tuple[Id, ...] = ("x", 1, "1", "z", "p", "unknown")
+CART: tuple[Id, ...] = ("x", 7, "unknown too")
 FILTERS: list[dict[str, Any]] = [
     {"only_new": True},
     {"only": SOME},
@@ -154,7 +154,7 @@ PARAMS = st.builds(
 
 @pytest.fixture(autouse=True, scope="module")
 def short_histories_count_as_long() -> Iterator[None]:
-    """Checkpoints and sets of basket ids are for long histories; random ones are short."""
+    """Lower the limits of checkpoints and sets of basket ids, which short random histories would not reach."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", 2)
         patch.setattr("unbasket.engine.state.LONG", 3)
@@ -162,8 +162,8 @@ def short_histories_count_as_long() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def parts_are_small() -> Iterator[None]:
-    """The few users of a law are in several parts of the index."""
+def shards_are_small() -> Iterator[None]:
+    """Spread the few users of a law over several shards of the index."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbasket.engine.model_state.SHARD_SIZE", 4)
         yield
@@ -196,7 +196,7 @@ def _basket_ids(engine: Recommender | Oracle, user: Id) -> set[Id]:
 
 
 def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
-    """The engine holds what the equations say: histories and groups exactly, numbers within the rounding."""
+    """Check the engine against the equations: histories and groups exactly, numbers within the rounding."""
     assert engine.users() == oracle.users()
     assert engine.hidden() == oracle.hidden()
     assert engine.popular(100) == oracle.popular(100)
@@ -211,7 +211,7 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
         assert engine.suppressed(user) == oracle.suppressed(user)
         assert engine.vector(user) == pytest.approx(oracle.vector(user), abs=1e-9)
         _check_neighbors(engine, oracle, user)
-        if engine.params.neighbors >= len(oracle.pool()):  # no neighbor is left out by a rounded distance
+        if engine.params.neighbors >= len(oracle.pool()):  # rounded distances leave no neighbor out
             expected = dict(oracle.recommend(user, 100))
             for item, score in engine.recommend(user, n=100):
                 assert score == pytest.approx(expected.pop(item), abs=1e-6)
@@ -220,7 +220,7 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
 
 
 def _check_filters(engine: Recommender, oracle: Oracle, user: Id) -> None:
-    """Filters choose among the scores; a cart is a basket that was learned, and is not recommended itself."""
+    """Check that filters select among the scores, and that a cart counts as a learned basket."""
     bought = {item for basket in oracle.history(user) for item in basket.items}
     new = {item for item in engine.items() if item not in bought}
     carted = oracle.with_cart(user, CART)
@@ -234,7 +234,7 @@ def _check_filters(engine: Recommender, oracle: Oracle, user: Id) -> None:
 
 
 def law_of_the_cart(engine: Recommender, user: Id, cart: Sequence[Id]) -> None:
-    """With a cart, an engine says what it would say if the cart were the user's newest basket, bit for bit."""
+    """Check that a cart gives the same answer, bit for bit, as learning it as the user's newest basket."""
     before = engine.digest()
     asked = engine.recommend(user, 100, cart=cart), engine.recommend(user, 2, only=SOME, only_new=True, cart=cart)
     assert engine.digest() == before
@@ -266,7 +266,7 @@ def _id_key(value: Id) -> tuple[bool, Id]:
 
 
 def law_of_equality(engine: Recommender, other: Recommender) -> None:
-    """Two engines that hold the same are equal, bit for bit, in everything that they say."""
+    """Check that two engines with the same data give equal answers, bit for bit."""
     assert engine.digest() == other.digest()
     assert engine.users() == other.users()
     assert engine.items() == other.items()
@@ -291,7 +291,7 @@ def law_of_equality(engine: Recommender, other: Recommender) -> None:
 
 
 def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
-    """The engine equals a fresh one that was given only the remainder, in another order, under other codes."""
+    """Check that the engine equals a fresh one that saw only the remainder, in another order, under other codes."""
     assert engine.verify() == (True, len(engine), ())
     shuffle = random.Random(seed)
     fresh = make(engine.params)
@@ -300,7 +300,7 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
         _learn_remainder(engine, fresh, shuffle)
     else:
         _fit_remainder(engine, fresh, shuffle)
-    fresh.forget("somebody else")
+    fresh.forget("other user")
     fresh.hide(engine.hidden())
     for user in shuffle.sample(engine.users(), len(engine.users())):
         for item in shuffle.sample(engine.suppressed(user), len(engine.suppressed(user))):
@@ -309,13 +309,13 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
 
 
 def occupy_codes(engine: Recommender) -> None:
-    """Take codes, so that those who come later get other ones than in an engine without this."""
+    """Occupy codes, to give later users other codes than in an engine without this."""
     for number in range(3):
-        engine.learn("somebody else", [f"something else {number}", "x", 1], basket=number)
+        engine.learn("other user", [f"other item {number}", "x", 1], basket=number)
 
 
 def _learn_remainder(engine: Recommender, fresh: Recommender, shuffle: random.Random) -> None:
-    """Timed baskets in any order, untimed ones in theirs; users interleaved."""
+    """Learn timed baskets in random order, untimed ones in theirs, users interleaved."""
     queues = []
     for user in engine.users():
         baskets = [(user, basket) for basket in engine.history(user)]
@@ -330,7 +330,7 @@ def _learn_remainder(engine: Recommender, fresh: Recommender, shuffle: random.Ra
 
 
 def _fit_remainder(engine: Recommender, fresh: Recommender, shuffle: random.Random) -> None:
-    """Through frames, which can carry the surviving group boundaries."""
+    """Fit frames, which can carry the surviving group boundaries."""
     for timed in (True, False):
         rows = []
         for user in shuffle.sample(engine.users(), len(engine.users())):

@@ -1,4 +1,4 @@
-"""Files: for their owner alone, complete or not there, and every change of keys in turn."""
+"""Files: readable by their owner alone, written atomically, and locked for changes of keys."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from unbasket import files
 
 @pytest.fixture(autouse=True)
 def _open_umask() -> Iterator[None]:
-    """Everybody may read and write whatever nobody thinks of."""
+    """Leave the mode of files to the code under test."""
     former = os.umask(0)
     yield
     os.umask(former)
@@ -27,10 +27,10 @@ def modes(folder: Path) -> dict[str, int]:
     return {path.name: stat.S_IMODE(path.stat().st_mode) for path in sorted(folder.iterdir())}
 
 
-# What a shop writes ---------------------------------------------------------------------------------------------
+# Files of a shop ------------------------------------------------------------------------------------------------
 
 
-def test_a_database_and_what_sqlite_puts_beside_it(tmp_path: Path) -> None:
+def test_a_database_and_the_files_of_sqlite(tmp_path: Path) -> None:
     with ub.open(tmp_path / "shop.db") as rec:
         rec.learn("ann", ["milk"], basket=1)
         beside = ("", "-keys", "-lock", "-shm", "-wal")
@@ -52,14 +52,14 @@ def test_backups_exports_receipts_and_keys(tmp_path: Path) -> None:
     assert set(written.values()) == {0o600}
 
 
-def test_what_exists_keeps_its_mode(tmp_path: Path) -> None:
+def test_an_existing_file_keeps_its_mode(tmp_path: Path) -> None:
     db = tmp_path / "shop.db"
     with ub.open(db) as rec:
         rec.learn("ann", ["milk"], basket=1)
     run("keys", "add", "till", "--role", "write", "--db", db)
     db.chmod(0o640)
     for name in ("shop.db-keys", "shop.db-access.toml", "shop.db-lock"):
-        tmp_path.joinpath(name).chmod(0o400 if os.geteuid() == 0 else 0o600)  # root writes to what it may only read
+        tmp_path.joinpath(name).chmod(0o400 if os.geteuid() == 0 else 0o600)  # root may write to read-only files
     before = modes(tmp_path)
     with ub.open(db) as rec:
         rec.learn("ann", ["tea"], basket=2)
@@ -68,7 +68,7 @@ def test_what_exists_keeps_its_mode(tmp_path: Path) -> None:
     assert modes(tmp_path) == before
 
 
-# The helper -----------------------------------------------------------------------------------------------------
+# Atomic writes --------------------------------------------------------------------------------------------------
 
 
 def test_a_write_that_fails_leaves_the_former_file(tmp_path: Path) -> None:
@@ -81,20 +81,20 @@ def test_a_write_that_fails_leaves_the_former_file(tmp_path: Path) -> None:
 
 
 def test_a_new_file_and_its_name_are_on_disk_before_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Content, then name, then the folder that holds the name: in another order, a power loss could undo it."""
+    """Content, then name, then the folder: in another order, a power loss could undo the write."""
     steps: list[tuple[str, str]] = []
-    replace, synchronise = os.replace, files.synchronise
+    replace, fsync = os.replace, files.fsync
 
-    def noted_replace(source: Path, target: Path) -> None:
+    def logged_replace(source: Path, target: Path) -> None:
         steps.append(("replace", target.name))
         replace(source, target)
 
-    def noted_synchronise(path: Path) -> None:
+    def logged_fsync(path: Path) -> None:
         steps.append(("sync", path.name))
-        synchronise(path)
+        fsync(path)
 
-    monkeypatch.setattr(os, "replace", noted_replace)
-    monkeypatch.setattr(files, "synchronise", noted_synchronise)
+    monkeypatch.setattr(os, "replace", logged_replace)
+    monkeypatch.setattr(files, "fsync", logged_fsync)
     run("keys", "add", "till", "--role", "write", "--access", tmp_path / "access.toml")
     assert steps == [("sync", "access.toml-partial"), ("replace", "access.toml"), ("sync", tmp_path.name)]
 
@@ -126,35 +126,35 @@ def test_root_does_not_lock_out_the_owner(tmp_path: Path) -> None:
     assert (file.stat().st_uid, file.stat().st_gid, modes(tmp_path)) == (12345, 12346, {"file": 0o600})
 
 
-# Many at once ---------------------------------------------------------------------------------------------------
+# Concurrent changes ---------------------------------------------------------------------------------------------
 
-MAKER = """
+PROGRAM = """
 import sys
 from unbasket.cli import app
-print("here", flush=True)
+print("ready", flush=True)
 sys.stdin.readline()
 for number in range(20):
     app(["keys", "add", f"{sys.argv[1]}-{number}", "--role", "write", "--access", sys.argv[2]], standalone_mode=False)
 """
 
 
-def test_keys_that_are_made_at_once_are_all_there(tmp_path: Path) -> None:
+def test_no_concurrent_change_of_keys_is_lost(tmp_path: Path) -> None:
     access = tmp_path / "access.toml"
-    makers = [
+    processes = [
         subprocess.Popen(
-            [sys.executable, "-c", MAKER, name, access], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", PROGRAM, name, access], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         for name in ("a", "b", "c")
     ]
-    for maker in makers:
-        assert maker.stdout is not None
-        assert maker.stdout.readline() == "here\n"
-    for maker in makers:
-        assert maker.stdin is not None
-        maker.stdin.write("go\n")
-        maker.stdin.flush()
-    for maker in makers:
-        maker.communicate()
-    assert [maker.returncode for maker in makers] == [0, 0, 0]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        process.communicate()
+    assert [process.returncode for process in processes] == [0, 0, 0]
     names = {key["name"] for key in json.loads(run("keys", "list", "--access", access, "--json"))}
-    assert names == {f"{maker}-{number}" for maker in "abc" for number in range(20)}
+    assert names == {f"{process}-{number}" for process in "abc" for number in range(20)}

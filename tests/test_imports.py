@@ -1,15 +1,17 @@
-"""An import costs what it uses: heavy packages are loaded when something needs them."""
+"""Imports: heavy packages are loaded on first use, and `dir` shows the public names."""
 
 import subprocess
 import sys
 
 import pytest
 
+import unbasket as ub
+
 HEAVY = ("cryptography", "matplotlib", "optuna", "pandas", "polars", "pyarrow", "rich", "typer")
 
 
 def loaded(program: str) -> list[str]:
-    """The heavy packages that a program has loaded at its end."""
+    """Return the heavy packages that a program has loaded at its end."""
     program += f"\nimport sys\nprint(*[name for name in {HEAVY} if name in sys.modules])"
     return subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
@@ -40,7 +42,7 @@ except ub.InvalidFrameError:
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["learn", "--help"], ["--version"]])
-def test_the_command_line_loads_what_a_terminal_needs(arguments: list[str]) -> None:
+def test_the_command_line_loads_no_data_packages(arguments: list[str]) -> None:
     program = f"""
 from unbasket.cli import app
 try:
@@ -52,3 +54,12 @@ except SystemExit:
     assert "polars" not in names
     assert "cryptography" not in names
     assert "typer" in names
+
+
+def test_dir_shows_the_public_names_and_nothing_else() -> None:
+    assert dir(ub) == sorted(ub.__all__)
+    assert all(hasattr(ub, name) for name in dir(ub))
+
+
+def test_the_errors_of_the_library_are_public() -> None:
+    assert {"BusyError", "DatasetError", "RetentionError", "SparkError"} <= set(ub.__all__)

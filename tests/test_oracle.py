@@ -1,4 +1,4 @@
-"""The oracle itself, against values worked out by hand."""
+"""The oracle against values worked out by hand."""
 
 from math import sqrt
 
@@ -9,7 +9,7 @@ from unbasket.params import Grouping, Params
 
 
 def oracle(m: int = 2, k: int = 1, alpha: float = 0.5, grouping: Grouping = "fixed") -> Oracle:
-    """With decays whose powers are exact in binary, so that hand-computed values are exact too."""
+    """Return an oracle with decays whose powers are exact in binary, as are the values computed by hand."""
     params = Params(group_size=m, basket_decay=0.5, group_decay=0.25, neighbors=k, alpha=alpha, grouping=grouping)
     return Oracle(params)
 
@@ -23,7 +23,7 @@ def grouped(model: Oracle, user: Id = "u") -> list[list[Id]]:
 
 
 def varying(m: int, times: list[int]) -> Oracle:
-    """A user "u" with one basket per time, named by it, learned oldest first."""
+    """Return an oracle of a user "u" with a basket per time, named by it, learned oldest first."""
     model = oracle(m, grouping="varying")
     for time in times:
         model.learn("u", ["x"], time, time)
@@ -31,7 +31,7 @@ def varying(m: int, times: list[int]) -> Oracle:
 
 
 def three_users(k: int) -> Oracle:
-    """Vectors a = z, b = x + y, c = x: distances 1 (c, b), sqrt 2 (c, a), sqrt 3 (b, a)."""
+    """Return users with vectors a = z, b = x + y, c = x: distances 1 (c, b), sqrt 2 (c, a), sqrt 3 (b, a)."""
     model = oracle(m=1, k=k)
     model.learn("a", ["z"], 1)
     model.learn("b", ["x", "y"], 1)
@@ -84,7 +84,7 @@ def test_prediction_with_one_neighbor() -> None:
     assert three_users(k=1).prediction("c") == {"x": 1.0, "y": 0.5}
 
 
-def test_prediction_with_fewer_neighbors_than_wanted_is_over_those_there_are() -> None:
+def test_prediction_with_fewer_neighbors_than_k() -> None:
     assert three_users(k=10).prediction("c") == {"x": 0.75, "y": 0.25, "z": 0.25}
 
 
@@ -95,7 +95,7 @@ def test_prediction_weighs_the_own_vector_with_alpha() -> None:
     assert model.prediction("a") == {"x": 0.75, "y": 0.25}
 
 
-def test_prediction_of_a_lone_user_is_his_own_part() -> None:
+def test_prediction_of_a_lone_user_is_their_own_share() -> None:
     model = oracle(m=1, alpha=0.75)
     model.learn("a", ["x"], 1)
     assert model.prediction("a") == {"x": 0.75}
@@ -191,17 +191,17 @@ def test_each_form_of_forgetting() -> None:
     assert model.users() == ["v"]
 
 
-def test_a_user_vanishes_with_the_last_item() -> None:
+def test_a_user_is_removed_with_the_last_item() -> None:
     model = oracle()
     model.learn("u", ["x"], 1)
     model.forget("u", basket=1, item="x")
     assert model.users() == []
 
 
-def test_forgetting_what_is_not_there_changes_nothing() -> None:
+def test_forgetting_something_unknown_changes_nothing() -> None:
     model = oracle()
     model.learn("u", ["x"], 1)
-    model.forget("nobody")
+    model.forget("unknown")
     model.forget("u", basket=2)
     model.forget("u", basket=1, item="y")
     model.forget("u", item="y")
@@ -219,7 +219,7 @@ def test_fixed_groups_close_up_after_a_deletion() -> None:
 
 def test_varying_groups_keep_their_borders_and_the_newest_fills_up() -> None:
     model = varying(2, [1, 2, 3, 4, 5, 6])
-    model.forget("u", basket=3)  # started its group: the next one inherits that
+    model.forget("u", basket=3)  # started its group, which the next basket starts now
     assert grouped(model) == [[1, 2], [4], [5, 6]]
     model.forget("u", basket=6)
     assert grouped(model) == [[1, 2], [4], [5]]
@@ -270,5 +270,5 @@ def test_varying_vector_uses_the_groups_as_they_are() -> None:
 
 
 def test_an_unknown_user_is_an_error() -> None:
-    with pytest.raises(KeyError, match="nobody"):
-        oracle().vector("nobody")
+    with pytest.raises(KeyError, match="unknown"):
+        oracle().vector("unknown")

@@ -1,5 +1,6 @@
-"""Parameters: the ranges, and that two ways to write the same model are the same Params."""
+"""Parameters: their ranges, and that equal models have equal Params."""
 
+from collections.abc import Callable
 from dataclasses import FrozenInstanceError
 from inspect import signature
 from math import inf, nan
@@ -70,7 +71,7 @@ def test_a_pool_is_a_whole_number_from_1(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", [-1, 2**53, 1.0, True, "7"])
-def test_a_seed_is_a_whole_number_that_all_programs_can_read(value: object) -> None:
+def test_a_seed_is_a_whole_number_that_every_json_parser_reads(value: object) -> None:
     assert message(pool=3, pool_seed=value).startswith("pool_seed must be a whole number from 0 to 9007199254740991, ")
 
 
@@ -106,8 +107,8 @@ def test_parameters_do_not_change() -> None:
         params.alpha = 0.1  # type: ignore[misc]
 
 
-def test_the_defaults_are_those_of_the_docs() -> None:
-    """The page has them from the command that chose them."""
+def test_the_defaults_equal_those_in_the_docs() -> None:
+    """The command that chose them wrote the page."""
     page = (Path(__file__).parents[1] / "docs" / "evaluation.md").read_text(encoding="utf-8")
     params = ub.Params()
     values = [params.group_size, params.basket_decay, params.group_decay, params.neighbors, params.alpha]
@@ -122,3 +123,21 @@ def test_a_name_that_is_unknown_gets_a_suggestion() -> None:
 
 def test_editors_see_the_parameters() -> None:
     assert "neighbors" in signature(ub.Params).parameters
+
+
+@pytest.mark.parametrize("value", [{"neighbors": 3}, {}, 3, 0, "tafeng", ub.Params])
+def test_an_engine_takes_nothing_but_params(value: Any, tmp_path: Path) -> None:
+    rec = ub.Recommender()
+    with ub.open(tmp_path / "shop.db") as durable:
+        calls: list[Callable[[], object]] = [
+            lambda: ub.Recommender(value),
+            lambda: ub.open(tmp_path / "other.db", value),
+            lambda: rec.change_params(value),
+            lambda: durable.change_params(value),
+        ]
+        for call in calls:
+            with pytest.raises(ub.InvalidParamsError) as caught:
+                call()
+            assert str(caught.value).startswith(f"params must be a Params, not {value!r}; ")
+    assert not (tmp_path / "other.db").exists()
+    assert rec.params == ub.Params()

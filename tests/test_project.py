@@ -1,4 +1,4 @@
-"""What surrounds the code agrees with it: hosted checks, hooks, the citation, the changelog."""
+"""The project's files agree with the code: hosted checks, hooks, the citation, the changelog."""
 
 import re
 import tomllib
@@ -78,7 +78,7 @@ def test_the_citation_refers_to_papers(field: str) -> None:
     assert all(reference[field] for reference in references)
 
 
-def test_the_changelog_has_a_place_for_what_comes_next() -> None:
+def test_the_changelog_has_a_section_for_the_next_release() -> None:
     headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0] == "Unreleased"
     assert all(re.fullmatch(r"\d+\.\d+\.\d+ - \d{4}-\d\d-\d\d", heading) for heading in headings[1:])

@@ -1,4 +1,4 @@
-"""The version stands in one place, pyproject.toml, and everybody reads it from there."""
+"""The version: pyproject.toml is its only source."""
 
 import subprocess
 import sys
@@ -17,6 +17,6 @@ def test_the_version() -> None:
     assert run("--version") == f"unbasket {VERSION}\n"
 
 
-def test_nobody_waits_for_it_who_does_not_ask() -> None:
+def test_an_import_does_not_look_it_up() -> None:
     code = "import importlib.metadata as m; m.version = None; import unbasket; print(unbasket.Params().alpha)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout

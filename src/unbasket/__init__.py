@@ -3,21 +3,23 @@
     event -> history -> vector -> index -> recommendation
              (one user)           (all users)
 
-exchange    what comes in and goes out: ids, events, orders, results
-engine      what people hold: events by external ids, questions, proofs (`engine.recommender`, `engine.state`)
-core        the compiled path of an event: one user's history (`core.history`), the fold that replays it from the change
-            on (`core.fold`), the live index that takes the vector over in place (`core.index`), the search that asks it
-store       the same engine in a file
+`domain`        input and output types: ids, events, baskets as columns, results, and their validation
+`engine`        the recommender in memory, by external id: `engine.recommender`, `engine.model`, `engine.state`
+`core`          compiled, by internal code, without I/O:
+  `core.model`    one user's history, and the fold that replays it from the change on
+  `core.index`    the vectors of all users, updated in place by each event
+  `core.search`   nearest neighbors, and the best items
+`store`         the same engine in a file
 
-service, spark, cli, datasets, evaluation, reproduction: whoever uses the engine, each on its own
+Adapters, independent of each other: `service`, `spark`, `cli`, `datasets`, `evaluation`, `reproduction`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unbasket.domain.events import Event, Forget, Learn
-from unbasket.domain.products import Product
 from unbasket.domain.results import (
+    AvailabilityChange,
     Basket,
     BasketShare,
     Explanation,
@@ -25,16 +27,18 @@ from unbasket.domain.results import (
     ItemCount,
     Learned,
     Neighbor,
+    Product,
     Recommendation,
     Renamed,
-    Restocked,
     Sizes,
     Verification,
 )
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import (
     BasketConflictError,
+    BusyError,
     ClosedError,
+    DatasetError,
     DiskFullError,
     ErasureBlockedError,
     InvalidBasketError,
@@ -44,6 +48,8 @@ from unbasket.errors import (
     InvalidParamsError,
     InvalidReceiptError,
     InvalidRequestError,
+    RetentionError,
+    SparkError,
     StoreCorruptError,
     StoreError,
     StoreLockedError,
@@ -62,7 +68,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """What costs time is looked up when it is first used, so that `import unbasket` stays quick."""
+        """Import slow modules on first use, to keep `import unbasket` fast."""
         if name == "__version__":
             return import_module("importlib.metadata").version(__name__)
         if name in ("datasets", "evaluation"):
@@ -73,10 +79,13 @@ else:
 
 
 __all__ = [
+    "AvailabilityChange",
     "Basket",
     "BasketConflictError",
     "BasketShare",
+    "BusyError",
     "ClosedError",
+    "DatasetError",
     "DiskFullError",
     "DurableRecommender",
     "Erased",
@@ -103,8 +112,9 @@ __all__ = [
     "Recommendation",
     "Recommender",
     "Renamed",
-    "Restocked",
+    "RetentionError",
     "Sizes",
+    "SparkError",
     "StoreCorruptError",
     "StoreError",
     "StoreLockedError",
@@ -119,3 +129,8 @@ __all__ = [
     "open",
     "tune",
 ]
+
+
+def __dir__() -> list[str]:
+    """Return the public names alone."""
+    return __all__

@@ -1,52 +1,56 @@
-"""Every error that the package raises on purpose. Its message has the offending value and what to do."""
+"""Errors that the package raises on purpose. Each message has the offending value and the remedy."""
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 
 class UnbasketError(Exception):
-    """Base of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class InvalidParamsError(UnbasketError, ValueError):
-    """A model parameter is out of its range."""
+    """A model parameter out of its range."""
 
 
 class InvalidIdError(UnbasketError, ValueError):
-    """A user, basket or item id is not a non-empty str or a 64-bit int."""
+    """A user, basket or item id that is not a non-empty str or a 64-bit int."""
 
 
 class InvalidBasketError(UnbasketError, ValueError):
-    """A basket has no items, too many items, or a time that is not a 64-bit integer."""
+    """A basket with no items, too many items, or a time that is not a 64-bit integer."""
 
 
 class InvalidFrameError(UnbasketError, ValueError):
-    """A data frame lacks a column or holds values that are not purchases."""
+    """A data frame that lacks a column or holds values that are not purchases."""
 
 
 class InvalidRequestError(UnbasketError, ValueError):
-    """A question without an answer, such as the -1 best items."""
+    """An argument of a query that has no answer, such as n=-1."""
 
 
 class InvalidEventError(UnbasketError, ValueError):
-    """Not a valid event, or one that lacks a field."""
+    """A malformed event, or one that lacks a field."""
 
 
 class UnknownUserError(UnbasketError, LookupError):
-    """Nothing is held about this user."""
+    """A user without any data."""
 
 
 class BasketConflictError(UnbasketError, ValueError):
-    """Two users who are to become one both have a basket of this id."""
+    """A basket id that both users of a merge have."""
 
 
 class BusyError(UnbasketError):
-    """A writer is at work, and whoever asks does not wait so long; see `unbasket.engine.locks.waiting_at_most`."""
+    """A timeout while a writer is at work, or a second change of parameters at once.
+
+    `unbasket.engine.locks.waiting_at_most` sets the timeout.
+    """
 
 
 class StoreError(UnbasketError):
-    """The database cannot be read or written: no room, no permission, no such file.
+    """A database that cannot be read or written: no space, no permission, no such file.
 
-    `in_python` is what its message advises those who write Python, and nobody else.
+    `in_python` is advice for Python callers; other programs show `problem` alone.
 
     >>> error = StoreError("shop.db is read-only", "Open it with read_only=True")
     >>> str(error), error.problem
@@ -62,43 +66,43 @@ class StoreError(UnbasketError):
 
 
 class DiskFullError(StoreError):
-    """There is no room on the disk; nothing was changed."""
+    """A full disk; nothing was changed."""
 
 
 class UncertainError(StoreError):
-    """Writing failed in a way that leaves open whether it happened. Open the database again, and look."""
+    """A failed write that may or may not have reached the disk. Open the database again and look."""
 
 
 class StoreLockedError(StoreError):
-    """Another process has the database open for writing."""
+    """A database that another process has open for writing."""
 
 
 class StoreVersionError(StoreError):
-    """The file is not a database of this package, or of a newer version."""
+    """A file that is not a database of this package, or is one of another version."""
 
 
 class StoreCorruptError(StoreError):
-    """The database is damaged."""
+    """A damaged database."""
 
 
 class ErasureBlockedError(StoreError):
-    """What was forgotten is out of the database, but a reader keeps its bytes in a file."""
+    """Forgotten data that is out of the database while a reader keeps its bytes in a file."""
 
 
 class ClosedError(StoreError):
-    """The engine was closed."""
+    """A call to an engine that was closed."""
 
 
 class InvalidReceiptError(UnbasketError, ValueError):
-    """Not a receipt."""
+    """A text that is not a receipt."""
 
 
 class SparkError(UnbasketError):
-    """Spark cannot be started, or a checkpoint or table of it is not what it should be."""
+    """A Spark session that cannot start, or a damaged or foreign checkpoint or table."""
 
 
 class Remedy(NamedTuple):
-    """An argument of a reader that helps, and what it does."""
+    """An argument of a dataset reader that solves the problem, and its effect."""
 
     argument: str
     value: object
@@ -106,7 +110,7 @@ class Remedy(NamedTuple):
 
 
 class DatasetError(UnbasketError, ValueError):
-    """A dataset cannot be found, or a file does not fit: a column is missing, or a line is not a purchase.
+    """A dataset that cannot be found or parsed: a missing file, a missing column, a line that is not a purchase.
 
     `remedy` is for programs whose options have other names than the readers' arguments.
 
@@ -122,24 +126,32 @@ class DatasetError(UnbasketError, ValueError):
 
 
 class MissingDatasetError(DatasetError):
-    """A published dataset is not on this machine; the message says how to get it."""
+    """A published dataset that is not on this machine; the message says how to get it."""
 
 
 class MissingPackageError(UnbasketError, ImportError):
-    """An optional package is not installed."""
+    """An optional package that is not installed."""
 
 
 class AccessError(UnbasketError, ValueError):
-    """The file of keys can't be read or written, or has no place for such a key."""
+    """A key file that cannot be read or written, or an invalid key."""
 
 
 class SettingsError(UnbasketError, ValueError):
-    """A setting is unknown, missing, or has no such value."""
+    """A setting that is unknown, missing or out of range."""
 
 
 class NotReadyError(UnbasketError):
-    """The engine is being loaded, or was closed."""
+    """A request to an engine that is being loaded or was closed."""
 
 
 class RetentionError(UnbasketError, ValueError):
-    """There are no rules, or rules that can't be meant."""
+    """Retention rules that are missing or implausible."""
+
+
+def import_optional(module: str, purpose: str, extra: str) -> Any:
+    """Import a module of an optional package, or raise an error that says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingPackageError(f"{purpose}: pip install 'unbasket[{extra}]'") from error

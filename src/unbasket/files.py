@@ -1,4 +1,4 @@
-"""Files that only their owner can read, that are there completely or not at all, and that survive a power loss."""
+"""Files that only their owner can read, written atomically and durably."""
 
 import fcntl
 import os
@@ -9,8 +9,8 @@ from pathlib import Path
 _PRIVATE = 0o600
 
 
-def synchronise(path: Path) -> None:
-    """Make sure that a file, or a directory's entries, are on disk."""
+def fsync(path: Path) -> None:
+    """Flush a file, or the names in a directory, to disk."""
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)
@@ -19,12 +19,12 @@ def synchronise(path: Path) -> None:
 
 
 def real_path(path: Path) -> Path:
-    """Where a file is: beside a link to it, there are none of the files that belong to it."""
+    """Return the target of a link; the files that belong to a database are beside the target."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def create(path: Path) -> None:
-    """Make an empty file for its owner alone, whatever the umask; an error if there is a file already."""
+    """Create an empty file for its owner alone, regardless of the umask; an existing file is an error."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
     try:
         os.fchmod(file, _PRIVATE)
@@ -34,27 +34,27 @@ def create(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path, suffix: str = "-partial") -> Iterator[Path]:
-    """An empty file to write to, which takes the place of `path` afterwards; if writing fails, nothing has happened.
+    """Yield an empty file to write to, and rename it to `path` afterwards; a failed write changes nothing.
 
-    A new file is its owner's alone. One that was there before keeps its owner and its mode.
+    A new file is readable by its owner alone; an existing one keeps its owner and mode.
     """
-    path = path.resolve()  # what a link points to is replaced, not the link
+    path = path.resolve()  # replaces the target of a link, not the link
     partial = path.with_name(path.name + suffix)
     partial.unlink(missing_ok=True)
     create(partial)
     try:
         yield partial
         if path.exists():
-            _take_over(path, partial)
-        synchronise(partial)
+            _copy_owner_and_mode(path, partial)
+        fsync(partial)
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    synchronise(path.parent)
+    fsync(path.parent)
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a file. What is not a file, such as a pipe or /dev/null, is written to directly."""
+    """Write a file atomically; a pipe or a device, such as /dev/null, directly."""
     if path.exists() and not path.is_file():
         path.write_bytes(content)
         return
@@ -63,8 +63,8 @@ def write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until no other process is here with the same folder, and keep others waiting meanwhile."""
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Hold an exclusive lock on a folder, across processes."""
     file = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(file, fcntl.LOCK_EX)
@@ -73,9 +73,9 @@ def alone_in(folder: Path) -> Iterator[None]:
         os.close(file)
 
 
-def _take_over(path: Path, partial: Path) -> None:
-    """Give a file the owner and the mode of another, or root would lock its owner out."""
-    former = path.stat()
-    if (former.st_uid, former.st_gid) != (os.geteuid(), os.getegid()):
-        os.chown(partial, former.st_uid, former.st_gid)
-    partial.chmod(former.st_mode & 0o777)
+def _copy_owner_and_mode(path: Path, partial: Path) -> None:
+    """Copy the owner and mode of a file to its replacement, or root would lock the owner out."""
+    old = path.stat()
+    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+        os.chown(partial, old.st_uid, old.st_gid)
+    partial.chmod(old.st_mode & 0o777)

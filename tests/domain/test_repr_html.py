@@ -1,4 +1,4 @@
-"""What engines say about themselves, at the prompt and in a notebook."""
+"""Representations of engines, at the prompt and in a notebook."""
 
 from pathlib import Path
 
@@ -17,11 +17,11 @@ def filled(rec: ub.Recommender) -> ub.Recommender:
     return rec
 
 
-def test_an_engine_says_what_it_holds() -> None:
+def test_the_repr_has_the_sizes() -> None:
     assert repr(filled(ub.Recommender(PARAMS))) == f"<Recommender: users=2 items=2 baskets=1,201 {PARAMS}>"
 
 
-def test_what_was_forgotten_is_not_counted() -> None:
+def test_forgotten_data_is_not_counted() -> None:
     rec = filled(ub.Recommender(PARAMS))
     rec.forget("<ann>")
     assert "users=1 items=1 baskets=1 " in repr(rec)
@@ -43,9 +43,9 @@ def test_a_notebook_shows_counts_and_parameters() -> None:
         assert text in page
 
 
-@pytest.mark.parametrize("place", ["title", "header", "cell", "note"])
-def test_nothing_in_a_table_is_taken_for_html(place: str) -> None:
-    texts = dict.fromkeys(["title", "header", "cell", "note"], "x") | {place: "<b>&"}
+@pytest.mark.parametrize("field", ["title", "header", "cell", "note"])
+def test_nothing_in_a_table_is_taken_for_html(field: str) -> None:
+    texts = dict.fromkeys(["title", "header", "cell", "note"], "x") | {field: "<b>&"}
     page = html_table(texts["title"], [texts["header"]], [[texts["cell"]]], texts["note"])
     assert "&lt;b&gt;&amp;" in page
     assert "<b>" not in page

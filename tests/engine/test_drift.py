@@ -1,4 +1,4 @@
-"""A thousand deletions in a row: where the paper's rule explodes (section 6.3), nothing drifts."""
+"""A scenario: after a thousand deletions the engine has not drifted; the paper's rule explodes (section 6.3)."""
 
 import random
 

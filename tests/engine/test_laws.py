@@ -1,4 +1,4 @@
-"""The laws, on the in-memory engine: more than a thousand random sequences of events for each run."""
+"""The laws of tests/laws.py on the engine in memory: more than a thousand random sequences of events per run."""
 
 from dataclasses import replace
 
@@ -19,14 +19,14 @@ from tests.laws import (
     law_of_retraining,
     law_of_the_cart,
     law_of_the_oracle,
-    parts_are_small,
+    shards_are_small,
     short_histories_count_as_long,
 )
 from tests.oracle import Id, Oracle
 
 from unbasket import Params, Recommender
 
-__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
+__all__ = ["shards_are_small", "short_histories_count_as_long"]  # autouse fixtures
 
 SEQUENCES = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SHOP = pl.DataFrame(
@@ -62,7 +62,7 @@ def test_varying_groups(params: Params, events: list[ShopEvent], seed: int) -> N
 @SEQUENCES
 @given(params=PARAMS, events=TEXT_IDS.shop_events(most=25), seed=st.integers(0, 99))
 def test_on_top_of_a_loaded_shop(params: Params, events: list[ShopEvent], seed: int) -> None:
-    """A loaded engine has a hubs from the start, which the events then change."""
+    """A loaded engine has hubs from the start, which the events then change."""
     engine = Recommender(params).fit(SHOP)
     apply(engine, events)
     law_of_retraining(engine, Recommender, seed)
@@ -70,15 +70,15 @@ def test_on_top_of_a_loaded_shop(params: Params, events: list[ShopEvent], seed: 
 
 @settings(max_examples=200, deadline=None)
 @given(params=PARAMS, events=MIXED_IDS.events(most=15), extra=MIXED_IDS.events(most=15))
-def test_what_is_learned_and_forgotten_leaves_no_trace(params: Params, events: list[Event], extra: list[Event]) -> None:
-    """Visitors come, in any order with the others' events, and leave: as if they had never been there."""
-    visits = [event._replace(user=f"visitor {event.user}") for event in extra]
+def test_learn_then_forget_is_the_identity(params: Params, events: list[Event], extra: list[Event]) -> None:
+    """Visitors are learned, interleaved with other events, and forgotten: the engine is as without them."""
+    visitors = [event._replace(user=f"visitor {event.user}") for event in extra]
     visited, plain = Recommender(params), Recommender(params)
-    for i in range(max(len(events), len(visits))):
-        apply(visited, events[i : i + 1] + visits[i : i + 1])
+    for i in range(max(len(events), len(visitors))):
+        apply(visited, events[i : i + 1] + visitors[i : i + 1])
         apply(plain, events[i : i + 1])
-    for visit in visits:
-        visited.forget(visit.user)
+    for event in visitors:
+        visited.forget(event.user)
     law_of_equality(visited, plain)
 
 
@@ -92,14 +92,16 @@ def test_repeating_an_event_changes_nothing(params: Params, events: list[ShopEve
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(params=PARAMS, events=MIXED_IDS.shop_events(most=40), seed=st.integers(0, 99), lots=st.integers(1, 2))
-def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[ShopEvent], seed: int, lots: int) -> None:
+@given(params=PARAMS, events=MIXED_IDS.shop_events(most=40), seed=st.integers(0, 99), priorities=st.integers(1, 2))
+def test_equal_priorities_are_in_the_order_of_ids(
+    params: Params, events: list[ShopEvent], seed: int, priorities: int
+) -> None:
     def few(user: Id) -> int:
-        return len(str(user)) % lots
+        return len(str(user)) % priorities
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbasket.engine.sampling.PoolPriorities._hash", lambda _, user: few(user).to_bytes(8, "big"))
-        patch.setattr("tests.oracle.lot", lambda _, user: few(user))
+        patch.setattr("tests.oracle.priority", lambda _, user: few(user))
         keep_the_laws(params, events, seed)
 
 
@@ -108,16 +110,16 @@ def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[ShopEve
 def test_a_cart_is_the_newest_basket(
     params: Params, events: list[ShopEvent], varying: bool, data: st.DataObject
 ) -> None:
-    """Of those who are there, and of somebody new; with items that nobody has."""
+    """For known users and a new one, with known and unknown items."""
     engine = Recommender(replace(params, grouping="varying" if varying else "fixed"))
     apply(engine, events)
-    for user in (*engine.users(), "somebody new"):
+    for user in (*engine.users(), "new user"):
         cart = data.draw(st.lists(st.sampled_from([*TEXT_IDS.items, "new", 9]), min_size=1, unique=True))
         law_of_the_cart(engine, user, cart)
 
 
 def test_the_laws_can_fail() -> None:
-    """An engine that missed one item is told apart by each law."""
+    """Each law detects an engine that missed one item."""
     params = Params(neighbors=2)
     events: list[Event] = [Learn("t", ("x", "z"), 1, 1), Learn("m", ("x",), 1, 1)]
     engine, oracle = Recommender(params), Oracle(params)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.oracle import Oracle, lot
+from tests.oracle import Oracle, priority
 
 import unbasket as ub
 from unbasket.core.check import testing
@@ -33,7 +33,7 @@ def shop_of(users: list[str], params: ub.Params = PARAMS) -> ub.Recommender:
 
 
 def by_lot(users: list[str], seed: int = 7) -> list[str]:
-    return sorted(users, key=lambda user: lot(seed, user))
+    return sorted(users, key=lambda user: priority(seed, user))
 
 
 def pool_of(rec: ub.Recommender) -> list[Id]:

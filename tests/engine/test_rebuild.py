@@ -18,7 +18,7 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
-    parts_are_small,
+    shards_are_small,
     short_histories_count_as_long,
 )
 from tests.oracle import Oracle
@@ -26,7 +26,7 @@ from tests.oracle import Oracle
 import unbasket as ub
 from unbasket.errors import BusyError
 
-__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
+__all__ = ["shards_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
 SEQUENCES = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

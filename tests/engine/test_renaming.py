@@ -1,4 +1,4 @@
-"""Renaming: the result is that of an engine that learned the baskets under the other id; see also the laws."""
+"""A scenario across state, model and proof: a renamed user is as if learned under the other id; see also the laws."""
 
 import pytest
 from tests.laws import law_of_equality
@@ -19,7 +19,7 @@ def shop() -> ub.Recommender:
     return rec
 
 
-def test_it_is_as_if_the_baskets_had_been_learned_there(shop: ub.Recommender) -> None:
+def test_a_merge_equals_learning_under_the_other_id(shop: ub.Recommender) -> None:
     shop.suppress("guest", "rum")
     shop.suppress("ann", "gin")
     assert shop.rename("guest", "ann") == (3, 2)
@@ -48,12 +48,14 @@ def test_a_new_id(shop: ub.Recommender) -> None:
     ("user", "other", "error", "match"),
     [
         ("ann", "bob", ub.BasketConflictError, "users 'ann' and 'bob' both have a basket 1"),
-        ("nobody", "ann", ub.UnknownUserError, "nobody"),
+        ("unknown", "ann", ub.UnknownUserError, "unknown"),
         ("ann", "ann", ub.InvalidEventError, "the same id"),
         ("ann", "", ub.InvalidIdError, "user"),
     ],
 )
-def test_nothing_is_changed(shop: ub.Recommender, user: str, other: str, error: type[Exception], match: str) -> None:
+def test_an_invalid_rename_changes_nothing(
+    shop: ub.Recommender, user: str, other: str, error: type[Exception], match: str
+) -> None:
     before = shop.digest()
     with pytest.raises(error, match=match):
         shop.rename(user, other)

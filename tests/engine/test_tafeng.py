@@ -1,4 +1,4 @@
-"""A real shop: learning Ta-Feng basket by basket, and forgetting parts of it, equals a fit."""
+"""A scenario on real data: learning Ta-Feng basket by basket, and forgetting some of it, equals a fit."""
 
 import numpy as np
 import polars as pl
@@ -37,10 +37,10 @@ def test_learning_one_by_one_equals_a_fit(history: pl.DataFrame, fitted: Recomme
 
 
 def test_forgetting_equals_a_fit_of_the_remainder(history: pl.DataFrame) -> None:
-    """Users, baskets and items of every tenth user go; 1,395 users are touched."""
+    """Users, baskets and items of every tenth user are forgotten: 1,395 users change."""
     rec = Recommender(PARAMS).fit(history)
     chance = np.random.default_rng(2)
-    gone: dict[Id, tuple[Id | None, Id | None]] = {}  # the basket and the item that a user wants forgotten; None: any
+    gone: dict[Id, tuple[Id | None, Id | None]] = {}  # per user, the basket and item to forget; None: any
     for user in rec.users()[::10]:
         own = rec.history(user)
         basket = own[chance.integers(len(own))]

@@ -85,7 +85,7 @@ def _take(browser: Browser, service: Service, series: Series, folder: Path) -> N
     _officer(page, save, series.first + REPEATS)
     _engineer(page, service, save, series.first + REPEATS + 5)
     page.goto("/docs")
-    page.locator(".call summary").nth(4).click()
+    page.locator(".route summary").nth(4).click()
     page.locator("pre").first.wait_for()
     save(page, "docs")
     page.close()

@@ -284,7 +284,7 @@ def test_what_is_hidden_is_kept_until_it_is_shown(path: Path, tmp_path: Path) ->
     with ub.open(path).fit(SHOP) as rec:
         digest = rec.digest()
         assert rec.hide(["wine", "never bought", 0]) == 3
-        assert rec.restock(hide=["milk", "wine"], show=[0]) == (1, 1)
+        assert rec.set_availability(hide=["milk", "wine"], show=[0]) == (1, 1)
         assert rec.digest() == digest
     with ub.open(path) as rec:
         assert rec.hidden() == ["milk", "never bought", "wine"]
@@ -306,9 +306,9 @@ def test_a_list_is_hidden_in_one_transaction(path: Path, monkeypatch: pytest.Mon
             patch.setattr(Database, "commit", _refuse)
             for change in ({"hide": ["wine", "bread"]}, {"show": ["milk"], "hide": ["wine"]}):
                 with pytest.raises(ub.StoreError, match="no room"):
-                    rec.restock(**change)
+                    rec.set_availability(**change)
                 assert rec.hidden() == ["milk", "tea"]
-        assert rec.restock(hide=["wine"], show=["milk"]) == (1, 1)
+        assert rec.set_availability(hide=["wine"], show=["milk"]) == (1, 1)
     with ub.open(path) as rec:
         assert rec.hidden() == ["tea", "wine"]
 

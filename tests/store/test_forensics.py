@@ -148,7 +148,7 @@ class Shop:
         before = self.held()
         self.stock = self.stock - show | hide
         self.gone = (self.gone | before) - self.held()
-        self.engine.restock(hide=hide, show=show)
+        self.engine.set_availability(hide=hide, show=show)
 
     def fill(self, users: int, baskets: int = 3) -> "Shop":
         """Learn baskets of new users, and name some of their items."""
@@ -193,7 +193,7 @@ class Shop:
     def finish_compaction(self) -> None:
         """Let what is under way come to its end: meanwhile, there are blank rows where `clean_rows` expects none."""
         while self.engine._journal._database._to_compact:
-            self.engine.restock(hide=(), show=["nothing"])
+            self.engine.set_availability(hide=(), show=["nothing"])
         self.reopen()
 
     # Judging ----------------------------------------------------------------------------------------------------
@@ -970,7 +970,7 @@ KILLED_WHILE_COMPACTING = """
     writer.Database._carry = mortally
     engine.apply([ub.Forget(user, None, None) for user in users])
     while True:
-        engine.restock(hide=(), show=["nothing"])
+        engine.set_availability(hide=(), show=["nothing"])
 """
 
 

@@ -16,14 +16,14 @@ from tests.laws import (
     law_of_equality,
     law_of_retraining,
     law_of_the_oracle,
-    parts_are_small,
+    shards_are_small,
     short_histories_count_as_long,
 )
 from tests.oracle import Oracle
 
 import unbasket as ub
 
-__all__ = ["parts_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
+__all__ = ["shards_are_small", "short_histories_count_as_long"]  # fixtures that all tests here use
 
 SEQUENCES = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 REOPENED = st.sets(st.integers(0, 30))

@@ -1,13 +1,13 @@
-"""What comes in and goes out: everything that a caller hands over, checked once, and everything that comes back.
+"""Types of everything that callers pass in, validated once, and of everything that comes back.
 
-ids          what is an id, their order, and the codes that stand for them inside
-spelling     ids where everything is text
-events       a basket to learn, something to forget
-checks       the arguments of questions
-orders       many baskets at once, as arrays
-frames       data frames to orders, recommendations to data frames
-decoding     JSON and TOML from outside
-
-results      what an engine answers
-notebook     what a notebook shows of it
+ids              what an id is, the order of ids, and the internal codes
+id_text          ids as text
+events           a basket to learn, something to forget
+validation       the arguments of queries
+basket_columns   many baskets as arrays
+frames           data frames to baskets, recommendations to data frames
+decoding         JSON and TOML from outside
+times            units of time, and dates
+results          the engine's answers, and products
+progress         callbacks of long operations
 """

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: a small table in HTML, in the colors of the notebook's own theme."""
+"""HTML tables for `_repr_html_`, in the colors of the notebook's own theme."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -7,10 +7,10 @@ _CELL = "padding:.2em .8em .2em 0;white-space:nowrap;text-align:"
 
 
 def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]], note: str = "") -> str:
-    """A table with a title above it and a note below it. The first column is left-aligned, the others are numbers."""
-    head = "".join(_cell("th", name, place) for place, name in enumerate(header))
+    """Return a table with a title above and a note below. The first column is left-aligned, the others right."""
+    head = "".join(_cell("th", name, column) for column, name in enumerate(header))
     body = "".join(
-        "<tr>" + "".join(_cell("td", value, place) for place, value in enumerate(row)) + "</tr>" for row in rows
+        "<tr>" + "".join(_cell("td", value, column) for column, value in enumerate(row)) + "</tr>" for row in rows
     )
     below = f"<small>{escape(note)}</small>" if note else ""
     return (
@@ -20,5 +20,5 @@ def html_table(title: str, header: Sequence[str], rows: Iterable[Sequence[str]],
     )
 
 
-def _cell(tag: str, text: str, place: int) -> str:
-    return f'<{tag} style="{_CELL}{"right" if place else "left"}">{escape(text)}</{tag}>'
+def _cell(tag: str, text: str, column: int) -> str:
+    return f'<{tag} style="{_CELL}{"right" if column else "left"}">{escape(text)}</{tag}>'

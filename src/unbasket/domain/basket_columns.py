@@ -1,4 +1,4 @@
-"""Purchase histories as columns: what frames are read into, and what memory is loaded from and written out as."""
+"""Baskets as columns: the form of bulk loads from frames and files, and of exports."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -11,16 +11,16 @@ from unbasket.core.arrays import Codes, Flags, Int64s
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket
 
-Held = tuple[Id, int | None, Sequence[Id], bool]
-"""A basket with all that is held of it: its id, its time, its items, and whether it opens a group."""
+StoredBasket = tuple[Id, int | None, Sequence[Id], bool]
+"""A basket's id, time and items, and whether it opens a group."""
 
 
 class BasketColumns(NamedTuple):
     """Baskets of many users: user after user, each user's oldest first, items distinct within a basket.
 
-    Ids are listed in `users` and `items`; `owners` and `purchases` are positions in these lists. The id of a basket is
-    a number, its key, or one of the `texts`, whose position is its key. `opens` says which baskets open a group; only
-    varying groups need it. A time of `core.history.UNTIMED` stands for no time.
+    `owners` and `purchases` are positions in the lists `users` and `items`. A basket's key is its id if that is a
+    number, else the position of the id in `texts`. `opens` flags the baskets that open a group; only varying groups
+    need it. `core.UNTIMED` stands for no time.
     """
 
     users: list[Id]
@@ -35,9 +35,9 @@ class BasketColumns(NamedTuple):
     purchases: Codes
 
     @classmethod
-    def of(cls, histories: Iterable[tuple[Id, Sequence[Held]]]) -> Self:
-        """The orders of some users, each with their baskets, oldest first."""
-        users, counts, baskets = list[Id](), list[int](), list[Held]()
+    def of(cls, histories: Iterable[tuple[Id, Sequence[StoredBasket]]]) -> Self:
+        """Return the columns of users with their baskets, oldest first."""
+        users, counts, baskets = list[Id](), list[int](), list[StoredBasket]()
         for user, history in histories:
             users.append(user)
             counts.append(len(history))
@@ -59,13 +59,13 @@ class BasketColumns(NamedTuple):
         )
 
     def ends_by_user(self) -> tuple[Int64s, Int64s]:
-        """Where each user's baskets end, and where their purchases end."""
+        """Return the end of each user's baskets, and of their purchases."""
         basket_ends = np.cumsum(np.bincount(self.owners, minlength=len(self.users)))
         item_ends = np.concatenate(([0], np.cumsum(self.sizes)))[basket_ends]
         return basket_ends, item_ends
 
     def histories(self, positions: Int64s) -> Iterator[tuple[Id, list[Basket]]]:
-        """The users at these positions of `users`, with their baskets."""
+        """Yield the users at these positions of `users`, with their baskets."""
         basket_ends, _ = self.ends_by_user()
         item_ends = np.cumsum(self.sizes)
         for position in positions.tolist():
@@ -80,7 +80,7 @@ class BasketColumns(NamedTuple):
         return Basket(self.texts[key] if self.are_texts[i] else key, None if time == UNTIMED else time, items)
 
     def select(self, positions: Int64s) -> "BasketColumns":
-        """The orders of the users at these positions only, with only their items."""
+        """Return the columns of the users at these positions alone, without the items of others."""
         kept = np.isin(self.owners, positions)
         items, purchases = np.unique(self.purchases[np.repeat(kept, self.sizes)], return_inverse=True)
         return BasketColumns(

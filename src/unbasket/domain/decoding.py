@@ -1,4 +1,4 @@
-"""JSON and TOML from outside: whatever is wrong with it is a `msgspec.DecodeError` that says so in a few words."""
+"""JSON and TOML from outside: every fault raises a `msgspec.DecodeError` with a short message."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-_DEEPEST_KEY = 100  # such as a.a.a.a: reading one takes a time that grows with the square of its depth
+_DEEPEST_KEY = 100  # levels of a key such as a.a.a.a: the parser takes quadratic time in the depth
 _ENDS_OF_KEYS = re.compile(r"[={,\n]")
 _TOO_DEEP = "it is nested too deeply"
 
@@ -15,7 +15,7 @@ Value = TypeVar("Value")
 
 
 def decode_json(data: bytes | str, kind: type[Value]) -> Value:
-    """The value that a JSON text describes.
+    """Parse JSON.
 
     >>> decode_json("[" * 100_000, list)
     Traceback (most recent call last):
@@ -26,7 +26,7 @@ def decode_json(data: bytes | str, kind: type[Value]) -> Value:
 
 
 def decode_toml(data: bytes | str, kind: type[Value]) -> Value:
-    """The value that a TOML text describes.
+    """Parse TOML.
 
     >>> decode_toml("a = " + "[" * 100_000, dict)
     Traceback (most recent call last):

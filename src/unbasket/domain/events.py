@@ -1,4 +1,4 @@
-"""What can happen to what is held of a user: a basket is learned, something is forgotten, an item is suppressed."""
+"""Events that change a user's data: learn, forget, suppress, allow, rename."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Self
@@ -9,7 +9,7 @@ from unbasket.errors import InvalidEventError
 
 
 class Learn(NamedTuple):
-    """A basket arrives, or is edited."""
+    """A basket to add or edit."""
 
     user: Id
     items: list[Id]
@@ -18,13 +18,13 @@ class Learn(NamedTuple):
 
     @classmethod
     def checked(cls, user: object, items: Iterable[Id], basket: object, time: object) -> Self:
-        """The event, or an error that names what is wrong with it."""
+        """Return the event, or raise an error that names the invalid value."""
         user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
         return cls(user, checked_items(items, f"basket {basket!r} of user {user!r}"), basket, time)
 
 
 class Forget(NamedTuple):
-    """A user, a basket, an item of a basket, or an item of all the user's baskets is to be forgotten."""
+    """A user, a basket, an item of a basket, or an item of all the user's baskets to forget."""
 
     user: Id
     basket: Id | None
@@ -32,7 +32,7 @@ class Forget(NamedTuple):
 
     @classmethod
     def checked(cls, user: object, basket: object, item: object) -> Self:
-        """The event, or an error that names what is wrong with it."""
+        """Return the event, or raise an error that names the invalid value."""
         return cls(
             checked(user, "user"),
             None if basket is None else checked(basket, "basket"),
@@ -41,30 +41,30 @@ class Forget(NamedTuple):
 
 
 class Suppress(NamedTuple):
-    """An item is not to be recommended to a user any more."""
+    """An item never to recommend to a user."""
 
     user: Id
     item: Id
 
     @classmethod
     def checked(cls, user: object, item: object) -> Self:
-        """The event, or an error that names what is wrong with it."""
+        """Return the event, or raise an error that names the invalid value."""
         return cls(checked(user, "user"), checked(item, "item"))
 
 
 class Allow(Suppress):
-    """A suppressed item may be recommended to a user again."""
+    """A suppressed item to recommend to a user again."""
 
 
 class Rename(NamedTuple):
-    """All that is held of a user becomes another's."""
+    """A user to merge into another."""
 
     user: Id
     other: Id
 
     @classmethod
     def checked(cls, user: object, other: object) -> Self:
-        """The event, or an error that names what is wrong with it."""
+        """Return the event, or raise an error that names the invalid value."""
         event = cls(checked(user, "user"), checked(other, "user"))
         if event.user == event.other:
             raise InvalidEventError(f"user {user!r} can't be renamed to the same id")
@@ -72,13 +72,13 @@ class Rename(NamedTuple):
 
 
 Event = Learn | Forget
-"""What callers apply in bulk."""
+"""An event that callers may apply in bulk."""
 
 Change = Event | Suppress | Allow | Rename
 
 
 def rechecked(events: Iterable[Event]) -> list[Event]:
-    """Events that a caller made, each checked as if its fields came one by one."""
+    """Return a caller's events, with every field validated."""
     return [_rechecked(event, number) for number, event in enumerate(events, 1)]
 
 
@@ -94,7 +94,7 @@ _FIELDS = {"learn": {"event", "user", "basket", "items", "time"}, "forget": {"ev
 
 
 def parse_event(fields: Mapping[str, Any]) -> Event:
-    """The event that a JSON object describes.
+    """Return the event that a JSON object describes.
 
     >>> parse_event({"event": "learn", "user": "ann", "basket": 1, "items": ["milk"]})
     Learn(user='ann', items=['milk'], basket=1, time=None)

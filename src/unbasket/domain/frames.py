@@ -1,4 +1,4 @@
-"""Data frames: foreign tables are read and checked here and nowhere else, and recommendations become a table."""
+"""Data frames: the only place where tables are parsed and validated, and where recommendations become a table."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
@@ -11,19 +11,18 @@ from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.codec import group_baskets
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Product, Recommendation
 from unbasket.errors import InvalidFrameError, InvalidRequestError
 
 
-def read_orders(
+def read_baskets(
     frame: Any, *, user: str, basket: str, item: str, time: str | None, group: str | None, group_size: int
 ) -> BasketColumns:
-    """The orders in a frame of one row per purchase, or of one row per basket with a list of items.
+    """Return the baskets of a frame with a row per purchase, or with a row per basket and a list of items.
 
-    Rows may come in any order; a repeated (user, basket, item) counts once. If no `time` column is named and there is
-    none of that name, a user's baskets are in the order of their first rows. `group` names a column that is equal for
-    the baskets of a group; without it, groups are filled by `group_size` from the oldest basket on.
+    Rows may come in any order; a repeated (user, basket, item) counts once. Without a column of times (`time`,
+    or one of that name), a user's baskets are in the order of their first rows. `group` names a column whose value is
+    equal within a group; without it, groups are filled by `group_size` from the oldest basket on.
     """
     table, time = _table(frame, user, basket, item, time, group)
     user_codes, users = _codes(table[user])
@@ -31,7 +30,9 @@ def read_orders(
     item_codes, items = _codes(table[item])
     texts = baskets if isinstance(baskets, list) else []
     times = _times(table[time]) if time else np.zeros(0, np.int64)
-    rows, sizes, purchases, conflict = _arranged(user_codes, len(users), basket_codes, item_codes, len(items), times)
+    by_user = np.empty(len(user_codes), np.uint32)
+    ends = group_baskets.rows_by_user(user_codes, len(users), by_user)
+    rows, sizes, purchases, conflict = group_baskets.arrange(by_user, ends, basket_codes, item_codes, times, len(items))
     owners = user_codes[rows]
     if time and conflict >= 0:
         raise InvalidFrameError(
@@ -42,8 +43,7 @@ def read_orders(
         large = int(sizes.argmax())
         raise InvalidFrameError(
             f"basket {_listed(baskets)[basket_codes[rows[large]]]!r} of user {_listed(users)[owners[large]]!r} has "
-            f"{sizes[large]} items; "
-            f"the largest basket may have {MAX_BASKET}"
+            f"{sizes[large]} items; the largest basket may have {MAX_BASKET}"
         )
     return BasketColumns(
         users=_listed(users),
@@ -60,7 +60,7 @@ def read_orders(
 
 
 def read_purchases(frame: Any, *, user: str, basket: str, item: str, time: str | None) -> pl.DataFrame:
-    """The purchases in such a frame, each once: user, basket, item and, if baskets have one, time."""
+    """Return the distinct purchases of such a frame: user, basket, item and, if there is one, time."""
     table, time = _table(frame, user, basket, item, time, None)
     names = {"user": user, "basket": basket, "item": item}
     columns = [_id_column(table[column]).alias(name) for name, column in names.items()]
@@ -72,7 +72,7 @@ def read_purchases(frame: Any, *, user: str, basket: str, item: str, time: str |
 def _table(
     frame: Any, user: str, basket: str, item: str, time: str | None, group: str | None
 ) -> tuple[pl.DataFrame, str | None]:
-    """The columns that were named, with one row per purchase, and the name of the time column if there is one."""
+    """Return the named columns, with a row per purchase, and the name of the time column if there is one."""
     frame = _frame(frame)
     if time is None and "time" in frame.columns:
         time = "time"
@@ -83,7 +83,7 @@ def _table(
 
 
 def read_products(frame: Any, *, item: str, name: str, category: str | None) -> list[Product]:
-    """The products in a frame, with all its further columns; if an item is there twice, its last row counts."""
+    """Return the products of a frame, with all its further columns; the last row of an item counts."""
     frame = _frame(pl.DataFrame(frame) if isinstance(frame, Mapping) else frame)
     names = [item, name, *([] if category is None else [category])]
     further = [column for column in frame.columns if column not in names]
@@ -94,13 +94,13 @@ def read_products(frame: Any, *, item: str, name: str, category: str | None) -> 
     for each, title, kind, *rest in zip(
         _id_column(table[item]), titles, kinds, *(_values(table[column]) for column in further), strict=True
     ):
-        said = {column: value for column, value in zip(further, rest, strict=True) if value is not None}
-        products[each] = Product(each, title, kind, said)
+        values = {column: value for column, value in zip(further, rest, strict=True) if value is not None}
+        products[each] = Product(each, title, kind, values)
     return list(products.values())
 
 
 def _values(column: pl.Series) -> pl.Series:
-    """What a column says of products. Dates are written as in ISO 8601; a number that is none is nothing."""
+    """Return a column of products. Dates become ISO 8601; NaN and infinities become null."""
     if column.dtype.is_temporal() or column.dtype in (pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
     if column.dtype.is_float() or column.dtype.is_decimal():
@@ -118,7 +118,7 @@ _OWN = ("user", "item", "score", "rank")
 
 
 def checked_columns(columns: Iterable[str]) -> list[str]:
-    """The columns of products that a table of recommendations is to have besides its own."""
+    """Return the columns of products to add to a table of recommendations."""
     if isinstance(columns, str):
         raise InvalidRequestError(f"columns must be a list of names, not {columns!r}")
     wanted = list(dict.fromkeys(columns))
@@ -131,15 +131,15 @@ def checked_columns(columns: Iterable[str]) -> list[str]:
 def recommendation_frame(
     answers: Mapping[Id, Sequence[Recommendation]], columns: Sequence[str], product: Callable[[Id], Product]
 ) -> pl.DataFrame:
-    """A row per user and recommended item: user, item, score, rank (from 1), and columns of the products."""
+    """Return a row per user and recommended item: user, item, score, rank (from 1), and columns of the products."""
     users = [user for user, answer in answers.items() for _ in answer]
     items = [item for answer in answers.values() for item, _ in answer]
     scores = [score for answer in answers.values() for _, score in answer]
     ranks = [rank for answer in answers.values() for rank in range(1, len(answer) + 1)]
     own = [_ids("user", users), _ids("item", items), pl.Series("score", scores, pl.Float64)]
     products = [product(item) for item in items] if columns else []
-    said = [pl.Series(column, [each.value(column) for each in products], strict=False) for column in columns]
-    return pl.DataFrame([*own, pl.Series("rank", ranks, pl.Int64), *said])
+    further = [pl.Series(column, [each.value(column) for each in products], strict=False) for column in columns]
+    return pl.DataFrame([*own, pl.Series("rank", ranks, pl.Int64), *further])
 
 
 def _ids(name: str, ids: list[Id]) -> pl.Series:
@@ -151,7 +151,7 @@ def _ids(name: str, ids: list[Id]) -> pl.Series:
 
 
 def _frame(frame: Any) -> Any:
-    """The frame as a Polars one; a pandas one as it is, since without pyarrow it has no Arrow interface."""
+    """Return a frame as a Polars one; a pandas frame unchanged, since without pyarrow it has no Arrow interface."""
     if isinstance(frame, pl.LazyFrame):
         return frame.collect()
     if isinstance(frame, pl.DataFrame) or _is_pandas(frame):
@@ -168,7 +168,7 @@ def _is_pandas(frame: Any) -> bool:
 
 
 def _columns(frame: Any, names: list[str], example: str = "fit(frame, user='customer_id')") -> pl.DataFrame:
-    """The named columns, as a Polars frame."""
+    """Return the named columns as a Polars frame."""
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InvalidFrameError(
@@ -205,38 +205,38 @@ def _listed(ids: Int64s | list[str]) -> list[Id]:
 
 
 def _codes(column: pl.Series) -> tuple[Codes, Int64s | list[str]]:
-    """Each row's id as a position among the distinct ids, which are in their order."""
+    """Return the position of each row's id among the distinct ids, and these ids in order."""
     column = _id_column(column)
     if column.dtype == pl.String:
         names = column.unique().sort()
-        places = column.cast(pl.Enum(names)).to_physical().to_numpy()
-        return places.astype(np.uint32), names.to_list()
+        positions = column.cast(pl.Enum(names)).to_physical().to_numpy()
+        return positions.astype(np.uint32), names.to_list()
     if not len(column):
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
     low, high = cast("int", column.min()), cast("int", column.max())
     if high - low > 4 * len(column) + 2**20:
-        distinct, places = np.unique(column.to_numpy(), return_inverse=True)
-        return places.astype(np.uint32), distinct
+        distinct, positions = np.unique(column.to_numpy(), return_inverse=True)
+        return positions.astype(np.uint32), distinct
     return _codes_by_table(column, low, high)
 
 
 def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, Int64s]:
-    """As `_codes`, for numbers from `low` to `high`; chunk by chunk, since joining them first would take longer."""
+    """Do as `_codes` for numbers from `low` to `high`; chunk by chunk, since joining them would take longer."""
     table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
     chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
     for chunk in chunks:
         group_baskets.tick(chunk, low, table)
-    places = np.flatnonzero(table)
-    table[places] = np.arange(len(places))
+    positions = np.flatnonzero(table)
+    table[positions] = np.arange(len(positions))
     start = 0
     for chunk in chunks:
         group_baskets.encode(chunk, low, table, codes[start : start + len(chunk)])
         start += len(chunk)
-    return codes, places + low
+    return codes, positions + low
 
 
 def _id_column(column: pl.Series) -> pl.Series:
-    """The column as int64 or text, or an error that says what is wrong with it and where."""
+    """Return a column as int64 or text, or raise an error that names the fault and its row."""
     if column.null_count():
         row = column.is_null().arg_max()
         raise InvalidFrameError(
@@ -264,13 +264,13 @@ _ISO_FORMATS = ("%F", "%F %R", "%F %T%.f", "%F %T%.f%#z")
 
 
 def iso_seconds(text: pl.Expr) -> pl.Expr:
-    """Dates and times written as in ISO 8601, as seconds since 1970 (UTC unless they name a zone); else null."""
+    """Parse ISO 8601 dates and times to seconds since 1970 (UTC unless they name a zone); other text becomes null."""
     text = text.str.replace("T", " ", literal=True)
     return pl.coalesce(text.str.to_datetime(form, strict=False, time_unit="us").dt.epoch("s") for form in _ISO_FORMATS)
 
 
 def _times(column: pl.Series) -> Int64s:
-    """Times as integers. This is the one place where dates become numbers, and all become seconds since 1970."""
+    """Return times as integers; dates become seconds since 1970, here alone."""
     if column.null_count():
         raise InvalidFrameError(
             f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
@@ -307,17 +307,8 @@ def _iso_times(column: pl.Series) -> pl.Series:
     return times
 
 
-def _arranged(
-    user: Codes, users: int, basket: Codes, item: Codes, items: int, times: Int64s
-) -> tuple[Int64s, Int64s, Codes, int]:
-    """The first rows and the sizes of all baskets in order, their items, and a row that `arrange` found wrong."""
-    rows = np.empty(len(user), np.uint32)
-    ends = group_baskets.rows_by_user(user, users, rows)
-    return group_baskets.arrange(rows, ends, basket, item, times, items)
-
-
 def _opens(owners: Codes, groups: Codes | None, group_size: int) -> Int64s:
-    """Which baskets open a group: the first of a user, and those where the group changes."""
+    """Flag the baskets that open a group: each user's first, and each whose group differs from the last."""
     new_user = np.append(True, owners[1:] != owners[:-1])[: len(owners)]
     if groups is not None:
         new_group = np.append(True, groups[1:] != groups[:-1])[: len(owners)]

@@ -1,9 +1,9 @@
 """External ids (the caller's str or int) and the dense internal codes that stand for them.
 
-The order of ids, which breaks all ties, is: ints by value, then strs by code point. The core knows codes only, so each
-code carries a *label*, an int64 that sorts as its id does. An int is its own label, but for the largest; the labels
-above are for these and for strs. Such an id gets a label between its neighbors'; when there is no room left, a few
-around it are labeled anew.
+The order of ids, which breaks all ties, is: ints by value, then strs by code point. The core knows codes only, and each
+code has a *label*, an int64 that sorts as its id does (order maintenance). An int below 2^62 is its own label; the
+labels above are for larger ints and for strs. Such an id gets a label between its neighbors'; when no gap is left, ids
+around it are relabeled.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,20 +21,20 @@ from unbasket.errors import InvalidIdError
 
 Id = str | int
 Kind = Literal["user", "item", "basket"]
-"""What an id is of."""
+"""The kind of thing that an id names."""
 
-FREE = ""  # the name of a code that is not in use; no id is empty
+FREE = ""  # the name of an unused code; no id is empty
 
 _LARGE = 2**62  # ints from here on are not their own labels
-_LARGE_INTS = range(_LARGE, _LARGE + 2**61)  # the labels of these, and of strs
+_LARGE_INTS = range(_LARGE, _LARGE + 2**61)  # the labels of these ints, and of strs
 _TEXTS = range(_LARGE + 2**61, 2**63)
-_FEW = 32  # ids that are labeled anew together, at least
-_STEP = 2**16  # between the labels of ids that come in their order
-_PIECE = 512  # ids that are looked at together, in some milliseconds
+_FEW = 32  # smallest number of ids that are relabeled at once
+_STEP = 2**16  # between the labels of ids that arrive in order
+_CHUNK = 512  # ids that are checked in one step, in some milliseconds
 
 
 def checked(value: object, what: str) -> Id:
-    """The value as an id, or an error that names it. NumPy's scalars become plain ints and strs."""
+    """Return a value as an id, or raise an error that names it. NumPy's scalars become plain ints and strs."""
     if type(value) is int:
         number = value
     elif type(value) is str and value.isascii() and value:
@@ -51,7 +51,7 @@ def checked(value: object, what: str) -> Id:
 
 
 def checked_all(values: Iterable[object], what: str) -> list[Id]:
-    """The values as ids, or an error that names the first value that is not one."""
+    """Return the values as ids, or raise an error that names the first invalid one."""
     ids: list[Any] = list(values)
     return ids if id_fast.are_plain(ids) else [checked(value, what) for value in ids]
 
@@ -63,16 +63,16 @@ def _checked_text(value: str, what: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         raise InvalidIdError(f"{what} id {value!r} is not valid Unicode: {error.reason}") from error
-    return str.__str__(value)  # of a str Enum, its value
+    return str.__str__(value)  # the value of a str Enum
 
 
 def sort_key(value: Id) -> tuple[bool, Id]:
-    """A key that sorts ids: ints before strs."""
+    """Return a sort key for an id: ints before strs."""
     return isinstance(value, str), value
 
 
 def in_order(ids: list[Id]) -> list[Id]:
-    """The ids in their order. If they are of one type, no keys are made: they would cost more than the sorting."""
+    """Return the ids in order. Sort keys, which cost more than the sort, are made for mixed types only."""
     try:
         return sorted(ids)
     except TypeError:
@@ -80,19 +80,19 @@ def in_order(ids: list[Id]) -> list[Id]:
 
 
 class Ids:
-    """A two-way map between ids and codes. Codes of removed ids are used again."""
+    """A two-way map between ids and codes. Codes of removed ids are reused."""
 
     def __init__(self) -> None:
         self.codes: ShardedDict[Id, int] = ShardedDict()
         self.names: list[Id] = []
         self.order = GrowableArray(1)  # the labels, as the core reads them
         self.labels: npt.NDArray[np.int64] = np.asarray(self.order)
-        self.changes = 0  # how often an id got a code, or lost it
+        self.changes = 0  # number of changes so far, by which caches see that they are stale
         self._free: list[int] = []
         self._ints: SortedList[int] = SortedList()
         self._large_ints: SortedList[int] = SortedList()
         self._texts: SortedList[str] = SortedList()
-        self._newest = 0  # the label that was given last
+        self._newest = 0  # the latest label
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -101,44 +101,44 @@ class Ids:
         return name in self.codes
 
     def knows(self, name: Id) -> bool:
-        """Whether an id has a code, or is in the order without one, which would be a trace of it."""
+        """Return whether an id has a code, or is in the order without one, which would be residue."""
         return name in self.codes or name in self._sorted_of(name)
 
     def has_texts(self) -> bool:
-        """Whether any of the ids is a str."""
+        """Return whether any id is a str."""
         return bool(self._texts)
 
     def looks(self) -> Iterator[bool]:
-        """Whether codes and names say the same, names are in order, and labels sort as they do: piece by piece.
+        """Check chunk by chunk that codes and names agree, and that labels sort as the names do.
 
-        Ids may come and go between two pieces: what each says holds at any time.
+        Ids may be added and removed between two chunks: each chunk checks invariants that always hold.
         """
         for names in self.codes.lists():
-            for first in range(0, len(names), _PIECE):
-                yield all(self._is_right(name) for name in names[first : first + _PIECE] if name in self.codes)
-        for first in range(0, len(self.names), _PIECE):
-            names = self.names[first : first + _PIECE]
+            for first in range(0, len(names), _CHUNK):
+                yield all(self._is_right(name) for name in names[first : first + _CHUNK] if name in self.codes)
+        for first in range(0, len(self.names), _CHUNK):
+            names = self.names[first : first + _CHUNK]
             yield all(name == FREE or self.codes.get(name) == code for code, name in enumerate(names, first))
         yield len(self.codes) == sum(len(ids) for ids, _ in self._orders())
 
     def _is_right(self, name: Id) -> bool:
-        """Whether an id that has a code is that code's name, and in order, and so is its label."""
+        """Return whether an id is the name of its code, and both the id and its label are in order."""
         code, ids = self.codes[name], self._sorted_of(name)
-        place = ids.bisect_left(name)
-        if code >= len(self.names) or self.names[code] != name or place == len(ids) or ids[place] != name:
+        position = ids.bisect_left(name)
+        if code >= len(self.names) or self.names[code] != name or position == len(ids) or ids[position] != name:
             return False
         if ids is self._ints:
             return bool(self.labels[code] == name)
-        below = self.codes.get(ids[place - 1]) if place > 0 else None
-        rises = place == 0 or (below is not None and self.labels[below] < self.labels[code])
+        below = self.codes.get(ids[position - 1]) if position > 0 else None
+        rises = position == 0 or (below is not None and self.labels[below] < self.labels[code])
         return rises and int(self.labels[code]) in (_TEXTS if ids is self._texts else _LARGE_INTS)
 
     def sorted(self) -> list[Id]:
-        """All ids in their order."""
+        """Return all ids in order."""
         return [*self._ints, *self._large_ints, *self._texts]
 
     def add(self, name: Id) -> int:
-        """The code of an id, given to it now if it is new."""
+        """Return the code of an id, after assigning one to a new id."""
         code = self.codes.get(name)
         if code is None:
             code = self._claim(name)
@@ -147,7 +147,7 @@ class Ids:
         return code
 
     def add_all(self, names: Iterable[Id]) -> list[int]:
-        """Add many ids: as `add` for each, at the cost of one sort."""
+        """Add many ids at the cost of one sort. Returns their codes."""
         new = [name for name in dict.fromkeys(names) if name not in self.codes]
         self._claim_all(new)
         for ids, labels in self._orders():
@@ -165,7 +165,7 @@ class Ids:
         return [self.codes[name] for name in names]
 
     def remove(self, name: Id) -> None:
-        """Drop an id and free its code."""
+        """Remove an id and free its code."""
         code = self.codes.pop(name)
         if self._newest == self.labels[code]:
             self._newest = 0
@@ -176,7 +176,7 @@ class Ids:
         self._sorted_of(name).remove(name)
 
     def _orders(self) -> "list[tuple[SortedList[Any], range | None]]":
-        """The ids in their order, in lists of one kind, and their labels, if they are not their own."""
+        """Return the sorted lists of ids, each with its range of labels, or None for ids that are their own labels."""
         return [(self._ints, None), (self._large_ints, _LARGE_INTS), (self._texts, _TEXTS)]
 
     def _sorted_of(self, name: Id) -> "SortedList[Any]":
@@ -208,44 +208,44 @@ class Ids:
             self.codes[name] = code
 
     def _make_room(self) -> None:
-        """Make room for a label for every code."""
+        """Grow the array of labels to one per code."""
         count = len(self.names)
         if count > len(self.labels):
-            self.labels = np.zeros(0, np.int64)  # the column can grow where it is if nobody looks at it
+            self.labels = np.zeros(0, np.int64)  # without a view, the array can grow in place
             self.order = self.order.extended(count + count // 4 + 8)
             self.labels = np.asarray(self.order)
 
     def _label(self, name: Id, code: int) -> None:
-        """Give an id, which is in order already, its label."""
+        """Assign a label to an id that is in the sorted list already."""
         if isinstance(name, int) and name < _LARGE:
             self.labels[code] = name
             return
         ids, labels = (self._texts, _TEXTS) if isinstance(name, str) else (self._large_ints, _LARGE_INTS)
-        place = ids.bisect_left(name)
-        below = self._label_of(ids[place - 1]) if place > 0 else labels.start - 1
-        above = self._label_of(ids[place + 1]) if place + 1 < len(ids) else labels.stop
+        position = ids.bisect_left(name)
+        below = self._label_of(ids[position - 1]) if position > 0 else labels.start - 1
+        above = self._label_of(ids[position + 1]) if position + 1 < len(ids) else labels.stop
         if above - below < 2:
-            self._spread_around(ids, place, labels)
+            self._spread_around(ids, position, labels)
             return
         label = (below + above) // 2
-        if below == self._newest or (place + 1 == len(ids) and place > 0):
+        if below == self._newest or (position + 1 == len(ids) and position > 0):
             label = min(label, below + _STEP)
-        elif above == self._newest or (place == 0 and len(ids) > 1):
+        elif above == self._newest or (position == 0 and len(ids) > 1):
             label = max(label, above - _STEP)
         self.labels[code] = self._newest = label
 
     def _label_of(self, name: Id) -> int:
         return int(self.labels[self.codes[name]])
 
-    def _spread_around(self, ids: "SortedList[Any]", place: int, labels: range) -> None:
-        """Label the fewest ids around a place anew that have room enough.
+    def _spread_around(self, ids: "SortedList[Any]", position: int, labels: range) -> None:
+        """Relabel the smallest neighborhood of a position that has wide enough gaps.
 
-        Twice as many ids need gaps twice as wide: their halves are then far from being full again, so that ids are
-        labeled anew a logarithmic number of times on average, wherever new ones come.
+        Twice as many ids need gaps twice as wide, which leaves both halves far from full: an id is relabeled a
+        logarithmic number of times on average, wherever new ids arrive.
         """
         count = _FEW
         while True:
-            first, end = max(place - count // 2, 0), min(place + count // 2, len(ids))
+            first, end = max(position - count // 2, 0), min(position + count // 2, len(ids))
             below = self._label_of(ids[first - 1]) if first > 0 else labels.start - 1
             above = self._label_of(ids[end]) if end < len(ids) else labels.stop
             if above - below > count * (end - first + 1) or end - first == len(ids):
@@ -254,7 +254,7 @@ class Ids:
             count *= 2
 
     def _spread(self, ids: "SortedList[Any]", first: int, end: int, below: int, above: int) -> None:
-        """Give the ids at these places labels between two others, equally far apart."""
+        """Assign evenly spaced labels between two others to the ids at these positions."""
         step = (above - below) // (end - first + 1)
         codes = [self.codes[name] for name in ids.islice(first, end)]
         self.labels[codes] = below + step * np.arange(1, end - first + 1)
@@ -262,7 +262,7 @@ class Ids:
 
 
 class Texts:
-    """Str ids of baskets, each stored once with the number of baskets that bear it, under a code."""
+    """Str ids of baskets, each stored once under a code, with the number of baskets that use it."""
 
     def __init__(self) -> None:
         self.codes: ShardedDict[str, int] = ShardedDict()
@@ -271,7 +271,7 @@ class Texts:
         self._free: list[int] = []
 
     def claim(self, text: str, uses: int = 1) -> int:
-        """The code of a text, which gets so many more uses."""
+        """Add uses to a text. Returns its code."""
         code = self.codes.get(text)
         if code is None:
             if self._free:
@@ -286,13 +286,13 @@ class Texts:
         return code
 
     def is_consistent(self, uses: list[int]) -> bool:
-        """Whether codes and names say the same, and each text has the given number of uses."""
+        """Return whether codes and names agree, and each text has the given number of uses."""
         coded = {code: name for name, code in self.codes.items()}
         names = [coded.get(code, FREE) for code in range(len(self.names))]
         return names == self.names and uses == self._uses and all(map(eq, map(bool, names), map(bool, uses)))
 
     def release(self, code: int) -> None:
-        """Take away one use; the text goes with the last one."""
+        """Remove one use of a text; the text is removed with the last one."""
         self._uses[code] -= 1
         if self._uses[code] == 0:
             del self.codes[self.names[code]]

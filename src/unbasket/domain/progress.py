@@ -1,9 +1,9 @@
-"""Progress of long work, for whoever shows it."""
+"""Callbacks that report the progress of long operations."""
 
 from collections.abc import Callable
 
 Progress = Callable[[int, int], object]
-"""Is told how much is done, and how much there is in all."""
+"""Called with (done, total)."""
 
 ReadingProgress = Callable[[int, int | None], object]
-"""The same where the end of a file may not be known: then there is None in all."""
+"""Called with (done, total), or None for a total that is unknown."""

@@ -1,20 +1,22 @@
-"""What the engine answers with."""
+"""Results of the engine, and the products of its catalog."""
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from unbasket.domain.ids import Id
 
 
 class Recommendation(NamedTuple):
-    """An item to put into the next basket. The score is the item's entry of the paper's prediction vector p."""
+    """An item for the next basket. The score is the item's entry of the paper's prediction vector p."""
 
     item: Id
     score: float
 
 
 class Basket(NamedTuple):
-    """One remembered basket. Items are in the order of their ids, since a basket is a set."""
+    """A stored basket. Items are in the order of their ids, since a basket is a set."""
 
     basket: Id
     time: int | None
@@ -22,21 +24,21 @@ class Basket(NamedTuple):
 
 
 class Neighbor(NamedTuple):
-    """Another user, and the Euclidean distance to them."""
+    """Another user, and their Euclidean distance."""
 
     user: Id
     distance: float
 
 
 class ItemCount(NamedTuple):
-    """An item and the number of remembered baskets that hold it."""
+    """An item and the number of stored baskets that hold it."""
 
     item: Id
-    count: int  # type: ignore[assignment]  # it hides tuple.count, which nobody needs here
+    count: int  # type: ignore[assignment]  # hides tuple.count
 
 
 class BasketShare(NamedTuple):
-    """The part of a score that comes from one of the user's own baskets."""
+    """The share of a score that comes from one of the user's own baskets."""
 
     basket: Id
     time: int | None
@@ -44,9 +46,9 @@ class BasketShare(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """Why an item scores what it does: the baskets' shares and the neighbors' share sum to the score.
+    """The shares of an item's score: those of the user's baskets and of the neighbors sum to it.
 
-    Neighbors are counted, never named: their baskets are not the business of the user who asks.
+    Neighbors are counted, never named, since their baskets are their personal data.
     """
 
     item: Id
@@ -58,7 +60,7 @@ class Explanation(NamedTuple):
 
 
 class Learned(StrEnum):
-    """What a `learn` did."""
+    """The effect of a `learn`."""
 
     ADDED = "added"
     REPLACED = "replaced"
@@ -66,9 +68,9 @@ class Learned(StrEnum):
 
 
 class Forgotten(NamedTuple):
-    """What a `forget` removed: purchases (items of baskets), baskets that vanished, users that vanished.
+    """The numbers of purchases (items of baskets), baskets and users that a `forget` removed.
 
-    False in a condition when there was nothing to forget.
+    False in a condition if there was nothing to forget.
     """
 
     purchases: int
@@ -80,21 +82,21 @@ class Forgotten(NamedTuple):
 
 
 class Renamed(NamedTuple):
-    """How many purchases and baskets of a user are another's now."""
+    """The numbers of purchases and baskets that moved to the other user."""
 
     purchases: int
     baskets: int
 
 
-class Restocked(NamedTuple):
-    """How many items were hidden, and how many shown, that had not been so before."""
+class AvailabilityChange(NamedTuple):
+    """The numbers of items that became hidden, and that became shown."""
 
     hidden: int
     shown: int
 
 
 class Sizes(NamedTuple):
-    """How much an engine holds. Entries are the weights of items in users' vectors: what the index is made of."""
+    """The size of an engine's data. `entries` counts the weights of items in users' vectors."""
 
     users: int
     items: int
@@ -104,11 +106,30 @@ class Sizes(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """The outcome of comparing the live model, bit by bit, with one retrained from what remains.
+    """The outcome of comparing the live model, bit by bit, with one retrained from the remaining baskets.
 
-    It has 0 `users` if the one asked for is not there: then every record was checked to belong to somebody who is.
+    For an unknown user, it has 0 `users`, and every record was checked for an owner.
     """
 
     ok: bool
     users: int
     mismatches: tuple[str, ...]
+
+
+Value = str | int | float | bool | None
+
+
+class Product(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """An item's name and category, if known, and all further columns of the shop's own."""
+
+    item: Id
+    name: str | None = None
+    category: str | None = None
+    further: dict[str, Any] = {}
+
+    def value(self, column: str) -> Value:
+        """Return the value of a column, or None."""
+        if column in ("name", "category"):
+            return self.name if column == "name" else self.category
+        value: Value = self.further.get(column)
+        return value

@@ -1,7 +1,8 @@
-"""Checks of what callers pass in. Each returns the value as the engine wants it, or raises and names it."""
+"""Validation of arguments. Each function returns the normalized value, or raises an error that names it."""
 
 import operator
 from collections.abc import Collection, Iterable
+from typing import NamedTuple, Self
 
 from unbasket.core import MAX_BASKET, UNTIMED
 from unbasket.domain.ids import Id, checked_all
@@ -9,22 +10,22 @@ from unbasket.errors import InvalidBasketError, InvalidRequestError
 
 
 def _is_list(value: object) -> bool:
-    """Whether a value can be iterated and is not text. Asking whether it is an `Iterable` would take a microsecond."""
+    """Return whether a value is iterable and not text; `isinstance(value, Iterable)` would take a microsecond."""
     return hasattr(value, "__iter__") and not isinstance(value, (str, bytes))
 
 
-def checked_items(items: Iterable[Id], whose: str) -> list[Id]:
-    """The distinct items of a basket."""
+def checked_items(items: Iterable[Id], owner: str) -> list[Id]:
+    """Return the distinct items of a basket."""
     if not _is_list(items):
-        raise InvalidBasketError(f"{whose} must be a list of item ids, not {items!r}")
+        raise InvalidBasketError(f"{owner} must be a list of item ids, not {items!r}")
     distinct = list(dict.fromkeys(checked_all(items, "item")))
     if not 0 < len(distinct) <= MAX_BASKET:
-        raise InvalidBasketError(f"{whose} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
+        raise InvalidBasketError(f"{owner} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
     return distinct
 
 
 def checked_history(baskets: Iterable[Iterable[Id]], least: int = 1) -> list[list[Id]]:
-    """The distinct items of each of a history's baskets, of which there must be at least so many."""
+    """Return the distinct items of each basket of a history, which must have at least `least` baskets."""
     if not _is_list(baskets):
         raise InvalidBasketError(f"a history must be a list of baskets, not {baskets!r}")
     history = [checked_items(basket, f"basket number {number}") for number, basket in enumerate(baskets, 1)]
@@ -34,7 +35,7 @@ def checked_history(baskets: Iterable[Iterable[Id]], least: int = 1) -> list[lis
 
 
 def checked_time(time: object) -> int | None:
-    """A time, or None: the order of arrival."""
+    """Return a time; None means the order of arrival."""
     if time is None:
         return None
     if not hasattr(time, "__index__") or isinstance(time, bool):
@@ -47,7 +48,7 @@ def checked_time(time: object) -> int | None:
 
 
 def checked_count(n: object) -> int:
-    """How many answers are wanted."""
+    """Return the number of results to return."""
     if type(n) is int and n >= 0:
         return n
     if not hasattr(n, "__index__") or isinstance(n, bool) or operator.index(n) < 0:
@@ -56,21 +57,53 @@ def checked_count(n: object) -> int:
 
 
 def checked_users(users: Iterable[Id]) -> list[Id]:
-    """The users to answer for."""
+    """Return the users of a batch query."""
     if not _is_list(users):
         raise InvalidRequestError(f"users must be a list of user ids, not {users!r}")
     return checked_all(users, "user")
 
 
 def checked_selection(items: Iterable[Id], what: str) -> list[Id]:
-    """The items of a selection; some may be unknown, or come twice."""
+    """Return the items of a selection; items may be unknown or repeated."""
     if not _is_list(items):
         raise InvalidRequestError(f"{what} must be a list of item ids, not {items!r}")
     return checked_all(items, "item")
 
 
 def checked_cart(cart: Collection[Id] | None) -> list[Id] | None:
-    """The distinct items of a cart; an empty one is none."""
+    """Return the distinct items of a cart, or None if it is empty."""
     if cart is None or (_is_list(cart) and not len(cart)):
         return None
     return checked_items(cart, "the cart")
+
+
+class Filters(NamedTuple):
+    """Items to leave out, the only items to allow, the only categories to allow. None is no condition.
+
+    An item must meet all conditions. Unknown items and categories are valid: they may have been forgotten. The items of
+    a frozen set are validated later, when they are looked up, since that happens once.
+    """
+
+    exclude: list[Id]
+    only: list[Id] | frozenset[Id] | None
+    categories: list[str] | None
+
+    @classmethod
+    def checked(
+        cls, exclude: Collection[Id] | None, only: Collection[Id] | None, category: str | Collection[str] | None
+    ) -> Self | None:
+        """Return the filters, or None without any; raise an error that names an invalid value."""
+        if exclude is None and only is None and category is None:
+            return None
+        return cls(
+            checked_selection(exclude or [], "exclude"),
+            only if only is None or isinstance(only, frozenset) else checked_selection(only, "only"),
+            None if category is None else _categories(category),
+        )
+
+
+def _categories(category: str | Collection[str]) -> list[str]:
+    names = [category] if isinstance(category, str) else category
+    if not hasattr(names, "__iter__") or not all(isinstance(name, str) for name in names):
+        raise InvalidRequestError(f"category must be a name or a list of names, not {category!r}")
+    return list(dict.fromkeys(names))

@@ -1,23 +1,20 @@
-"""The engine that people hold, by external ids; what it computes with is in `core`.
+"""The engine: the recommender in memory, by external id. `core` has its algorithms.
 
-fallback       what somebody unknown is recommended
+cold_start     recommendations for unknown users
 recommender    learn, forget, recommend, explain, verify, from any thread
-advisor        the best items for users, carts and histories
+recommending   the best items for users, carts and histories
 popularity     the items in most baskets
-explanations   why an item scores what it does
-journal        takes every event, has the model apply it, and keeps it: on disk, or nowhere
-model          memory, digest, catalog and stock, which all threads share, behind one lock
-catalog        what the shop knows of its items
-stock          which of them are hidden
-choice         what filters leave to choose from
-memory         what it remembers: histories, and everything derived from them
-derived        what is derived: vectors, an index, a pool
-digest         one number for all remaining baskets
-renewal        a change of parameters under way
-verification   proof that nothing else is left
-inspector      places that contradict the histories, or hold something of nobody
-workspaces          where questions are worked on
-helpers        threads that help with a search
-shares         what each basket contributes to a weight
+explanations   the shares of a score
+ports          the journal, through which every event goes: it applies the event to the model, and keeps it or not
+model          state, digest, catalog and availability, shared by all threads behind one lock
+catalog        products, categories and hidden items
+item_filter    filters as item codes
+state          histories, and the model derived from them
+sampling       priorities of users for the pool
+digest         one hash of all remaining baskets
+rebuild        a change of parameters in progress
+verification   comparison with a retrain; proofs of erasure
+workspaces     scratch memory of readers
+thread_pool    threads that share a search
 locks          many readers, or one writer
 """

@@ -1,16 +1,16 @@
-"""The catalog of an engine: the products by item, and the items of each category."""
+"""What the shop knows of its items: the products, the categories, and which items are hidden."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
+from unbasket.domain.results import Product
 
 
 class Catalog:
-    """What is known of items. It is forgotten with the last purchase of an item."""
+    """The products by item, and the items by category. A product is dropped with the last purchase of its item."""
 
     def __init__(self) -> None:
-        self.changes = 0  # how often something became known, or was forgotten
+        self.changes = 0  # number of changes so far, by which caches see that they are stale
         self._products: dict[Id, Product] = {}
         self._members: dict[str, dict[Id, None]] = {}
 
@@ -24,27 +24,27 @@ class Catalog:
         return item in self._products
 
     def get(self, item: Id) -> Product | None:
-        """The product of an item; None if nothing is known of it."""
+        """Return the product of an item, or None if the item is not described."""
         return self._products.get(item)
 
     def __getitem__(self, item: Id) -> Product:
-        """The product of an item; one without a name if nothing is known of it."""
+        """Return the product of an item; one without a name if the item is not described."""
         return self.get(item) or Product(item)
 
     def name(self, item: Id) -> str:
-        """What to call an item."""
+        """Return the name of an item, or its id as text."""
         return self[item].name or str(item)
 
     def categories(self) -> dict[str, list[Id]]:
-        """The items of each category."""
+        """Return the items of each category."""
         return {category: list(members) for category, members in list(self._members.items())}
 
     def members(self, category: str) -> Collection[Id]:
-        """The items of a category; none if there is no such category."""
+        """Return the items of a category; empty if the category is unknown."""
         return self._members.get(category, {})
 
     def put(self, product: Product) -> None:
-        """Note a product; what was known of the same item is forgotten."""
+        """Add a product, or replace the one of the same item."""
         self.drop(product.item)
         self.changes += 1
         self._products[product.item] = product
@@ -52,7 +52,7 @@ class Catalog:
             self._members.setdefault(product.category, {})[product.item] = None
 
     def drop(self, item: Id) -> None:
-        """Forget what is known of an item."""
+        """Remove the product of an item, if there is one."""
         product = self._products.pop(item, None)
         self.changes += 1
         if product is not None and product.category is not None:
@@ -62,6 +62,37 @@ class Catalog:
                 del self._members[product.category]
 
     def clear(self) -> None:
-        """Forget all of it."""
+        """Remove all products."""
         for item in list(self._products):
             self.drop(item)
+
+
+class Availability:
+    """The hidden items, which are not recommended but still learned.
+
+    Availability is the shop's own data: an item stays hidden until it is shown, with or without purchases.
+    """
+
+    def __init__(self) -> None:
+        self.changes = 0  # as of a catalog
+        self._hidden: set[Id] = set()
+
+    def __len__(self) -> int:
+        return len(self._hidden)
+
+    def __iter__(self) -> Iterator[Id]:
+        return iter(self._hidden)
+
+    def hide(self, items: Iterable[Id]) -> list[Id]:
+        """Hide items. Returns the items that were not hidden before."""
+        changed = [item for item in items if item not in self._hidden]
+        self._hidden.update(changed)
+        self.changes += 1
+        return changed
+
+    def show(self, items: Iterable[Id]) -> list[Id]:
+        """Show items. Returns the items that were hidden before."""
+        changed = [item for item in items if item in self._hidden]
+        self._hidden.difference_update(changed)
+        self.changes += 1
+        return changed

@@ -1,4 +1,4 @@
-"""What is recommended to somebody about whom nothing is known."""
+"""Recommendations for users without any baskets."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -10,8 +10,8 @@ from unbasket.domain.times import UNITS, time_before
 from unbasket.engine.recommender import Recommender
 
 
-class Fallback(NamedTuple):
-    """What is popular: at any time or in the last days, in the whole shop or in a category; or nothing."""
+class ColdStart(NamedTuple):
+    """The policy for unknown users: nothing, or popular items, of the last days or of a category if given."""
 
     nothing: bool = False
     days: int | None = None
@@ -27,14 +27,14 @@ class Fallback(NamedTuple):
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
     ) -> list[ItemCount]:
-        """The n best items that meet the filters. A category that is asked for counts before the fallback's own."""
+        """Return the n most popular items that meet the filters. `category` overrides the policy's own."""
         if self.nothing:
             return []
         wanted = self.category if category is None else category
         return rec.popular(n, exclude=exclude, only=only, category=wanted, since=self._since())
 
     def counts(self, basket: Basket) -> bool:
-        """Whether what is in a basket counts as popular."""
+        """Return whether a basket is recent enough to count."""
         since = self._since()
         return since is None or (basket.time is not None and basket.time >= since)
 

@@ -1,6 +1,7 @@
-"""Why an item scores what it does."""
+"""Explanations of a score: the share of each of the user's baskets, and of the neighbors."""
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -9,34 +10,33 @@ from unbasket.core import ONE
 from unbasket.domain.ids import Id
 from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.model import Model
-from unbasket.engine.shares import basket_parts
 from unbasket.engine.state import Record
 from unbasket.params import Params
 
 
 def explain(model: Model, user: Id, items: list[Id]) -> list[Explanation]:
-    """The parts of the scores of some items for a user, whose neighbors are looked for once."""
+    """Explain the scores of items for a user, with one search for neighbors."""
     with model.lock.reading, model.workspaces.take() as workspace:
-        memory, owner = model.state, model.owner(user)
-        params, records = memory.params, memory.records(user)
-        codes = [memory.items.codes.get(item, -1) for item in items]
+        state, owner = model.state, model.owner(user)
+        params, records = state.params, state.records(user)
+        codes = [state.items.codes.get(item, -1) for item in items]
         own, totals, having, found = workspace.search.holders(
-            memory.index,
-            memory.query(owner, workspace.fold),
+            state.index,
+            state.query(owner, workspace.fold),
             owner,
             np.array(codes, np.int64),
             params.neighbors,
-            memory.users.order,
+            state.users.order,
         )
     weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
     return [
-        _explanation(params, item, _Parts(weight, total, count, found), [code in r.items for r in records], records)
+        _explanation(params, item, _Weights(weight, total, count, found), [code in r.items for r in records], records)
         for item, code, (weight, total, count) in zip(items, codes, weights, strict=True)
     ]
 
 
-class _Parts(NamedTuple):
-    """The user's own weight of an item, that of all neighbors, how many of these have it, and how many there are."""
+class _Weights(NamedTuple):
+    """An item's weight in the user's vector, its sum over the neighbors, how many have it, how many there are."""
 
     own: int
     total: int
@@ -44,15 +44,37 @@ class _Parts(NamedTuple):
     found: int
 
 
-def _explanation(params: Params, item: Id, parts: _Parts, holds: list[bool], records: list[Record]) -> Explanation:
-    """The shares of a score: of the baskets that hold the item, and of the neighbors."""
-    neighbors_share = (1.0 - params.alpha) / max(parts.found, 1) * parts.total / ONE
-    own_share = params.alpha * parts.own / ONE
-    weights = basket_parts(params, holds, [record.opens for record in records])
-    whole = math.fsum(weights)
+def _explanation(params: Params, item: Id, weights: _Weights, holds: list[bool], records: list[Record]) -> Explanation:
+    neighbors_share = (1.0 - params.alpha) / max(weights.found, 1) * weights.total / ONE
+    own_share = params.alpha * weights.own / ONE
+    terms = basket_terms(params, holds, [record.opens for record in records])
+    whole = math.fsum(terms)
     shares = [
-        BasketShare(record.basket, record.time, own_share * weight / whole)
-        for record, weight in zip(records, weights, strict=True)
-        if weight
+        BasketShare(record.basket, record.time, own_share * term / whole)
+        for record, term in zip(records, terms, strict=True)
+        if term
     ]
-    return Explanation(item, own_share + neighbors_share, tuple(shares), neighbors_share, parts.having, parts.found)
+    score = own_share + neighbors_share
+    return Explanation(item, score, tuple(shares), neighbors_share, weights.having, weights.found)
+
+
+def group_starts(params: Params, opens: list[bool]) -> list[int]:
+    """Return the positions of the baskets that start a group; `opens` has the flags of varying groups."""
+    if params.grouping == "fixed":
+        return list(range(0, len(opens), params.group_size))
+    return [position for position, start in enumerate(opens) if start]
+
+
+def basket_terms(params: Params, holds: list[bool], opens: list[bool]) -> list[float]:
+    """Return each basket's term of Eq. uservector for one item, without the factor 1/K.
+
+    It is r_g^(K-j) r_b^(tau-i) / tau for a basket that holds the item, 0 for another.
+    """
+    starts = group_starts(params, opens)
+    terms = []
+    for number, (start, end) in enumerate(pairwise([*starts, len(holds)]), 1):
+        age = params.group_decay ** (len(starts) - number)
+        terms += [
+            age * params.basket_decay ** (end - 1 - i) / (end - start) if holds[i] else 0.0 for i in range(start, end)
+        ]
+    return terms

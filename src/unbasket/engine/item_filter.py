@@ -1,4 +1,4 @@
-"""Which items may be recommended: what filters say, by codes."""
+"""Item filters by code: the items that a query may recommend."""
 
 from collections.abc import Hashable, Iterable
 from typing import NamedTuple
@@ -6,41 +6,40 @@ from typing import NamedTuple
 import numpy as np
 
 from unbasket.core.arrays import Codes
-from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, Ids, checked_all
-from unbasket.engine.catalog import Catalog
-from unbasket.engine.stock import Availability
+from unbasket.domain.validation import Filters
+from unbasket.engine.catalog import Availability, Catalog
 
-KEPT = 256  # selections whose codes are kept
+CACHE_SIZE = 256  # selections whose codes are cached
 
 
 class ItemFilter(NamedTuple):
-    """Not the banned items and, unless it is None, only the allowed ones."""
+    """The banned items and, unless it is None, the only allowed ones."""
 
     banned: Codes
     allowed: Codes | None
 
 
 class ItemFilters:
-    """Finds the codes of filters, and of what is hidden.
+    """Translates filters and hidden items to codes.
 
-    Those of hidden items, of a category and of a frozen set of items, which are asked for again and again, are kept
-    until any item gets or loses its code, or the catalog or the stock changes; in order, as memory is read best.
+    The codes of hidden items, of a category and of a frozen set of items are cached until an item gets or loses its
+    code, or the catalog or the availability changes. Cached codes are sorted, for sequential access to memory.
     """
 
-    def __init__(self, catalog: Catalog, stock: Availability, items: Ids) -> None:
+    def __init__(self, catalog: Catalog, availability: Availability, items: Ids) -> None:
         self._catalog = catalog
-        self._stock = stock
+        self._availability = availability
         self._items = items
-        self._kept: dict[Hashable, Codes] = {}
-        self._state = (0, 0, 0)
+        self._cache: dict[Hashable, Codes] = {}
+        self._version = (0, 0, 0)
 
     def of(self, filters: Filters | None, cart: list[Id] | None) -> ItemFilter | None:
-        """What may be recommended to somebody with this cart; None is everything."""
-        if filters is None and cart is None and not self._stock:
+        """Return the filter for a query with this cart; None allows every item."""
+        if filters is None and cart is None and not self._availability:
             return None
         banned = self._codes([*(filters.exclude if filters else []), *(cart or [])])
-        if self._stock:
+        if self._availability:
             banned = np.concatenate([banned, self._hidden()])
         if filters is None or (filters.only is None and filters.categories is None):
             return ItemFilter(banned, None)
@@ -53,39 +52,39 @@ class ItemFilters:
         return ItemFilter(banned, self._codes(item for item in filters.only if self._catalog[item].category in wanted))
 
     def clear(self) -> None:
-        """Keep nothing: a kept selection may name what was forgotten."""
-        self._kept = {}
+        """Empty the cache, whose keys may contain a forgotten item."""
+        self._cache = {}
 
     def _refresh(self) -> None:
-        state = (self._items.changes, self._catalog.changes, self._stock.changes)
-        if state != self._state or len(self._kept) > KEPT:
-            self._kept, self._state = {}, state
+        version = (self._items.changes, self._catalog.changes, self._availability.changes)
+        if version != self._version or len(self._cache) > CACHE_SIZE:
+            self._cache, self._version = {}, version
 
     def _hidden(self) -> Codes:
         self._refresh()
-        codes = self._kept.get(None)
+        codes = self._cache.get(None)
         if codes is None:
-            codes = self._kept[None] = self._codes(self._stock)
+            codes = self._cache[None] = self._codes(self._availability)
         return codes
 
     def _of_categories(self, categories: list[str]) -> Codes:
-        parts = [self._of_category(category) for category in categories]
-        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.uint32), *parts])
+        members = [self._of_category(category) for category in categories]
+        return members[0] if len(members) == 1 else np.concatenate([np.zeros(0, np.uint32), *members])
 
     def _of_category(self, category: str) -> Codes:
-        codes = self._kept.get(category)
+        codes = self._cache.get(category)
         if codes is None:
-            codes = self._kept[category] = np.sort(self._codes(self._catalog.members(category)))
+            codes = self._cache[category] = np.sort(self._codes(self._catalog.members(category)))
         return codes
 
     def _of_items(self, items: list[Id] | frozenset[Id]) -> Codes:
         if not isinstance(items, frozenset):
             return self._codes(items)
-        codes = self._kept.get(items)
+        codes = self._cache.get(items)
         if codes is None:
-            codes = self._kept[items] = np.sort(self._codes(checked_all(items, "item")))
+            codes = self._cache[items] = np.sort(self._codes(checked_all(items, "item")))
         return codes
 
     def _codes(self, items: Iterable[Id]) -> Codes:
-        """The codes of those items that somebody has."""
+        """Return the codes of the items that have one; the others are in no basket."""
         return self._items.codes.codes_of(items)

@@ -15,13 +15,12 @@ from unbasket.domain.ids import Id, checked, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Forgotten, Learned, Renamed, Verification
 from unbasket.engine import verification
-from unbasket.engine.catalog import Catalog
+from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.rebuild import Rebuild
 from unbasket.engine.state import EngineState
-from unbasket.engine.stock import Availability
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.params import Params
@@ -45,8 +44,8 @@ class Model:
         self.state = EngineState(params)
         self.digest = Digest(self.state)
         self.catalog = Catalog()
-        self.stock = Availability()
-        self.choices = ItemFilters(self.catalog, self.stock, self.state.items)
+        self.availability = Availability()
+        self.item_filters = ItemFilters(self.catalog, self.availability, self.state.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
         self.workspaces = WorkspacePool()
@@ -60,7 +59,7 @@ class Model:
             learned = self.state.learn(*event)
             if learned is not Learned.UNCHANGED:
                 self.digest.wipe(self.state.users.codes[event.user])
-                self._clear_choices()
+                self._clear_item_filters()
             if self._renewal is not None:
                 self._renewal.follow(self.state.users.codes[event.user])
         return learned
@@ -75,7 +74,7 @@ class Model:
         forgotten = self.state.forget(*event)
         if owner is not None and forgotten:
             self.digest.wipe(owner)
-            self._clear_choices()
+            self._clear_item_filters()
             if self._renewal is not None:
                 self._renewal.follow(owner)
         return forgotten
@@ -121,10 +120,10 @@ class Model:
                     self._renewal.follow(changed)
             return renamed
 
-    def _clear_choices(self) -> None:
+    def _clear_item_filters(self) -> None:
         """Keep no selection of items that may name one that nobody has any longer."""
         if self.state.vanished:
-            self.choices.clear()
+            self.item_filters.clear()
 
     def load(self, orders: BasketColumns, group: str | None = None) -> None:
         """Learn all orders; `group` is the column that their groups come from, if one was named."""
@@ -136,7 +135,7 @@ class Model:
             if self._renewal is not None:
                 for owner in owners:
                     self._renewal.follow(owner)
-            self._clear_choices()
+            self._clear_item_filters()
 
     def check_groups(self, orders: BasketColumns, group: str | None) -> None:
         """An error if groups were named that can't be taken over."""

@@ -14,9 +14,8 @@ from typing import Protocol
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import Forgotten, Learned, Renamed, Restocked
+from unbasket.domain.results import AvailabilityChange, Forgotten, Learned, Product, Renamed
 from unbasket.engine.model import Model
 from unbasket.params import Params
 
@@ -55,7 +54,7 @@ class Journal(Protocol):
     def describe(self, products: Iterable[Product]) -> None:
         """What is known of items."""
 
-    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show: all of them, or none."""
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
@@ -109,10 +108,10 @@ class NoJournal:
             for product in products:
                 self.model.catalog.put(product)
 
-    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
-            return Restocked(len(self.model.stock.hide(hide)), len(self.model.stock.show(show)))
+            return AvailabilityChange(len(self.model.availability.hide(hide)), len(self.model.availability.show(show)))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         """Other parameters."""

@@ -1,4 +1,4 @@
-"""The engine: learn, forget, recommend, explain, verify."""
+"""The recommender: learn, forget, recommend, explain, verify."""
 
 import math
 from collections.abc import Collection, Iterable, Sequence
@@ -11,10 +11,10 @@ from unbasket.core import ONE
 from unbasket.core.model import queries
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
-from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import (
+    AvailabilityChange,
     Basket,
     Explanation,
     Forgotten,
@@ -23,11 +23,11 @@ from unbasket.domain.results import (
     Neighbor,
     Recommendation,
     Renamed,
-    Restocked,
     Sizes,
     Verification,
 )
 from unbasket.domain.validation import (
+    Filters,
     checked_cart,
     checked_count,
     checked_history,
@@ -35,14 +35,13 @@ from unbasket.domain.validation import (
     checked_time,
     checked_users,
 )
-from unbasket.engine.explanations import explain
+from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
 from unbasket.engine.popularity import Popularity
 from unbasket.engine.ports import Journal, NoJournal
-from unbasket.engine.recommending import Advisor
-from unbasket.engine.shares import group_starts
+from unbasket.engine.recommending import RecommendationQueries
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
-from unbasket.params import Params
+from unbasket.params import Params, checked_params
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,8 +50,8 @@ if TYPE_CHECKING:
 class Recommender:
     """Next-basket recommendations whose model is always a pure function of the baskets that remain.
 
-    All methods may be called from any thread: readers run in parallel, a writer keeps them out for the time of one
-    event (microseconds; a `fit` takes longer), and every answer is that of the state before or after an event.
+    Methods may be called from any thread. Readers run in parallel; a writer excludes them for the time of one event
+    (microseconds; a `fit` takes longer). Every query sees the state before or after an event.
 
     >>> rec = Recommender(Params(neighbors=2))
     >>> rec.learn("ann", ["milk", "bread"], basket=1)
@@ -68,17 +67,17 @@ class Recommender:
     """
 
     def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
-        """An engine in memory, or one whose events a journal keeps, and whose model it has filled."""
-        self._journal = journal or NoJournal(Model(params or Params()))
+        """Create an empty engine in memory, or one on the model of a journal, which keeps its events."""
+        self._journal = journal or NoJournal(Model(Params() if params is None else checked_params(params)))
         self._model = self._journal.model
         self._state = self._model.state
         self.catalog = self._model.catalog
-        self._advisor = Advisor(self._model)
+        self._recommendations = RecommendationQueries(self._model)
         self._popularity = Popularity(self._model)
 
     @property
     def params(self) -> Params:
-        """The parameters of the model."""
+        """Parameters of the model."""
         return self._state.params
 
     # Writing ----------------------------------------------------------------------------------------------------
@@ -94,13 +93,13 @@ class Recommender:
         group: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
-        """Learn all baskets of a data frame; see docs/frames.md for what it may look like.
+        """Learn all baskets of a data frame; docs/frames.md describes its columns and types.
 
-        `progress` is called with (baskets done, baskets in all).
+        `progress` is called with (baskets done, total baskets).
         """
-        from unbasket.domain.frames import read_orders  # and with it Polars, which an engine does without until then
+        from unbasket.domain.frames import read_baskets  # imports Polars, which only frames need
 
-        orders = read_orders(
+        columns = read_baskets(
             frame,
             user=user,
             basket=basket,
@@ -109,35 +108,35 @@ class Recommender:
             group=group,
             group_size=self.params.group_size,
         )
-        self._journal.load(orders, group, progress)
+        self._journal.load(columns, group, progress)
         return self
 
     def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: int | None = None) -> Learned:
         """Learn a basket, or edit the one of this id.
 
-        Baskets are in order of (time, basket id); one without a time comes after all that are there. The same items
-        again are a no-op; other items replace the old ones where the basket is; another time moves it.
+        Baskets are in order of (time, basket id); a basket without a time follows all existing ones. Learning a basket
+        again with the same items is a no-op; other items replace the old ones in place; another time moves the basket.
         """
         return self._journal.learn(Learn.checked(user, items, basket, time))
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
         """Forget a user, a basket, an item of a basket, or an item of all the user's baskets.
 
-        A basket that loses its last item vanishes, and so does a user who loses their last basket. The result is
-        false in a condition if there was nothing to forget.
+        A basket is removed with its last item, and a user with their last basket. The result is false in a condition
+        if there was nothing to forget.
         """
         return self._journal.forget(Forget.checked(user, basket, item))
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
-        """Apply events, in their order: all of them, or none if one is not valid."""
+        """Apply events in order: all of them, or none if one is invalid."""
         return self._journal.apply(rechecked(events))
 
     def describe(
         self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
     ) -> Self:
-        """Take over what a data frame says of items: their names, categories and all further columns; see `catalog`.
+        """Add the items of a data frame to the `catalog`: their names, categories and all further columns.
 
-        What is known of an item is forgotten with the last purchase of it.
+        The description of an item is dropped with the last purchase of it.
         """
         from unbasket.domain.frames import read_products
 
@@ -145,68 +144,67 @@ class Recommender:
         return self
 
     def rename(self, user: Id, other: Id) -> Renamed:
-        """Merge a user, such as a guest, into another, such as an account: all that is held of one is the other's then.
+        """Merge a user, such as a guest, into another, such as an account, which may be new.
 
         The result is, bit for bit, that of an engine that has learned the user's baskets, oldest first, under the other
-        id, which may be new. Suppressed items move too. An error that names the id, and no change, if both have a
-        basket of the same id.
+        id. Suppressed items move too. If both have a basket of the same id, an error names it and nothing changes.
         """
         return self._journal.rename(Rename.checked(user, other))
 
     def suppress(self, user: Id, item: Id) -> bool:
-        """Never again recommend an item to a user, whether anybody has bought it or not. Returns whether that is new.
+        """Never again recommend an item to a user; the item may be unknown. Returns whether that is new.
 
-        It is personal data like a basket: it is in the digest, it stays when the item is forgotten, and it goes with
-        the user, or with `allow`. An error if nothing is held about the user.
+        A suppression is personal data like a basket: it is part of the digest, stays when the item is forgotten, and is
+        removed with the user or by `allow`. An unknown user is an error.
         """
         return self._journal.suppress(Suppress.checked(user, item))
 
     def allow(self, user: Id, item: Id) -> bool:
-        """Take back `suppress`, and forget that it was ever asked for. Returns whether the item was suppressed."""
+        """Undo `suppress`, without a trace. Returns whether the item was suppressed."""
         return self._journal.allow(Allow.checked(user, item))
 
     def suppressed(self, user: Id) -> list[Id]:
-        """The items that are never recommended to the user, in the order of their ids."""
+        """Return the items that the user has suppressed, in the order of their ids."""
         with self._model.lock.reading:
             self._model.owner(user)
             return in_order(list(self._state.suppressed.get(user, ())))
 
     def hide(self, items: Iterable[Id]) -> int:
-        """Recommend these items to nobody until they are shown again, since they are out of stock; see `restock`.
+        """Stop recommending these items until they are shown again; see `set_availability`.
 
-        Returns how many were not hidden before.
+        Returns the number of items that were not hidden before.
         """
-        return self.restock(hide=items).hidden
+        return self.set_availability(hide=items).hidden
 
     def show(self, items: Iterable[Id]) -> int:
-        """Take back `hide` for these items. Returns how many were hidden before."""
-        return self.restock(show=items).shown
+        """Undo `hide` for these items. Returns the number of items that were hidden before."""
+        return self.set_availability(show=items).shown
 
-    def restock(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> Restocked:
-        """Hide items and show others: all of them, or none if one is not valid.
+    def set_availability(self, *, hide: Iterable[Id] = (), show: Iterable[Id] = ()) -> AvailabilityChange:
+        """Hide items and show others: all of them, or none if one is invalid.
 
-        What is hidden goes on being learned, and explained. It stays hidden whether anybody has bought it or not, and
-        is no part of the digest: it says nothing of a shopper.
+        Hidden items are still learned and explained. They stay hidden with or without purchases. They are not part of
+        the digest, since they are not personal data.
         """
         hidden = dict.fromkeys(checked_selection(hide, "hide"))
         shown = dict.fromkeys(checked_selection(show, "show"))
         both = hidden.keys() & shown.keys()
         if both:
             raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
-        return self._journal.restock(list(hidden), list(shown))
+        return self._journal.set_availability(list(hidden), list(shown))
 
     def hidden(self) -> list[Id]:
-        """The items that are hidden, in the order of their ids."""
+        """Return the hidden items, in the order of their ids."""
         with self._model.lock.reading:
-            return in_order(list(self._model.stock))
+            return in_order(list(self._model.availability))
 
     def change_params(self, params: Params, *, progress: Progress | None = None) -> None:
-        """The same baskets, another model, equal to that of an engine that had these parameters from the start.
+        """Rebuild the model with other parameters, as if the engine had had them from the start.
 
-        It is made beside the old one, which goes on answering and learning until the new one is complete. `progress` is
-        called with (users done, users in all). Varying groups stay as they are: their boundaries are history.
+        The old model answers and learns until the new one is complete. `progress` is called with (users done, total
+        users). Varying groups stay as they are: their boundaries are part of the histories.
         """
-        self._journal.change_params(params, progress)
+        self._journal.change_params(checked_params(params), progress)
 
     # Recommending -----------------------------------------------------------------------------------------------
 
@@ -214,23 +212,24 @@ class Recommender:
         self,
         user: Id,
         n: int = 10,
+        *,
         exclude: Collection[Id] | None = None,
         only_new: bool = False,
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
         cart: Collection[Id] | None = None,
     ) -> list[Recommendation]:
-        """The n best items for the user's next basket, best first; equal scores in the order of item ids.
+        """Return the n best items for the user's next basket, best first; ties in the order of item ids.
 
-        `exclude` leaves out items, `only_new` those that the user has bought before; `only` leaves nothing but these
-        items, `category` nothing but items of this category or of several. What the shop has hidden and the user has
-        suppressed is left out too. All before the cut, so that n items come back if so many have a score above 0.
+        `exclude` leaves out items, and `only_new` the items that the user has bought. `only` allows these items alone,
+        and `category` those of one or several categories. Items that the shop has hidden or the user has suppressed are
+        left out too. Filters come before the cut: n items come back if that many have a score above 0.
 
-        A `cart` counts as the user's newest basket, and what is in it is not recommended. Nothing of it is stored. With
-        a cart, the user may be somebody new.
+        A `cart` counts as the user's newest basket. Its items are not recommended, and it is not stored. With a cart,
+        the user may be unknown.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
-        return self._advisor.recommend(user, n, filters, only_new, basket)
+        return self._recommendations.recommend(user, n, filters, only_new, basket)
 
     def recommend_many(
         self,
@@ -243,14 +242,14 @@ class Recommender:
         category: str | Collection[str] | None = None,
         progress: Progress | None = None,
     ) -> dict[Id, list[Recommendation]]:
-        """`recommend` for many users or all of them, on all cores. `progress` is called with (done, total).
+        """Recommend for many users, or for all, on all cores. `progress` is called with (done, total).
 
-        Other threads may learn and forget meanwhile: each user's answer is of one state, but they may be of
-        different ones. A user who vanishes meanwhile has no answer.
+        Other threads may learn and forget meanwhile: each answer is consistent, but two answers may come from different
+        states. A user who is forgotten meanwhile has no answer.
         """
         n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
-        return self._advisor.recommend_many(asked, n, filters, only_new, progress)
+        return self._recommendations.recommend_many(asked, n, filters, only_new, progress)
 
     def recommend_frame(
         self,
@@ -264,10 +263,10 @@ class Recommender:
         columns: Iterable[str] = (),
         progress: Progress | None = None,
     ) -> "pl.DataFrame":
-        """`recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the order of asking.
+        """Return `recommend_many` as a Polars frame: user, item, score, and rank from 1; users in the given order.
 
-        `columns` are further ones, of the catalog: name, category or any other that `describe` was given. They are null
-        where nothing is known of an item.
+        `columns` adds columns of the catalog: name, category or any other that `describe` was given. They are null for
+        an item without a description.
         """
         from unbasket.domain.frames import checked_columns, recommendation_frame
 
@@ -291,9 +290,8 @@ class Recommender:
     ) -> list[Recommendation]:
         """Recommend for a history that is not stored: baskets of items, oldest first; filters as in `recommend`.
 
-        With `user`, the history is taken as that user's: the user is left out of the neighbors, so that the answer is
-        what `recommend` would say if that history were theirs. Under varying groups, the baskets are grouped
-        by m from the oldest on. With a `cart`, there need be no baskets.
+        With `user`, the history replaces that user's: the answer equals that of `recommend` if the history were stored.
+        Under varying groups, the baskets are grouped by m from the oldest on. With a `cart`, `baskets` may be empty.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
         history = checked_history(baskets, least=1 if basket is None else 0)
@@ -301,9 +299,9 @@ class Recommender:
             filters = filters or Filters([], None, None)
             filters = filters._replace(exclude=[*filters.exclude, *chain.from_iterable(history)])
         owner = None if user is None else checked(user, "user")
-        return self._advisor.recommend_for(history, n, owner, filters, basket)
+        return self._recommendations.recommend_for(history, n, owner, filters, basket)
 
-    # Looking inside ---------------------------------------------------------------------------------------------
+    # Inspecting -------------------------------------------------------------------------------------------------
 
     def popular(
         self,
@@ -314,10 +312,10 @@ class Recommender:
         category: str | Collection[str] | None = None,
         since: int | None = None,
     ) -> list[ItemCount]:
-        """The n items in most baskets, exactly counted from what remains; filters as in `recommend`.
+        """Return the n items in most baskets, by exact count; filters as in `recommend`.
 
-        With `since`, only baskets of that time or later count, and none without a time. That takes a look at every
-        user. Other threads may learn and forget meanwhile: each user's baskets are counted as of one moment.
+        With `since`, only baskets of that time or later count, and none without a time. This scans all users. Other
+        threads may learn and forget meanwhile: each user's baskets are counted at one moment.
         """
         n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(since)
         if start is None:
@@ -325,7 +323,7 @@ class Recommender:
         return self._popularity.most_common_since(start, n, filters)
 
     def vector(self, user: Id) -> dict[Id, float]:
-        """The user's vector (Eq. uservector) before it is rounded to fixed point, by item in the order of ids."""
+        """Return the user's vector (Eq. uservector) before rounding to fixed point, by item in the order of ids."""
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
             codes, values = queries.vector(
                 self._state.histories, workspace.fold, self._state.rule, self._model.owner(user)
@@ -335,38 +333,38 @@ class Recommender:
         return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
 
     def similar_users(self, user: Id, n: int = 10) -> list[Neighbor]:
-        """The n nearest other users and their Euclidean distances; equal distances in the order of user ids.
+        """Return the n nearest other users and their Euclidean distances; ties in the order of user ids.
 
         With a pool, they are users of the pool.
         """
         n = checked_count(n)
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
-            memory, owner = self._state, self._model.owner(user)
-            query = memory.query(owner, workspace.fold)
-            n = min(n, len(memory.users))
-            codes, squares = workspace.search.neighbors(memory.index, query, owner, n, memory.users.order)
-            labels = memory.users.labels[codes]
+            state, owner = self._state, self._model.owner(user)
+            query = state.query(owner, workspace.fold)
+            n = min(n, len(state.users))
+            codes, squares = workspace.search.neighbors(state.index, query, owner, n, state.users.order)
+            labels = state.users.labels[codes]
             return [
-                Neighbor(memory.users.names[codes[i]], math.sqrt(squares[i]) / ONE)
+                Neighbor(state.users.names[codes[i]], math.sqrt(squares[i]) / ONE)
                 for i in np.lexsort((labels, squares))
             ]
 
     def explain(self, user: Id, item: Id) -> Explanation:
-        """Why the item scores what it does for the user: the share of each of their baskets, and the neighbors'."""
+        """Split the item's score for the user into the share of each of their baskets, and the neighbors' share."""
         return self.explain_many(user, [item])[0]
 
     def explain_many(self, user: Id, items: Iterable[Id]) -> list[Explanation]:
-        """`explain` for many items of one user, whose neighbors are looked for once."""
+        """Explain many items for one user, with one search for neighbors."""
         return explain(self._model, user, [checked(item, "item") for item in items])
 
     def history(self, user: Id) -> list[Basket]:
-        """All baskets of the user, oldest first."""
+        """Return all baskets of the user, oldest first."""
         with self._model.lock.reading:
             self._model.owner(user)
             return self._state.history(user)
 
     def groups(self, user: Id) -> list[int]:
-        """The sizes of the user's groups of baskets, oldest first."""
+        """Return the sizes of the user's groups of baskets, oldest first."""
         with self._model.lock.reading:
             self._model.owner(user)
             opens = [record.opens for record in self._state.records(user)]
@@ -374,33 +372,33 @@ class Recommender:
         return [end - start for start, end in pairwise([*starts, len(opens)])]
 
     def users(self) -> list[Id]:
-        """All users, in the order of their ids."""
+        """Return all users, in the order of their ids."""
         with self._model.lock.reading:
             return self._state.users.sorted()
 
     def items(self) -> list[Id]:
-        """All items that somebody has, in the order of their ids."""
+        """Return all items in baskets, in the order of their ids."""
         with self._model.lock.reading:
             return self._state.items.sorted()
 
     def has_item(self, item: Id) -> bool:
-        """Whether anybody has the item."""
+        """Return whether the item is in any basket."""
         with self._model.lock.reading:
             return item in self._state.items
 
     def has_texts(self, kind: Kind) -> bool:
-        """Whether any user, item or basket has a text as its id; where ids come as text, that tells what 17 means."""
+        """Return whether any user, item or basket id is a str, which decides how 17 is parsed (`domain.id_text`)."""
         with self._model.lock.reading:
             return self._state.has_texts(kind)
 
     def has_basket_like(self, user: Id, basket: int) -> bool:
-        """Whether the user has a basket of this number, or none with a text as its id; see `has_texts`."""
+        """Return whether the user has a basket of this number, or no basket with a str id; see `has_texts`."""
         with self._model.lock.reading:
             self._model.owner(user)
             return self._state.has_basket_like(user, basket)
 
     def sizes(self) -> Sizes:
-        """How many users, items, baskets, purchases, and entries of the index there are."""
+        """Return the numbers of users, items, baskets, purchases, and entries of the index."""
         with self._model.lock.reading:
             return self._state.sizes()
 
@@ -433,21 +431,21 @@ class Recommender:
         return html_table(self._title(), list(counts), [row], note=str(self.params))
 
     def _title(self) -> str:
-        """What kind of engine this is, and of which file."""
+        """Return the kind of engine, with its file if it has one."""
         return type(self).__name__
 
     # Proving ----------------------------------------------------------------------------------------------------
 
     def verify(self, user: Id | None = None) -> Verification:
-        """Retrain from what remains, of one user or of all, and compare the live model with that, bit by bit.
+        """Retrain one user or all from the remaining baskets, and compare the live model with that, bit by bit.
 
-        For a user who is not there, all records are searched for one that belongs to nobody: the report has 0 users,
-        and is ok if there is none. All users are looked at a few at a time, while others learn and forget: whoever
-        changes meanwhile is looked at again. Writers wait only for the records that users share, at the end.
+        For an unknown user, all records are searched for orphans: the report has 0 users, and is ok if there are none.
+        Users are checked a few at a time while other threads learn and forget; a user who changes meanwhile is checked
+        again. Writers wait only for the check of shared records, at the end.
         """
         wanted = None if user is None else checked(user, "user")
         return self._model.verify(wanted)
 
     def digest(self) -> str:
-        """A fingerprint of parameters and remaining data, in hex; any change to either changes it."""
+        """Return a fingerprint of the parameters and the remaining data, in hex; any change to either changes it."""
         return self._model.fingerprint()

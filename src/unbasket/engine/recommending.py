@@ -1,4 +1,4 @@
-"""Recommends items: to users, with a cart or without, and for histories that are not stored."""
+"""Recommendation queries: for users, with or without a cart, and for histories that are not stored."""
 
 from collections.abc import Iterable
 
@@ -7,19 +7,19 @@ import numpy as np
 from unbasket.core import Query, QueryBatch, Vector
 from unbasket.core.model import queries
 from unbasket.core.util import id_fast
-from unbasket.domain.filters import Filters
 from unbasket.domain.ids import Id, checked
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Recommendation
+from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model
 from unbasket.engine.workspaces import Workspace
 
-_CHUNK = 64  # users who are answered under one lock: writers wait for no more than these
+_CHUNK = 64  # users answered under one lock, which bounds the time that writers wait
 
 
-class Advisor:
-    """Finds the best items in a model. Arguments are checked already, and mean what they mean to a `Recommender`."""
+class RecommendationQueries:
+    """Queries for the best items. Arguments are validated already, and mean the same as in `Recommender`."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -28,21 +28,21 @@ class Advisor:
     def recommend(
         self, user: Id, n: int, filters: Filters | None, only_new: bool, cart: list[Id] | None
     ) -> list[Recommendation]:
-        """The best items for a user, who need not be there if they have a cart."""
-        memory, name = self._state, checked(user, "user")
+        """Return the best items for a user; with a cart, the user may be unknown."""
+        state, name = self._state, checked(user, "user")
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
-            owner = memory.users.codes.get(name) if cart else self._model.owner(name)
-            choice = self._model.choices.of(filters, cart)
+            owner = state.users.codes.get(name) if cart else self._model.owner(name)
+            item_filter = self._model.item_filters.of(filters, cart)
             if owner is None:
-                query = queries.query([self._codes_of(cart or [])], workspace.fold, memory.rule)
-                return self._best(query, memory.left_out_for(name), n, choice, workspace)
-            query = self._query(owner, cart, workspace)
-            return self._best(query, owner, n, self._of_user(choice, name, owner, only_new), workspace)
+                vector = queries.query([self._codes_of(cart or [])], workspace.fold, state.rule)
+                return self._best(vector, state.left_out_for(name), n, item_filter, workspace)
+            vector = self._vector(owner, cart, workspace)
+            return self._best(vector, owner, n, self._for_user(item_filter, name, owner, only_new), workspace)
 
     def recommend_many(
         self, users: list[Id] | None, n: int, filters: Filters | None, only_new: bool, progress: Progress | None
     ) -> dict[Id, list[Recommendation]]:
-        """The best items for many users, or for all."""
+        """Return the best items for many users, or for all."""
         with self._model.lock.reading:
             wanted = self._state.users.sorted() if users is None else users
             for user in wanted:
@@ -57,25 +57,25 @@ class Advisor:
     def _recommend_chunk(
         self, users: list[Id], n: int, filters: Filters | None, only_new: bool
     ) -> dict[Id, list[Recommendation]]:
-        asked = {}
+        batch = {}
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
-            choice, codes = self._model.choices.of(filters, None), self._state.users.codes
+            item_filter, codes = self._model.item_filters.of(filters, None), self._state.users.codes
             for user in users:
                 owner = codes.get(user)
                 if owner is not None:
-                    own = self._of_user(choice, user, owner, only_new)
-                    asked[user] = self._question(self._query(owner, None, workspace), owner, own, n)
-            return dict(zip(asked, self._answers([*asked.values()], workspace), strict=True))
+                    own_filter = self._for_user(item_filter, user, owner, only_new)
+                    batch[user] = self._query(self._vector(owner, None, workspace), owner, own_filter, n)
+            return dict(zip(batch, self._run([*batch.values()], workspace), strict=True))
 
     def recommend_for(
         self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
     ) -> list[Recommendation]:
-        """The best items for a history that is not stored, which may be taken as a user's."""
+        """Return the best items for a history that is not stored; `user` is left out of the neighbors."""
         bought = dict.fromkeys(item for basket in history for item in basket)
         with self._model.lock.reading:
             if all(item in self._state.items for item in bought):
                 return self._recommend_history(history, n, user, filters, cart)
-        with self._model.lock.writing:  # items that nobody has get a code, for this answer only
+        with self._model.lock.writing:  # unknown items get a code, for this answer only
             unknown = [item for item in bought if item not in self._state.items]
             with self._state.lent_items(unknown):
                 return self._recommend_history(history, n, user, filters, cart)
@@ -83,50 +83,50 @@ class Advisor:
     def _recommend_history(
         self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
     ) -> list[Recommendation]:
-        memory, choice = self._state, self._model.choices.of(filters, cart)
+        state, item_filter = self._state, self._model.item_filters.of(filters, cart)
         baskets = [self._codes_of(basket) for basket in [*history, *([cart] if cart else [])]]
         left_out = -1
         if user is not None:
-            left_out = memory.left_out_for(user)
-            choice = self._of_user(choice, user, left_out, only_new=False)
+            left_out = state.left_out_for(user)
+            item_filter = self._for_user(item_filter, user, left_out, only_new=False)
         with self._model.workspaces.take() as workspace:
-            return self._best(queries.query(baskets, workspace.fold, memory.rule), left_out, n, choice, workspace)
+            return self._best(queries.query(baskets, workspace.fold, state.rule), left_out, n, item_filter, workspace)
 
-    def _query(self, owner: int, cart: list[Id] | None, workspace: Workspace) -> Vector:
-        """The vector of a user with a cart.
+    def _vector(self, owner: int, cart: list[Id] | None, workspace: Workspace) -> Vector:
+        """Return the vector of a user with a cart.
 
-        An item of the cart that nobody has is left out of it: no other user's vector and no score depends on it.
+        Items of the cart without a code are left out: no other user's vector and no score depends on them.
         """
-        memory = self._state
+        state = self._state
         if cart is None:
-            return memory.query(owner, workspace.fold)
-        return queries.query_with(memory.histories, owner, self._codes_of(cart), workspace.fold, memory.rule)
+            return state.query(owner, workspace.fold)
+        return queries.query_with(state.histories, owner, self._codes_of(cart), workspace.fold, state.rule)
 
-    def _of_user(self, choice: ItemFilter | None, user: Id, owner: int, only_new: bool) -> ItemFilter | None:
-        """A choice without what a user has suppressed and, with `only_new`, without what they have bought."""
+    def _for_user(self, item_filter: ItemFilter | None, user: Id, owner: int, only_new: bool) -> ItemFilter | None:
+        """Return the filter with the user's suppressed items banned too and, with `only_new`, their purchases."""
         suppressed = self._state.suppressed.get(user)
         if suppressed is None and not only_new:
-            return choice
+            return item_filter
         banned = [np.array(self._codes_of(suppressed or []), np.uint32)]
         if only_new:
             banned.append(queries.bought(self._state.histories, owner))
-        if choice is None:
+        if item_filter is None:
             return ItemFilter(np.concatenate(banned), None)
-        return choice._replace(banned=np.concatenate([choice.banned, *banned]))
+        return item_filter._replace(banned=np.concatenate([item_filter.banned, *banned]))
 
     def _best(
-        self, query: Vector, left_out: int, n: int, choice: ItemFilter | None, workspace: Workspace
+        self, vector: Vector, left_out: int, n: int, item_filter: ItemFilter | None, workspace: Workspace
     ) -> list[Recommendation]:
-        return self._answers([self._question(query, left_out, choice, n)], workspace)[0]
+        return self._run([self._query(vector, left_out, item_filter, n)], workspace)[0]
 
-    def _question(self, query: Vector, left_out: int, choice: ItemFilter | None, n: int) -> Query:
-        return Query(query, left_out, choice, min(n, len(self._state.items.names)))
+    def _query(self, vector: Vector, left_out: int, item_filter: ItemFilter | None, n: int) -> Query:
+        return Query(vector, left_out, item_filter, min(n, len(self._state.items.names)))
 
-    def _answers(self, asked: list[Query], workspace: Workspace) -> list[list[Recommendation]]:
-        memory, names = self._state, self._state.items.names
-        params, orders = memory.params, (memory.users.order, memory.items.order)
-        workspace.search.recommend(QueryBatch(memory.index, asked, params.neighbors, params.alpha, orders))
-        return [id_fast.named(Recommendation, question.take(), names) for question in asked]
+    def _run(self, batch: list[Query], workspace: Workspace) -> list[list[Recommendation]]:
+        state, names = self._state, self._state.items.names
+        params, orders = state.params, (state.users.order, state.items.order)
+        workspace.search.recommend(QueryBatch(state.index, batch, params.neighbors, params.alpha, orders))
+        return [id_fast.named(Recommendation, query.take(), names) for query in batch]
 
     def _codes_of(self, items: Iterable[Id]) -> list[int]:
         codes = self._state.items.codes

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from unbasket.domain._optional import optional
 from unbasket.domain._repr_html import html_table
+from unbasket.errors import import_optional
 from unbasket.evaluation.protocols import EvaluationProtocol
 from unbasket.evaluation.splits import Split
 from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, bootstrap_means, compare_paired
@@ -74,7 +74,7 @@ class Evaluation:
 
     def plot(self) -> "Figure":
         """Draw the means as bars with their intervals. Needs Matplotlib."""
-        plots = optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
+        plots = import_optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
         figure: Figure = plots.draw_evaluation(self)
         return figure
 

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from unbasket.domain._optional import optional
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.progress import Progress
-from unbasket.errors import InvalidRequestError
+from unbasket.errors import InvalidRequestError, import_optional
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import Holdout, Split, all_users_split, hide_last_basket
 from unbasket.evaluation.tifuknn import TifuKnn
@@ -63,7 +62,7 @@ class Tuning:
 
     def plot(self) -> "Figure":
         """Plot the metric by trial and against each parameter. Needs Matplotlib."""
-        plots = optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
+        plots = import_optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
         figure: Figure = plots.draw_tuning(self)
         return figure
 
@@ -156,7 +155,7 @@ def _cutoff(metric: str) -> int:
 def _optuna() -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "IProgress not found")  # about a notebook progress bar that is not used here
-        optuna = optional("optuna", "tuning needs Optuna", "tune")
+        optuna = import_optional("optuna", "tuning needs Optuna", "tune")
     optuna.logging.set_verbosity(optuna.logging.WARNING)  # instead of a line per trial
     return optuna
 

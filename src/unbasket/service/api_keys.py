@@ -17,7 +17,7 @@ import msgspec
 
 from unbasket.domain.decoding import decode_toml
 from unbasket.errors import AccessError
-from unbasket.files import alone_in, write
+from unbasket.files import folder_lock, write
 
 
 class Role(StrEnum):
@@ -98,7 +98,7 @@ class Access(msgspec.Struct, forbid_unknown_fields=True):
     def changing(cls, path: Path) -> Iterator[Self]:
         """The keys in a file, to be changed: another process that wants to change them waits for its turn."""
         try:
-            with alone_in(path.resolve().parent):
+            with folder_lock(path.resolve().parent):
                 access = cls.read(path) or cls.new()
                 yield access
                 access.write(path)

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from unbasket.domain.id_text import LiveIdReader, read_spelled
+from unbasket.domain.id_text import LiveIdReader, parse_id
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Forgotten, Learned
-from unbasket.engine.cold_start import Fallback
+from unbasket.engine.cold_start import ColdStart
 from unbasket.service.auth import Caller, Security
 from unbasket.service.empty_receipts import Repeats
 from unbasket.service.engine_loader import Shop
@@ -29,7 +29,7 @@ class Request:
     query: Any
     is_gone: Callable[[], bool]
     """Whether nobody waits for the answer any more."""
-    fallback: Fallback
+    fallback: ColdStart
     """What somebody unknown is recommended."""
     sent: bytes = b""
     media_type: str = ""
@@ -61,7 +61,7 @@ class Request:
         if self.caller.shopper is not None:
             return (self.caller.shopper,)
         text = self.path["user"]
-        spelled = read_spelled(text)
+        spelled = parse_id(text)
         return (spelled,) if isinstance(spelled, str) else (spelled, text)
 
     def _who(self) -> Id:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from unbasket.domain.decoding import decode_toml
-from unbasket.engine.cold_start import Fallback
+from unbasket.engine.cold_start import ColdStart
 from unbasket.errors import SettingsError
 
 PREFIX = "UNBASKET_"
@@ -42,9 +42,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     time_unit: Literal["s", "ms", "us", "day"] = "s"
 
     @property
-    def unknown(self) -> Fallback:
+    def unknown(self) -> ColdStart:
         """What somebody unknown is recommended."""
-        return Fallback(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
+        return ColdStart(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
 
     @property
     def access_file(self) -> Path:

@@ -1,7 +1,9 @@
 """The web page: static files of the package, with the headers that keep a browser safe."""
 
+from collections.abc import Iterator
 from hashlib import blake2b
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
 from starlette.requests import Request
@@ -38,14 +40,25 @@ class _File(NamedTuple):
 
 def routes() -> list[BaseRoute]:
     """`/`, `/docs` and `/static/...`. Files are read once; only those that exist have a route, so no path leads out."""
-    pages = {file.name: _read(file.name) for file in files(__package__).joinpath("web").iterdir() if file.is_file()}
+    pages = dict(_files(files(__package__).joinpath("web")))
     addresses = {"/": "index.html", "/docs": "docs.html"} | {f"/static/{name}": name for name in pages}
     return [_route(address, pages[name]) for address, name in addresses.items()]
 
 
-def _read(name: str) -> _File:
-    content = files(__package__).joinpath("web", name).read_bytes()
-    return _File(content, _TYPES[name[name.rindex(".") :]], f'"{blake2b(content, digest_size=16).hexdigest()}"')
+def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, _File]]:
+    """Read the files of a folder and of the folders in it, by their paths."""
+    for entry in folder.iterdir():
+        if entry.is_dir():
+            yield from _files(entry, f"{prefix}{entry.name}/")
+        else:
+            yield prefix + entry.name, _read(entry)
+
+
+def _read(file: Traversable) -> _File:
+    content = file.read_bytes()
+    return _File(
+        content, _TYPES[file.name[file.name.rindex(".") :]], f'"{blake2b(content, digest_size=16).hexdigest()}"'
+    )
 
 
 def _route(address: str, file: _File) -> Route:

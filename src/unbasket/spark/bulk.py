@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.frames import read_orders
+from unbasket.domain.frames import read_baskets
 from unbasket.domain.ids import Id
 from unbasket.errors import InvalidFrameError
 from unbasket.params import Params
@@ -58,7 +58,7 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     else:
         group = "group" if "group" in table.column_names else None
         names = {"user": "user", "basket": "basket", "item": "items", "time": "time"}
-        orders = read_orders(table, **names, group=group, group_size=params.group_size)
+        orders = read_baskets(table, **names, group=group, group_size=params.group_size)
         items = table.schema.field("items").type
     fields = {"user": table.schema.field("user").type, "change": pa.string(), "items": items}
     schema = pa.schema([*fields.items(), ("weights", pa.list_(pa.float64())), ("state", pa.binary())])

@@ -20,9 +20,8 @@ import msgspec
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Event, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import Forgotten, Learned, Restocked
+from unbasket.domain.results import AvailabilityChange, Forgotten, Learned, Product
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
@@ -226,10 +225,10 @@ class DiskJournal:
             self._atomically(set(), partial(self._holdings.describe, products))
             self._tidy()
 
-    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show, in one transaction."""
         with self._turn:
-            restocked = self._atomically(set(), partial(self._holdings.restock, hide, show))
+            restocked = self._atomically(set(), partial(self._holdings.set_availability, hide, show))
             self._tidy()
         return restocked
 

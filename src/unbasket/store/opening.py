@@ -13,7 +13,7 @@ from unbasket.domain.progress import Progress
 from unbasket.engine.model import Model
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import real_path
-from unbasket.params import MAX_SEED, Params
+from unbasket.params import MAX_SEED, Params, checked_params
 from unbasket.store.backup import write_copy
 from unbasket.store.durable import DurableRecommender
 from unbasket.store.journal import DiskJournal
@@ -44,7 +44,7 @@ def open(  # noqa: A001 - the name that the package offers
     learned last, since its log was removed or damaged after a crash, is refused; `accept_loss` goes on with what is
     left. `progress` is called with (rows read, rows in all).
     """
-    path = real_path(Path(path))
+    path, params = real_path(Path(path)), None if params is None else checked_params(params)
     if read_only:
         return _reader(path, params, accept_loss, progress)
     lock = WriterLock(path)

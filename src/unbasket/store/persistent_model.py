@@ -7,9 +7,8 @@ import numpy as np
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import Learned, Restocked
+from unbasket.domain.results import AvailabilityChange, Learned, Product
 from unbasket.engine.model import Model
 from unbasket.store.basket_table import BasketRows
 from unbasket.store.product_table import CatalogRows
@@ -123,15 +122,15 @@ class PersistentModel:
         with self.model.lock.writing:
             self._products.save(products)
 
-    def restock(self, hide: Sequence[Id], show: Sequence[Id]) -> Restocked:
+    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Items to hide, and items to show."""
         with self.model.lock.writing:
-            hidden, shown = self.model.stock.hide(hide), self.model.stock.show(show)
+            hidden, shown = self.model.availability.hide(hide), self.model.availability.show(show)
         for item in hidden:
             self._hidden.add((item,))
         for item in shown:
             self._hidden.drop((item,))
-        return Restocked(len(hidden), len(shown))
+        return AvailabilityChange(len(hidden), len(shown))
 
     # After an error ---------------------------------------------------------------------------------------------
 
@@ -153,8 +152,8 @@ class PersistentModel:
         """Make the model hide what is hidden on disk, and nothing else."""
         on_disk = [item for (item,) in self._hidden]
         with self.model.lock.writing:
-            self.model.stock.show(set(self.model.stock).difference(on_disk))
-            self.model.stock.hide(on_disk)
+            self.model.availability.show(set(self.model.availability).difference(on_disk))
+            self.model.availability.hide(on_disk)
 
     def _note_suppressed(self, users: Collection[Id]) -> None:
         """Make the model suppress for these users what is suppressed on disk; it has nothing of that yet."""

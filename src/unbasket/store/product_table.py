@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from unbasket.domain.ids import Id
-from unbasket.domain.products import Product
+from unbasket.domain.results import Product
 from unbasket.engine.catalog import Catalog
 from unbasket.store.writer import Database
 

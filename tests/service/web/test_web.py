@@ -35,7 +35,7 @@ VIEWS = [
     "/docs",
 ]
 # what every view shows once it is there, and no view before
-SETTLED = ".finder, .ranks li, .basket, textarea, .empty, .chart, datalist, td, .call"
+SETTLED = ".finder, .ranks li, .basket, textarea, .empty, .chart, datalist, td, .route"
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def test_files_are_served_with_headers_and_kept_by_their_tag(shop: Service) -> N
     second = connection.getresponse()
     assert (second.status, second.read()) == (304, b"")
     connection.close()
-    for path in ("/static/../pages.py", "/static/%2e%2e/pages.py", "/static/", "/static/none.js"):
+    for path in ("/static/../static.py", "/static/%2e%2e/static.py", "/static/", "/static/none.js"):
         assert shop.ask("GET", path)[0] == 404
 
 
@@ -792,7 +792,7 @@ def test_similar_users(page: Page) -> None:
 
 def test_the_reference_tries_a_call(page: Page) -> None:
     _open(page, "/docs")
-    page.locator(".call").filter(has_text="GET/v1/users/{user}/recommendations").locator("summary").click()
+    page.locator(".route").filter(has_text="GET/v1/users/{user}/recommendations").locator("summary").click()
     page.get_by_label("user", exact=True).fill("7")
     page.get_by_label("n", exact=True).fill("3")
     expect(page.get_by_label("curl example")).to_contain_text("/v1/users/7/recommendations?n=3")

@@ -8,7 +8,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from unbasket.domain.frames import checked_columns
-from unbasket.domain.id_text import spell
+from unbasket.domain.id_text import format_id
 from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, UnbasketError
@@ -46,7 +46,7 @@ class _Column(NamedTuple):
         return cls(pl.String() if str in kinds else pl.Int64(), len(kinds) > 1)
 
     def written(self, name: Id) -> Id:
-        return spell(name) if self.mixed else name
+        return format_id(name) if self.mixed else name
 
 
 def write_batch(rec: Recommender, batch: Batch, output: Path, report: Report) -> int:

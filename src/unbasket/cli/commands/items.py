@@ -12,7 +12,7 @@ from unbasket.cli._shared.progress import progress_bar
 from unbasket.cli._shared.terminal import AsJson, counted, say, say_json
 from unbasket.datasets import DatasetError
 from unbasket.datasets.source import ROW, columns_of, open_source
-from unbasket.domain.id_text import IdReader, spells
+from unbasket.domain.id_text import IdReader, matches_id
 from unbasket.domain.ids import Id
 from unbasket.store import DurableRecommender
 
@@ -93,13 +93,13 @@ def _describe(rec: DurableRecommender, table: pl.DataFrame, is_text: bool) -> di
 def _restock(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[str, Any]:
     ids, hidden = IdReader(rec), rec.hidden()
     shown = [item for text in show for item in _meant(text, hidden) or [ids.item(text)]]
-    restocked = rec.restock(hide=[ids.item(text) for text in hide], show=shown)
+    restocked = rec.set_availability(hide=[ids.item(text) for text in hide], show=shown)
     return {**restocked._asdict(), "all_hidden": len(rec.hidden())}
 
 
 def _meant(text: str, hidden: list[Id]) -> list[Id]:
     """The hidden items that a text stands for: nobody needs to have bought them."""
-    return [item for item in hidden if spells(text, item)]
+    return [item for item in hidden if matches_id(text, item)]
 
 
 def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:

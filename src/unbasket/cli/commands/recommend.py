@@ -14,7 +14,7 @@ from unbasket.domain.id_text import IdReader
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Explanation, ItemCount, Recommendation
 from unbasket.domain.times import UNITS
-from unbasket.engine.cold_start import Fallback
+from unbasket.engine.cold_start import ColdStart
 from unbasket.errors import InvalidRequestError
 from unbasket.store import DurableRecommender
 
@@ -52,13 +52,13 @@ class _Unknown(NamedTuple):
         "s"
     )
 
-    def checked(self) -> Fallback:
+    def checked(self) -> ColdStart:
         """The fallback, or an error that names what is wrong with it."""
         if self.fallback not in ("popular", "nothing"):
             raise InvalidRequestError(f"--fallback must be popular or nothing, not {self.fallback!r}")
         if self.time_unit not in UNITS:
             raise InvalidRequestError(f"--time-unit must be one of {', '.join(UNITS)}, not {self.time_unit!r}")
-        return Fallback(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
+        return ColdStart(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
 
 
 class _Many(NamedTuple):

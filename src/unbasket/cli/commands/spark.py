@@ -16,7 +16,7 @@ from unbasket.cli._shared.options import with_options
 from unbasket.cli._shared.progress import progress_bar
 from unbasket.cli._shared.terminal import AsJson, command, counted, errors, say, say_json
 from unbasket.domain.events import Learn
-from unbasket.domain.id_text import read_spelled
+from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, SparkError
@@ -141,7 +141,7 @@ def audit(
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
         raise InvalidRequestError(f"{missing} is not a folder")
-    searched, findings = _library().audit(folders, map(read_spelled, marker))
+    searched, findings = _library().audit(folders, map(parse_id, marker))
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
     else:

@@ -6,7 +6,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, User, known_user, label, open_to_write
 from unbasket.cli._shared.terminal import AsJson, say, say_json
-from unbasket.domain.id_text import IdReader, spells
+from unbasket.domain.id_text import IdReader, matches_id
 from unbasket.domain.ids import Id
 from unbasket.store import DurableRecommender
 
@@ -45,6 +45,6 @@ def allow(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
 def _suppressed(rec: DurableRecommender, user: Id, text: str) -> Id:
     """The suppressed item that a text stands for, which nobody needs to have bought; else the item that it means."""
     for item in rec.suppressed(user):
-        if spells(text, item):
+        if matches_id(text, item):
             return item
     return IdReader(rec).item(text)

@@ -7,7 +7,7 @@ from itertools import islice
 
 import msgspec
 
-from unbasket.domain.id_text import LiveIdReader, read_spelled, spell
+from unbasket.domain.id_text import LiveIdReader, format_id, parse_id
 from unbasket.domain.ids import Id, sort_key
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
@@ -50,10 +50,10 @@ def items(request: Request) -> ItemsAnswer:
 
 def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
     """The next `limit` ids that match, behind `after`; and the `after` of the next page."""
-    start = bisect_right(ids, sort_key(read_spelled(after)), key=sort_key) if after else 0
+    start = bisect_right(ids, sort_key(parse_id(after)), key=sort_key) if after else 0
     rest: Iterable[Id] = islice(ids, start, None)
     found = list(islice(filter(matches, rest), limit + 1))
-    following = spell(found[limit - 1]) if len(found) > limit else None
+    following = format_id(found[limit - 1]) if len(found) > limit else None
     return found[:limit], following
 
 
@@ -67,7 +67,7 @@ def hidden(request: Request) -> HiddenAnswer:
 def restock(request: Request) -> RestockedAnswer:
     """Hide items, and show others."""
     body: Availability = request.body
-    return RestockedAnswer(*request.rec.restock(hide=body.hide, show=body.show))
+    return RestockedAnswer(*request.rec.set_availability(hide=body.hide, show=body.show))
 
 
 def categories(request: Request) -> CategoriesAnswer:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import cast
 
 from unbasket.domain.events import Event, Forget
-from unbasket.domain.id_text import spells
+from unbasket.domain.id_text import matches_id
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket, Forgotten, Learned
 from unbasket.errors import UnbasketError, UnknownUserError
@@ -237,7 +237,7 @@ def allow(request: Request) -> SuppressedAnswer:
     """Let a suppressed item be recommended again: the one that the text in the path stands for."""
     rec, user, text = request.rec, request.user, request.path["item"]
     suppressed = rec.suppressed(user) if user in rec else []
-    item = next((item for item in suppressed if spells(text, item)), request.item)
+    item = next((item for item in suppressed if matches_id(text, item)), request.item)
     return SuppressedAnswer(item, False, rec.allow(user, item))
 
 

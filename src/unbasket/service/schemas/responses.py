@@ -6,8 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from unbasket.domain.ids import Id as AnyId
-from unbasket.domain.products import Value
-from unbasket.domain.results import Forgotten
+from unbasket.domain.results import Forgotten, Value
 from unbasket.service.api_keys import Role
 from unbasket.service.metrics import Figures
 from unbasket.service.schemas.fields import Count

@@ -1,14 +1,14 @@
-// The frame around the views: routes in the address behind #, sign-in, readiness.
+// The frame around the views: routes in the URL's fragment, sign-in, readiness.
 
-import {ApiError} from './api.js';
-import {h, show} from './dom.js';
-import * as engineer from './engineer.js';
-import {fault} from './notices.js';
-import * as officer from './officer.js';
-import * as readiness from './readiness.js';
-import {may, shopper as signedInShopper, who} from './session.js';
-import * as shopper from './shopper.js';
-import * as signin from './signin.js';
+import {ApiError} from './lib/api.js';
+import {h, show} from './lib/dom.js';
+import * as engineer from './engineer/engineer.js';
+import {fault} from './lib/notices.js';
+import * as officer from './officer/officer.js';
+import * as readiness from './lib/readiness.js';
+import {may, shopper as signedInShopper, who} from './lib/session.js';
+import * as shopper from './shopper/shopper.js';
+import * as signin from './lib/signin.js';
 
 const VIEWS = {shopper, officer, engineer};
 const TITLES = {shopper: 'Shopper', officer: 'Privacy officer', engineer: 'Engineer'};
@@ -18,7 +18,7 @@ const uncaught = h('div', {});
 
 let leave = () => {};
 
-/** #/officer/customers/ann is the view `officer` with ['customers', 'ann']. */
+/** Parse the fragment: #/officer/customers/ann is the view `officer` with ['customers', 'ann']. */
 function route() {
   const [view = '', ...rest] = location.hash.replace(/^#\/?/, '').split('/').map(decode);
   return view in VIEWS ? {view, rest} : {view: 'shopper', rest: []};
@@ -32,7 +32,7 @@ function decode(part) {
   }
 }
 
-/** Whether whoever is signed in may open a view. */
+/** Return whether the caller may open a view. */
 function isOpen(view) {
   return may(NEEDS[view]) || (view === 'shopper' && signedInShopper() !== undefined);
 }
@@ -67,7 +67,7 @@ function closed(view) {
   );
 }
 
-/** Who we are decides what is shown. */
+/** Identify the caller, which decides what is shown. */
 async function start() {
   try {
     if (!(await signin.identify())) signin.ask();
@@ -76,7 +76,7 @@ async function start() {
   }
 }
 
-/** Another address, another view: no window of the one before stays open. */
+/** Render the view of the new address, and close open dialogs. */
 async function navigate() {
   const main = document.getElementById('main');
   for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();

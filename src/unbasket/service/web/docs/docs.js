@@ -1,0 +1,217 @@
+// The HTTP API, from /openapi.json: routes by group, parameters, schemas, an example, and a form to try each.
+
+import {button, field, h, show} from '../lib/dom.js';
+import {fault, into} from '../lib/notices.js';
+import {example, schemaText} from './schema.js';
+import {token} from '../lib/session.js';
+import * as signin from '../lib/signin.js';
+import {table} from '../lib/widgets.js';
+
+const METHODS = ['get', 'put', 'post', 'delete', 'patch'];
+
+async function render() {
+  const document_ = await (await fetch('/openapi.json')).json();
+  const groups = grouped(document_);
+  return [
+    h('h1', {}, document_.info.title, ' ', h('span', {class: 'muted'}, document_.info.version)),
+    prose(document_.info.description),
+    h(
+      'div',
+      {class: 'reference'},
+      h(
+        'nav',
+        {'aria-label': 'Groups of routes'},
+        [...groups.keys()].map((name) => h('a', {href: `#${anchor(name)}`}, name)),
+      ),
+      h(
+        'div',
+        {class: 'routes'},
+        [...groups].map(([name, routes]) =>
+          h(
+            'section',
+            {class: 'group', id: anchor(name)},
+            h('h2', {}, name),
+            routes.map((route) => entry(route, document_)),
+          ),
+        ),
+      ),
+    ),
+  ];
+}
+
+/** Return paragraphs, with text between backquotes as code. */
+function prose(text = '') {
+  const words = (paragraph) => paragraph.split('`').map((part, place) => (place % 2 ? h('code', {}, part) : part));
+  return (
+    text.trim() &&
+    text
+      .trim()
+      .split(/\n{2,}/)
+      .map((paragraph) => h('p', {class: 'prose'}, words(paragraph)))
+  );
+}
+
+const anchor = (name) => `group-${name.toLowerCase().replace(/\W+/g, '-')}`;
+
+/** Group routes by tag, or by the first part of their path. */
+function grouped(document_) {
+  const groups = new Map();
+  for (const [path, methods] of Object.entries(document_.paths)) {
+    for (const method of METHODS.filter((name) => name in methods)) {
+      const route = methods[method];
+      const name = route.tags?.[0] ?? path.split('/').find((part) => part && part !== 'v1') ?? path;
+      groups.set(name, [...(groups.get(name) ?? []), {path, method, ...route}]);
+    }
+  }
+  return groups;
+}
+
+function entry(route, document_) {
+  const inside = h('div', {class: 'inside'});
+  const element = h(
+    'details',
+    {class: 'route'},
+    h(
+      'summary',
+      {},
+      h('span', {class: `method ${route.method}`}, route.method.toUpperCase()),
+      h('code', {}, route.path),
+      h('span', {class: 'muted'}, route.summary),
+    ),
+    inside,
+  );
+  element.addEventListener('toggle', () => inside.childNodes.length || show(inside, details(route, document_)), {
+    once: true,
+  });
+  return element;
+}
+
+function details(route, document_) {
+  const body = jsonBody(route);
+  return [
+    prose(route.description),
+    parameters(route, document_),
+    body && h('section', {}, h('h4', {}, 'Body'), h('pre', {tabindex: '0'}, schemaText(body, document_))),
+    h('section', {}, h('h4', {}, 'Answers'), answers(route, document_)),
+    trial(route, document_),
+  ];
+}
+
+function jsonBody(route) {
+  return route.requestBody?.content?.['application/json']?.schema;
+}
+
+function parameters(route, document_) {
+  if (!route.parameters?.length) return null;
+  const rows = route.parameters.map((one) => [
+    h('code', {}, one.name),
+    one.in,
+    one.required ? 'yes' : 'no',
+    h('code', {}, schemaText(one.schema ?? {}, document_)),
+  ]);
+  return h('section', {}, h('h4', {}, 'Parameters'), table(['Name', 'In', 'Required', 'Type'], rows, 'Parameters'));
+}
+
+function answers(route, document_) {
+  return Object.entries(route.responses).map(([status, answer]) => {
+    const schema = answer.content?.['application/json']?.schema;
+    if (!schema || Number(status) >= 400)
+      return h('div', {class: 'answer'}, h('code', {}, status), prose(answer.description));
+    return [
+      h('div', {class: 'answer'}, h('code', {}, status), prose(answer.description)),
+      h('pre', {tabindex: '0'}, schemaText(schema, document_)),
+    ];
+  });
+}
+
+/** Return fields for the parameters and the body, the curl line they make, and a button that sends it. */
+function trial(route, document_) {
+  const inputs = (route.parameters ?? [])
+    .filter((one) => one.in !== 'header')
+    .map((one) => ({one, input: h('input', {type: 'text', size: 16, autocomplete: 'off'})}));
+  const schema = jsonBody(route);
+  const body =
+    schema && h('textarea', {rows: 6, spellcheck: 'false', value: JSON.stringify(example(schema, document_), null, 2)});
+  const line = h('pre', {tabindex: '0', 'aria-label': 'curl example'});
+  const result = h('div', {role: 'status', 'aria-live': 'polite'});
+  const write = () => show(line, curl(route, address(route, inputs), body?.value));
+  for (const control of [...inputs.map(({input}) => input), ...(body ? [body] : [])])
+    control.addEventListener('input', write);
+  write();
+  return h(
+    'section',
+    {class: 'group'},
+    h('h4', {}, 'Try it'),
+    inputs.length > 0 &&
+      h(
+        'div',
+        {class: 'row'},
+        inputs.map(({one, input}) => field(one.name, input)),
+      ),
+    body && field('Body', body),
+    line,
+    h(
+      'div',
+      {class: 'actions start'},
+      button('Send', () => into(result, () => send(route, address(route, inputs), body?.value), 'Sending'), {
+        class: 'main',
+      }),
+    ),
+    result,
+  );
+}
+
+function address(route, inputs) {
+  const query = new URLSearchParams();
+  let path = route.path;
+  for (const {one, input} of inputs) {
+    if (one.in === 'path')
+      path = path.replace(`{${one.name}}`, input.value ? encodeURIComponent(input.value) : `{${one.name}}`);
+    else if (input.value) query.append(one.name, input.value);
+  }
+  return query.size ? `${path}?${query}` : path;
+}
+
+function curl(route, path, body) {
+  const quote = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const parts = ['curl', route.method === 'get' ? '' : `-X ${route.method.toUpperCase()}`, quote(location.origin + path)];
+  if (token()) parts.push('-H "Authorization: Bearer $UNBASKET_KEY"');
+  if (body) parts.push("-H 'Content-Type: application/json'", `-d ${quote(body)}`);
+  return parts.filter(Boolean).join(' ');
+}
+
+async function send(route, path, body) {
+  const headers = token() ? {Authorization: `Bearer ${token()}`} : {};
+  if (body) headers['Content-Type'] = 'application/json';
+  const started = performance.now();
+  const response = await fetch(path, {
+    method: route.method.toUpperCase(),
+    headers,
+    body: body || undefined,
+    cache: 'no-store',
+  });
+  const text = await response.text();
+  return [
+    h(
+      'p',
+      {},
+      h('strong', {}, `${response.status} ${response.statusText}`),
+      ` in ${Math.round(performance.now() - started)} ms`,
+    ),
+    text && h('pre', {tabindex: '0'}, pretty(text)),
+  ];
+}
+
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}
+
+signin.install(document.getElementById('who'));
+signin.identify().catch((error) => show(document.getElementById('main'), fault(error)));
+const view = h('div', {class: 'view'});
+show(document.getElementById('main'), view);
+await into(view, render);

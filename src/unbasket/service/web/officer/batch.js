@@ -1,0 +1,235 @@
+// A batch of erasure requests from a CSV file: read here, looked up, shown, and only then sent, all or nothing.
+
+import * as api from '../lib/api.js';
+import {records} from './csv.js';
+import {announce, button, field, h, show} from '../lib/dom.js';
+import {milliseconds, number, plural, removed} from '../lib/format.js';
+import {key, parseId, same, formatId} from '../lib/ids.js';
+import {fault, waiting} from '../lib/notices.js';
+import {nameOf} from '../lib/products.js';
+import {saveButton} from '../lib/receipts.js';
+import {table} from '../lib/widgets.js';
+
+const EXAMPLE = 'user,basket,item\n17,,\n18,4711,\n18,4712,25\n19,,25\n';
+const AT_ONCE = 4;
+const MOST = 1000; // the service takes no more in one request
+
+/** Return the form. */
+export async function batch() {
+  const text = h('textarea', {rows: 6, spellcheck: 'false', placeholder: EXAMPLE});
+  const file = h('input', {type: 'file', accept: '.csv,text/csv'});
+  const result = h('div', {class: 'result', 'aria-live': 'polite'});
+  file.addEventListener('change', async () => {
+    if (file.files[0]) text.value = await file.files[0].text();
+    file.value = '';
+  });
+  text.addEventListener('input', () => show(result));
+  return [
+    h(
+      'section',
+      {class: 'panel'},
+      h('h2', {}, 'A batch of requests from a CSV file'),
+      h(
+        'p',
+        {},
+        'The columns are ',
+        h('code', {}, 'user'),
+        ' and, if you need them, ',
+        h('code', {}, 'basket'),
+        ' and ',
+        h('code', {}, 'item'),
+        '. A user alone means the whole customer; a user and an item mean that item in every basket.',
+      ),
+      field('Choose a file', file),
+      field('or paste its lines', text),
+      h(
+        'div',
+        {class: 'actions start'},
+        button('Check', () => check(text.value, result), {class: 'main'}),
+      ),
+    ),
+    result,
+  ];
+}
+
+/** Read the text and show what it will do, or what is wrong with it. */
+async function check(text, place) {
+  const report = (done, all) => show(place, waiting(`Looking up customers: ${number(done)} of ${number(all)}`));
+  try {
+    const {records: lines, blank} = records(text, ['user', 'basket', 'item'], 'user');
+    if (!lines.length) throw new Error('There is no request below the headings.');
+    if (lines.length > MOST)
+      throw new Error(
+        `These are ${number(lines.length)} requests. At most ${number(MOST)} can be carried out together: split the file.`,
+      );
+    const nobody = lines.find((line) => !line.user);
+    if (nobody) throw new Error(`Line ${nobody.line} names no user.`);
+    const {requests, repeated} = once(await lookUp(lines, report));
+    const notes = [...blank.map((line) => `Line ${line} is empty and was skipped.`), ...repeated];
+    show(place, plan(requests, notes, place));
+  } catch (error) {
+    const again = () => check(text, place);
+    show(place, error.code ? fault(error, again) : h('div', {class: 'notice bad', role: 'alert'}, error.message));
+  }
+}
+
+/** Turn each line into an event with the data it concerns today. `report` gets the customers done, and all of them. */
+async function lookUp(lines, report) {
+  const users = [...new Set(lines.map((line) => line.user))];
+  const wanted = [...users];
+  const files = new Map();
+  const worker = async () => {
+    while (wanted.length) {
+      report(files.size, users.length);
+      const text = wanted.pop();
+      files.set(text, await fileOf(text));
+    }
+  };
+  await Promise.all(Array.from({length: AT_ONCE}, worker));
+  return lines.map((line) => request(line, files.get(line.user)));
+}
+
+/** Drop requests that another one covers, with a note for each; of two that cover each other, the first stays. */
+function once(requests) {
+  const byUser = Map.groupBy(requests, (request) => key(request.event.user));
+  const kept = [];
+  const repeated = [];
+  for (const request of requests) {
+    const {line, event} = request;
+    const other = byUser
+      .get(key(event.user))
+      .find(
+        (each) => each.line !== line && covers(each.event, event) && (each.line < line || !covers(event, each.event)),
+      );
+    if (other) repeated.push(`Line ${line} is already covered by line ${other.line}: it is planned once.`);
+    else kept.push(request);
+  }
+  return {requests: kept, repeated};
+}
+
+/** Return whether one event forgets all that another of the same user does. */
+function covers(one, other) {
+  const within = (part) => one[part] === undefined || (part in other && same(one[part], other[part]));
+  return within('basket') && within('item');
+}
+
+async function fileOf(text) {
+  const user = parseId(text, []);
+  return (await api.held(user)) ?? {user, baskets: []};
+}
+
+function request(line, file) {
+  const event = {event: 'forget', user: file.user};
+  if (line.basket)
+    event.basket = parseId(
+      line.basket,
+      file.baskets.map((basket) => basket.basket),
+    );
+  if (line.item)
+    event.item = parseId(
+      line.item,
+      file.baskets.flatMap((basket) => basket.items.map((entry) => entry.item)),
+    );
+  const baskets = file.baskets.filter(
+    (basket) => event.basket === undefined || key(basket.basket) === key(event.basket),
+  );
+  const found = baskets
+    .flatMap((basket) => basket.items)
+    .filter((entry) => event.item === undefined || key(entry.item) === key(event.item));
+  return {
+    line: line.line,
+    event,
+    purchases: found.length,
+    name: event.item === undefined ? null : found[0] && nameOf(found[0]),
+  };
+}
+
+function plan(requests, notes, place) {
+  const lost = requests.filter((request) => !request.purchases).length;
+  const label = `Forget ${requests.length === 1 ? 'it' : `all ${number(requests.length)}`} for good`;
+  return h(
+    'section',
+    {class: 'panel'},
+    h('h2', {tabindex: '-1'}, `${plural(requests.length, 'request')}, not carried out yet`),
+    notes.length > 0 &&
+      h(
+        'ul',
+        {class: 'notice'},
+        notes.map((note) => h('li', {}, note)),
+      ),
+    lost > 0 &&
+      h(
+        'p',
+        {class: 'notice'},
+        `${number(lost)} of ${plural(requests.length, 'request')} will find nothing. Each gets a receipt all the same.`,
+      ),
+    requestTable(requests, ['#Purchases'], (request) => [number(request.purchases)]),
+    h('p', {class: 'muted'}, 'Nothing has been forgotten yet. All of these will be forgotten, or none.'),
+    h(
+      'div',
+      {class: 'actions'},
+      button('Discard', () => show(place)),
+      button(label, () => carryOut(requests, place), {class: 'danger'}),
+    ),
+  );
+}
+
+function requestTable(requests, headings, cells) {
+  const rows = requests.map((request, place) => {
+    const {user, basket, item} = request.event;
+    return [
+      String(request.line),
+      formatId(user),
+      basket === undefined ? 'all' : formatId(basket),
+      item === undefined ? 'all' : (request.name ?? formatId(item)),
+      ...cells(request, place),
+    ];
+  });
+  return table(['#Line', 'Customer', 'Basket', 'Item', ...headings], rows, 'Requests');
+}
+
+async function carryOut(requests, place) {
+  try {
+    const {results, seconds} = await api.events(requests.map((request) => request.event));
+    show(
+      place,
+      outcome(
+        requests,
+        results.map((result) => result.receipt),
+        seconds,
+      ),
+    );
+    place.querySelector('h2').focus();
+    announce(`${plural(results.length, 'request')} forgotten in ${milliseconds(seconds)}.`);
+  } catch (error) {
+    show(
+      place,
+      fault(error, () => carryOut(requests, place)),
+    );
+  }
+}
+
+function outcome(requests, receipts, seconds) {
+  const clean = receipts.every((receipt) => receipt.verified);
+  return h(
+    'section',
+    {class: 'panel'},
+    h('h2', {tabindex: '-1'}, 'Forgotten'),
+    h(
+      'ul',
+      {class: 'facts'},
+      h('li', {}, plural(receipts.length, 'request')),
+      h('li', {}, 'erased from disk in ', h('strong', {class: 'erasure'}, milliseconds(seconds))),
+      h(
+        'li',
+        {class: clean ? 'good' : 'bad'},
+        clean ? 'All verified: identical to a model that never saw it' : 'Not all verified',
+      ),
+    ),
+    requestTable(requests, ['#Receipt', 'Removed', 'Verified'], (_, place) => {
+      const receipt = receipts[place];
+      return [String(receipt.number), removed(receipt), receipt.verified ? 'yes' : 'no'];
+    }),
+    h('div', {class: 'actions'}, saveButton(receipts)),
+  );
+}

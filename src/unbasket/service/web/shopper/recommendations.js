@@ -1,0 +1,121 @@
+// A shopper's recommendations, each with its reasons: of a category, of what is new, with what is in the cart.
+
+import * as api from '../lib/api.js';
+import {strength} from '../lib/diff.js';
+import {announce, button, field, fresh, h, show} from '../lib/dom.js';
+import {PLUS, drawing} from '../lib/icons.js';
+import {formatId} from '../lib/ids.js';
+import {empty, into} from '../lib/notices.js';
+import {Picked} from '../lib/picked.js';
+import {categoryName, nameOf, product} from '../lib/products.js';
+import {shopper as tokenOwner} from '../lib/session.js';
+import {why} from './why.js';
+
+/** Return the categories to choose from: all of the shop's or, for shoppers, those of their own record. */
+export async function categoriesFor(record) {
+  if (tokenOwner() === undefined) return (await api.categories()).categories.map(({category}) => category);
+  return (record?.categories() ?? []).map(([category]) => category);
+}
+
+/** Return a panel with a user's recommendations. `remove(entry)`, if given, offers to forget an item. */
+export function recommendations(user, categories, remove) {
+  const list = h('div', {'aria-live': 'polite'});
+  const unbought = h('input', {type: 'checkbox'});
+  const category = choice(categories);
+  const heading = h('h2', {id: 'next', tabindex: '-1'}, 'For your next basket');
+  let latest = 0;
+  const load = () => {
+    latest += 1;
+    const mine = latest;
+    return into(list, async () => {
+      const query = {only_new: unbought.checked, category: category.value, cart: cart.items().map(formatId)};
+      const answer = await api.recommendations(user, query);
+      if (mine !== latest) return [...list.childNodes]; // a newer choice has superseded this one
+      show(heading, answer.popular ? 'What most shoppers buy' : 'For your next basket');
+      if (!answer.recommendations.length) return nothing(unbought.checked || category.value !== '');
+      return ranking(user, answer, cart, remove);
+    });
+  };
+  const cart = new Picked('In my cart', () => {
+    box.hidden = !cart.entries.length;
+    (box.hidden ? heading : box.querySelector('li:last-child button')).focus();
+    load();
+  });
+  const box = h('div', {class: 'cart', hidden: true}, h('h3', {}, 'In my cart'), cart.list);
+  for (const control of [unbought, category]) control.addEventListener('change', load);
+  load();
+  return h(
+    'section',
+    {class: 'panel recommendations', 'aria-labelledby': 'next'},
+    h(
+      'header',
+      {},
+      heading,
+      remove && h('label', {class: 'check'}, unbought, h('span', {}, 'only what I have not bought before')),
+    ),
+    categories.length > 0 && field('Category', category),
+    box,
+    list,
+  );
+}
+
+function choice(categories) {
+  const options = categories
+    .map((category) => ({category, name: categoryName(category)}))
+    .sort((one, other) => one.name.localeCompare(other.name))
+    .map(({category, name}) => h('option', {value: category}, name));
+  return h('select', {}, h('option', {value: ''}, 'All categories'), options);
+}
+
+function nothing(chosen) {
+  const reason = chosen ? 'Nothing fits what you have chosen.' : 'There are no baskets to learn from.';
+  return empty('No recommendations', reason);
+}
+
+function ranking(user, {popular, recommendations: entries}, cart, remove) {
+  return h(
+    'ol',
+    {class: 'ranks'},
+    entries.map((entry) => rank(user, entry, popular ? null : entries[0].score, cart, remove)),
+  );
+}
+
+/** Return one line. Explanations cover stored baskets only, so a cart hides them. */
+function rank(user, entry, best, cart, remove) {
+  const put = button(drawing(PLUS), () => putInto(cart, entry), {
+    class: 'cross',
+    'aria-label': `Put ${nameOf(entry)} into my cart`,
+    title: 'Into my cart',
+  });
+  const bar = best !== null && strength(entry, best);
+  if (best === null || !remove || cart.entries.length) return h('li', {}, product(entry), bar, put);
+  const reasons = h('div', {class: 'reasons', id: fresh('why'), hidden: true});
+  const toggle = button('Why?', () => explain(user, entry, toggle, reasons, remove), {
+    class: 'plain',
+    'aria-expanded': 'false',
+    'aria-controls': reasons.id,
+    'aria-label': `Why am I seeing ${nameOf(entry)}?`,
+  });
+  return h('li', {}, product(entry), bar, toggle, put, reasons);
+}
+
+function putInto(cart, entry) {
+  cart.put(entry);
+  announce(`${nameOf(entry)} is in your cart. The recommendations follow.`);
+}
+
+async function explain(user, entry, toggle, reasons, remove) {
+  const opening = reasons.hidden;
+  reasons.hidden = !opening;
+  toggle.setAttribute('aria-expanded', String(opening));
+  if (!opening) return show(reasons);
+  reasons.setAttribute('role', 'status');
+  return into(
+    reasons,
+    async () => [
+      await why(user, entry.item),
+      button('Remove it from my history …', () => remove(entry), {class: 'plain danger'}),
+    ],
+    'Finding out why',
+  );
+}

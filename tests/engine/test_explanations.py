@@ -1,0 +1,48 @@
+"""Explanations: the shares of the paper's equations, which sum to the score."""
+
+import random
+
+import pytest
+from tests.engine.small_shop import BREAD, GROUPINGS, MILK, TEA, params
+
+import unbasket as ub
+from unbasket import BasketShare, Explanation
+from unbasket.params import Grouping
+
+
+def test_explanations_by_hand(shop: ub.Recommender) -> None:
+    own = (BasketShare(1, 10, 0.125), BasketShare(2, 20, 0.25))
+    assert shop.explain("ann", "milk") == Explanation("milk", MILK, own, 0.25, 1, 2)
+    assert shop.explain("ann", "tea") == Explanation("tea", TEA, (), 0.5, 2, 2)
+    assert shop.explain("ann", "bread") == Explanation("bread", BREAD, (BasketShare(1, 10, 0.125),), 0.0, 0, 2)
+    assert shop.explain("ann", "never seen") == Explanation("never seen", 0.0, (), 0.0, 0, 2)
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_shares_sum_to_the_score(grouping: Grouping) -> None:
+    chance = random.Random(1)
+    rec = ub.Recommender(ub.Params(group_size=3, neighbors=4, grouping=grouping))
+    for user in range(10):
+        for basket in range(chance.randint(1, 12)):
+            rec.learn(user, chance.sample(range(15), chance.randint(1, 5)), basket=basket)
+        rec.forget(user, basket=1)
+    for user in range(10):
+        scores = dict(rec.recommend(user, 100))
+        near = [dict(rec.vector(other)) for other, _ in rec.similar_users(user, 4)]
+        explained = rec.explain_many(user, [*rec.items(), "never seen"])
+        assert explained == [rec.explain(user, item) for item in [*rec.items(), "never seen"]]
+        for item in rec.items():
+            why = rec.explain(user, item)
+            assert abs(sum(share for _, _, share in why.baskets) + why.neighbors_share - why.score) < 1e-12
+            assert why.score == pytest.approx(scores.get(item, 0.0), abs=1e-12)
+            holding = [basket.basket for basket in rec.history(user) if item in basket.items]
+            assert [basket for basket, _, _ in why.baskets] == holding
+            assert (why.neighbors_with_item, why.neighbors) == (sum(item in vector for vector in near), 4)
+
+
+def test_shares_follow_the_equations() -> None:
+    """Groups {x} {x} | {x}; level of x: 1/2 * (1/2)/2, 1/2 * 1/2, 1; over K = 2, times alpha = 1/2."""
+    rec = ub.Recommender(params())
+    for basket in range(3):
+        rec.learn("u", ["x"], basket=basket)
+    assert [share for _, _, share in rec.explain("u", "x").baskets] == [0.03125, 0.0625, 0.25]

@@ -1,0 +1,144 @@
+"""Recommendations, worked out by hand on the small shop, and for histories that are not stored."""
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.engine.small_shop import BREAD, GROUPINGS, MILK, TEA, params, state
+
+import unbasket as ub
+from unbasket import BasketShare, Explanation
+from unbasket.params import Grouping
+
+
+def test_recommendations_by_hand(shop: ub.Recommender) -> None:
+    assert shop.recommend("ann") == [("milk", MILK), ("tea", TEA), ("bread", BREAD)]
+    assert shop.recommend("bob") == [("tea", 0.75), ("milk", 0.6875), ("bread", 0.0625)]
+    assert shop.recommend("cat") == [("tea", 0.75), ("milk", 0.4375), ("bread", 0.0625)]
+    assert shop.recommend("ann", 1)[0].item == "milk"
+    assert shop.recommend("ann", 1)[0].score == MILK
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 10**30])
+def test_n_items_or_all(shop: ub.Recommender, n: int) -> None:
+    assert [item for item, _ in shop.recommend("ann", n)] == ["milk", "tea", "bread"][:n]
+    assert shop.recommend_many(["ann"], n) == {"ann": shop.recommend("ann", n)}
+    assert shop.recommend_for([["milk", "bread"], ["milk"]], n, user="ann") == shop.recommend("ann", n)
+    assert [item for item, _ in shop.popular(n)] == ["milk", "tea", "bread"][:n]
+    assert [user for user, _ in shop.similar_users("ann", n)] == ["bob", "cat"][:n]
+
+
+def test_n_may_be_a_numpy_number(shop: ub.Recommender) -> None:
+    assert len(shop.recommend("ann", np.int8(2))) == 2  # type: ignore[arg-type]
+
+
+def test_a_cart_is_the_newest_basket_and_not_recommended(shop: ub.Recommender) -> None:
+    """With {tea} as a third basket, ann has milk 3/16, bread 1/16, tea 1/2; both others are her neighbors."""
+    before = state(shop)
+    assert shop.recommend("ann", cart=["tea"]) == [("milk", 0.34375), ("bread", 0.03125)]
+    assert shop.recommend("ann", cart=["milk", "milk", "unheard of"], only_new=True) == [("tea", TEA)]
+    assert shop.recommend("ann", cart=[]) == shop.recommend("ann")
+    assert shop.recommend("new user", cart=["milk"]) == shop.recommend_for([["milk"]], exclude=["milk"])
+    assert shop.recommend("new user", cart=["unheard of"]) == shop.recommend_for([["x"]], exclude=["x"])
+    assert state(shop) == before
+
+
+def test_a_cart_of_a_visitor(shop: ub.Recommender) -> None:
+    expected = shop.recommend_for([["milk"], ["tea"]], exclude=["tea"])
+    assert shop.recommend_for([["milk"]], cart=["tea"]) == expected
+    assert shop.recommend_for([["milk"]], cart=["tea"], only_new=True) == expected[1:]
+    assert shop.recommend_for([], cart=["tea"]) == shop.recommend("new user", cart=["tea"])
+    assert "unheard of" not in dict(shop.recommend_for([["milk"]], cart=["unheard of"]))
+    assert shop.recommend_for([["milk"], ["tea"]], cart=[]) == shop.recommend_for([["milk"], ["tea"]])
+
+
+def test_equal_scores_are_in_the_order_of_ids() -> None:
+    rec = ub.Recommender(params())
+    rec.learn("u", ["b", 10, "a", 9, "B", -1], basket=1)
+    assert [item for item, _ in rec.recommend("u", 6)] == [-1, 9, 10, "B", "a", "b"]
+    assert [item for item, _ in rec.recommend("u", 3)] == [-1, 9, 10]
+    assert [item for item, _ in rec.recommend("u", 4, exclude=[9])] == [-1, 10, "B", "a"]
+
+
+def test_a_user_alone_has_no_neighbors() -> None:
+    rec = ub.Recommender(params())
+    rec.learn("u", ["a"], basket=1)
+    assert rec.recommend("u") == [("a", 0.5)]
+    assert rec.similar_users("u") == []
+    assert rec.explain("u", "a") == Explanation("a", 0.5, (BasketShare(1, None, 0.5),), 0.0, 0, 0)
+
+
+def test_recommending_to_many(shop: ub.Recommender) -> None:
+    everyone = shop.recommend_many(n=2)
+    assert list(everyone) == ["ann", "bob", "cat"]
+    assert everyone == {user: shop.recommend(user, 2) for user in shop.users()}
+    some = shop.recommend_many(iter(["cat", "ann"]))
+    assert list(some) == ["cat", "ann"]
+    assert some == {user: shop.recommend(user) for user in ("cat", "ann")}
+    assert shop.recommend_many([]) == {}
+    assert ub.Recommender(params()).recommend_many() == {}
+
+
+def test_progress_is_reported(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.engine.recommending._CHUNK", 2)
+    calls: list[tuple[int, int]] = []
+    answers = shop.recommend_many(progress=lambda done, total: calls.append((done, total)))
+    assert calls == [(2, 3), (3, 3)]
+    assert answers == {user: shop.recommend(user) for user in shop.users()}
+
+
+def test_recommending_for_a_history_that_is_not_stored(shop: ub.Recommender) -> None:
+    """{milk}: bob is at distance 1, ann at sqrt(1/16 + 1/16), cat at sqrt(2)."""
+    assert shop.recommend_for([["milk"]]) == [("milk", 0.9375), ("tea", 0.25), ("bread", 0.0625)]
+    assert shop.recommend_for([["milk"]], 1, exclude=["milk"]) == [("tea", 0.25)]
+    assert shop.recommend_for([("milk", "milk")]) == shop.recommend_for([["milk"]])
+
+
+def test_unknown_items_are_recommended_too_and_leave_no_residue(shop: ub.Recommender) -> None:
+    before = state(shop)
+    answer = shop.recommend_for([["secret", "milk"], ["secret", 99]], n=10)
+    assert {"secret", 99} < {item for item, _ in answer}
+    assert answer[0] == ("secret", 0.375)
+    assert shop.recommend_for([["secret"]], exclude=["secret"])
+    assert all(item != "secret" for item, _ in shop.recommend_for([["secret"]], exclude=["secret"]))
+    assert state(shop) == before
+    assert "secret" not in shop._state.items.names
+    assert 99 not in shop._state.items.names
+    assert shop.verify().ok
+
+
+def test_an_error_after_items_were_lent_leaves_no_residue(shop: ub.Recommender) -> None:
+    before = state(shop)
+    with pytest.raises(ub.InvalidIdError):
+        shop.recommend_for([["secret"]], user=1.5)  # type: ignore[arg-type]
+    assert state(shop) == before
+    assert "secret" not in shop._state.items.names
+
+
+@pytest.mark.parametrize("grouping", GROUPINGS)
+@pytest.mark.parametrize("seed", range(5))
+def test_a_preview_equals_the_later_answer(grouping: Grouping, seed: int) -> None:
+    chance = random.Random(seed)
+    rec = ub.Recommender(params(grouping, neighbors=3))
+    for user in range(12):
+        for basket in range(chance.randint(1, 5)):
+            rec.learn(user, chance.sample(range(20), chance.randint(1, 4)), basket=basket)
+    for user in range(12):
+        history: list[list[Any]] = [list(basket.items) for basket in rec.history(user)]
+        assert rec.recommend_for(history, user=user) == rec.recommend(user)
+        preview = rec.recommend_for([*history, [3, "only here"]], user=user)
+        rec.learn(user, [3, "only here"], basket="more")
+        assert rec.recommend(user) == preview
+        rec.forget(user, basket="more")
+
+
+def test_a_preview_of_a_removed_item(shop: ub.Recommender) -> None:
+    preview = shop.recommend_for([["bread"]], user="ann")
+    shop.forget("ann", item="milk")
+    assert shop.recommend("ann") == preview
+
+
+def test_a_preview_for_an_unknown_user_leaves_no_neighbor_out(shop: ub.Recommender) -> None:
+    assert shop.recommend_for([["milk"]], user="unknown") == shop.recommend_for([["milk"]])
+    assert "unknown" not in shop
