@@ -30,8 +30,8 @@ from unbasket import Params
 from unbasket.engine.state import EngineState
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
 from unbasket.spark.checkpoint import state_key
-from unbasket.spark.processor import Maintainer
 from unbasket.spark.state import decode, encode
+from unbasket.spark.stream import Maintainer
 from unbasket.spark.updating import Model, Unchanged, Update, Vector, update_states
 
 say = Console(highlight=False, soft_wrap=True).print

@@ -17,6 +17,6 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def spark(work: str) -> Iterator[SparkSession]:
-    running = session("local[2]", work=work, settings={"spark.driver.state": "2g", **QUICK_START, **PATIENCE})
+    running = session("local[2]", work=work, settings={"spark.driver.memory": "2g", **QUICK_START, **PATIENCE})
     yield running
     running.stop()

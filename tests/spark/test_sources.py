@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from unbasket import InvalidFrameError
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, parse_messages, read_files
-from unbasket.spark.processor import parsed
 from unbasket.spark.sources import Format, ordered
+from unbasket.spark.stream import parsed
 
 JSON = """{"event": "learn", "user": "ann", "basket": "1", "items": ["tea", "milk"], "time": 5}
 not JSON

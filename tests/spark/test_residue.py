@@ -29,7 +29,7 @@ def test_in_bytes_archives_and_parquet(tmp_path: Path) -> None:
 
 
 def test_across_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.spark.traces._PIECE", 5)
+    monkeypatch.setattr("unbasket.spark.residue._CHUNK", 5)
     (tmp_path / "file").write_text("abcforgotten-userxyz")
     assert [finding.marker for finding in audit([tmp_path], ["forgotten-user"])[1]] == ["forgotten-user"]
 
@@ -63,6 +63,6 @@ def test_a_number_that_any_file_holds_is_refused(tmp_path: Path, number: int) ->
 
 
 def test_a_number_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.spark.traces._PIECE", 3)
+    monkeypatch.setattr("unbasket.spark.residue._CHUNK", 3)
     (tmp_path / "file").write_bytes(b"abc" + msgspec.msgpack.encode(170_017) + b"xyz")
     assert [finding.marker for finding in audit([tmp_path], [170_017])[1]] == [170_017]
