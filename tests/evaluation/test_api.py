@@ -104,8 +104,8 @@ def test_a_file_gets_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_bad_requests_are_named(shop: Dataset) -> None:
-    with pytest.raises(ub.InvalidRequestError, match="not 'everybody'"):
-        ub.evaluate(shop, protocol="everybody")
+    with pytest.raises(ub.InvalidRequestError, match="not 'everyone'"):
+        ub.evaluate(shop, protocol="everyone")
     with pytest.raises(ub.InvalidFrameError, match="no column 'customer'"):
         ub.evaluate(shop.history, user="customer")
     with pytest.raises(ub.InvalidFrameError, match="not int"):

@@ -5,15 +5,16 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import polars as pl
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
-from unbasket import Params, Recommendation
+from unbasket import Params, Recommendation, Recommender
 from unbasket.domain.ids import Id
 from unbasket.evaluation import PROTOCOLS, Holdout, tifuknn
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
 from unbasket.spark import recommend
 
 PAPER = PROTOCOLS["paper"]
+PARAMS = Params(group_size=2, neighbors=7, alpha=0.6)
 
 
 def recommendations(frame: DataFrame) -> dict[Id, list[Recommendation]]:
@@ -53,3 +54,9 @@ def scores_from_spark(vectors: DataFrame, params: Params, shop: Holdout) -> pl.D
 def scores_from_the_engine(params: Params, shop: Holdout) -> pl.DataFrame:
     """Compute the same metrics with the engine."""
     return evaluate(shop, params, PAPER).scores[TIFUKNN]
+
+
+def vectors_of(spark: SparkSession, rec: Recommender, user: str, item: str) -> DataFrame:
+    """Create a frame of an engine's vectors, with ids of these types."""
+    rows = [(name, [*rec.vector(name)], [*rec.vector(name).values()]) for name in rec.users()]
+    return spark.createDataFrame(rows, f"user {user}, items array<{item}>, weights array<double>")

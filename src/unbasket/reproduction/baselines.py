@@ -19,6 +19,8 @@ class UpdateMethod(Protocol):
 
     def load(self, baskets: list[list[int]]) -> None:
         """Append baskets, untimed."""
+        for items in baskets:
+            self.add(items)
 
     def add(self, items: list[int]) -> float:
         """Append a basket."""
@@ -27,7 +29,7 @@ class UpdateMethod(Protocol):
         """Delete a basket."""
 
 
-class DenseRetrain:
+class DenseRetrain(UpdateMethod):
     """The paper's baseline: recomputes the vector from the whole history, over the whole vocabulary.
 
     In its favor, the multi-hot matrix is precomputed and only the weighted sum of its rows is timed. It uses einsum,
@@ -68,16 +70,12 @@ class DenseRetrain:
         return perf_counter() - started
 
 
-class PaperRules:
+class PaperRules(UpdateMethod):
     """The paper's incremental and decremental rules (sections 4.2 and 4.3)."""
 
     def __init__(self, params: Params, dimension: int) -> None:
         self._user = _FromNewest(params.group_size, params.basket_decay, params.group_decay, dimension)
         self._count = 0
-
-    def load(self, baskets: list[list[int]]) -> None:
-        for items in baskets:
-            self.add(items)
 
     def add(self, items: list[int]) -> float:
         started = perf_counter()
@@ -104,7 +102,7 @@ class _FromNewest(PaperUser):
         raise InvalidRequestError(f"no basket {-position} positions before the oldest")
 
 
-class Engine:
+class Engine(UpdateMethod):
     """This package's public API: updates history, vector and index and, optionally, recommends."""
 
     def __init__(self, params: Params, others: pl.DataFrame, *, recommend: bool) -> None:
@@ -114,10 +112,6 @@ class Engine:
         self._recommend = recommend
         self._baskets: list[int] = []
         self._events = 0
-
-    def load(self, baskets: list[list[int]]) -> None:
-        for items in baskets:
-            self.add(items)
 
     def add(self, items: list[int]) -> float:
         self._events += 1

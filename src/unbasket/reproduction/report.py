@@ -38,7 +38,7 @@ def write_report(folder: Path, cache: ResultCache, missing: Sequence[str] = ()) 
         }
         if results:
             chapters.append(_chapter(folder, experiment, results))
-            environments += [_joined(result.environment) for result in results.values()]
+            environments += [", ".join(map(" ".join, result.environment.items())) for result in results.values()]
     path = folder / "report.html"
     path.write_text(page(chapters, list(dict.fromkeys(environments)), missing), encoding="utf-8")
     return path
@@ -77,10 +77,6 @@ def _short(params: Params) -> str:
     """Format the parameters with the paper's symbols."""
     decays = f"r_b = {params.basket_decay:g}, r_g = {params.group_decay:g}"
     return f"m = {params.group_size}, {decays}, k = {params.neighbors}, alpha = {params.alpha:g}"
-
-
-def _joined(facts: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in facts.items())
 
 
 def latex_table(table: Table, label: str, provenance: str) -> str:

@@ -169,12 +169,8 @@ def _plot(axis: Axes, points: pl.DataFrame, claim_ms: float) -> None:
 
 
 def _points_table(frame: pl.DataFrame, keys: list[str]) -> Table:
-    points = frame.group_by(keys, maintain_order=True).agg(
-        pl.col("ms").first().alias("first"),
-        pl.col("ms").median().alias("middle"),
-        pl.col("ms").last().alias("last"),
-        pl.col("events").last(),
-    )
+    ms, curves = pl.col("ms"), frame.group_by(keys, maintain_order=True)
+    points = curves.agg(first=ms.first(), middle=ms.median(), last=ms.last(), events=pl.col("events").last())
     rows = [
         (*row[: len(keys)], *(number(value, 4) for value in row[len(keys) : -1]), number(row[-1], 0))
         for row in points.iter_rows()

@@ -69,6 +69,6 @@ def check_java() -> None:
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
         raise SparkError(
-            "Spark needs Java 17 or newer, and there is none. On Debian: apt install openjdk-17-jre-headless; "
-            "on macOS: brew install openjdk@17. If you have one, set JAVA_HOME to its folder"
+            "Spark needs Java 17 or newer, which was not found. On Debian: apt install openjdk-17-jre-headless; "
+            "on macOS: brew install openjdk@17. If it is installed, set JAVA_HOME to its folder"
         )

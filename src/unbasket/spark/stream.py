@@ -1,5 +1,6 @@
 """The training stage (paper, section 5): events in, changes of user vectors out."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from time import monotonic, sleep
 from typing import Any
@@ -108,8 +109,11 @@ class Maintainer(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803, ARG002
         """Apply all events of a bucket's users in this batch."""
+        by_user: dict[bytes, list[Row]] = defaultdict(list)
+        for row in rows:
+            by_user[bytes(row["key"])].append(row)
         users: dict[bytes, list[Event]] = {}
-        for user, own in _by_user(rows).items():
+        for user, own in by_user.items():
             events, rejected = parsed(own)
             yield from rejected
             if events:
@@ -128,13 +132,6 @@ class Maintainer(StatefulProcessor):
     def handleInitialState(self, key: Any, initialState: Row, timerValues: Any) -> None:  # noqa: N802, N803, ARG002
         """Store a user who was loaded in batch, before the first micro-batch."""
         self._states.updateValue((bytes(initialState["key"]),), (bytes(initialState["state"]),))
-
-
-def _by_user(rows: Iterable[Row]) -> dict[bytes, list[Row]]:
-    users: dict[bytes, list[Row]] = {}
-    for row in rows:
-        users.setdefault(bytes(row["key"]), []).append(row)
-    return users
 
 
 def parsed(rows: Iterable[Row]) -> tuple[list[Event], list[Row]]:
