@@ -1,10 +1,10 @@
-"""Attacks on a running service, and what others notice of them: `python -m benchmarks.attacks`.
+"""Attacks on a running service, and their effect on another caller: `python -m benchmarks.attacks`.
 
-The service has the Ta-Feng shop and keys. A caller asks for recommendations and learns baskets at a steady pace, by
-turns alone and while somebody else attacks. The attacker shares the machine with them but not their priority, since
-attackers bring their own machines. The memory of the service is taken before, during and after.
+The service has the Ta-Feng shop and keys. A caller requests recommendations and learns baskets at a steady pace,
+alternately without and with an attack. The attacker runs on the same machine at a lower priority, since real attackers
+use their own machines. The memory of the service is measured before, during and after.
 
-With `--write`, the table in SECURITY.md is written anew. Words choose the attacks that have one of them in their name.
+With `--write`, the table in SECURITY.md is updated. Arguments select the attacks with one of them in their name.
 """
 
 import http.client
@@ -34,7 +34,7 @@ from unbasket.datasets import load
 from unbasket.service.api_keys import KeyFile
 from unbasket.service.settings import access_of
 
-ROUNDS, SECONDS = 3, 2.0
+REPEATS, SECONDS = 3, 2.0
 PACE = 0.005  # seconds between two requests of the caller
 MIB = 2**20
 PAGE = Path(__file__).parent.parent / "SECURITY.md"
@@ -45,7 +45,7 @@ RULES = "a" + ".a" * 50_000 + "=1"
 
 
 class Target(NamedTuple):
-    """The service: where it is, its process and its database, and what the attacker has got hold of."""
+    """The service: its port, process and database, and the credentials of the attacker."""
 
     port: int
     process: int
@@ -56,11 +56,11 @@ class Target(NamedTuple):
     receipts: bytes
 
     def connected(self) -> socket.socket:
-        """A connection of the attacker's."""
+        """Open a connection from the attacker's address."""
         return socket.create_connection(("127.0.0.1", self.port), 5, (ELSEWHERE, 0))
 
     def ask(self, method: str, path: str, body: bytes | None = None, key: str | None = None) -> int:
-        """The status of an answer to the attacker."""
+        """Send a request of the attacker, and return the status."""
         headers = {"Authorization": f"Bearer {key or self.key}", "Content-Type": "application/json"}
         connection = http.client.HTTPConnection("127.0.0.1", self.port, 60, source_address=(ELSEWHERE, 0))
         with closing(connection):
@@ -76,7 +76,7 @@ class Target(NamedTuple):
 
 
 class Attack(NamedTuple):
-    """What so many threads do again and again until the time is over."""
+    """Work that a number of threads repeat until the time is over."""
 
     point: int
     name: str
@@ -104,7 +104,7 @@ def a_header_without_end(target: Target) -> None:
 
 def requests_without_a_reader(target: Target) -> None:
     with target.connected() as connection, suppress(OSError):
-        connection.settimeout(1)  # when nothing more is taken
+        connection.settimeout(1)  # raises when the server stops reading
         while True:
             connection.sendall(PING * 1000)
 
@@ -123,7 +123,7 @@ def unknown_addresses(target: Target) -> None:
             connection.recv(65536)
 
 
-# 2. With one shopper's token, or a key that may read -------------------------------------------------------------
+# 2. With one user's token, or a key that may read -------------------------------------------------------------
 
 
 def explanations_by_token(target: Target) -> None:
@@ -167,7 +167,7 @@ def all_receipts(target: Target) -> None:
 
 @contextmanager
 def reading_elsewhere(target: Target) -> Iterator[None]:
-    """Another program's read transaction is open."""
+    """Keep a read transaction of another program open."""
     with closing(sqlite3.connect(target.db, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM baskets").fetchone()
@@ -197,15 +197,15 @@ ATTACKS = (
 )
 
 
-class Waits(NamedTuple):
-    """What a caller waited, in seconds: the median and the 99th percentile of reads and of learns."""
+class Latencies(NamedTuple):
+    """Latencies of a caller in seconds: the median and the 99th percentile of reads and of learns."""
 
     read: tuple[float, float]
     learn: tuple[float, float]
 
 
 def call(port: int, key: str, users: list[int], seconds: float) -> None:
-    """The caller, in a process of its own: ask and learn by turns, and print how long each took."""
+    """Run the caller, in its own process: read and learn, and print the latencies."""
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     connection = http.client.HTTPConnection("127.0.0.1", port, 60)
     times: tuple[list[float], list[float]] = [], []
@@ -225,15 +225,15 @@ def call(port: int, key: str, users: list[int], seconds: float) -> None:
         if response.status != 200:
             raise SystemExit(f"the caller got {response.status}")
         time.sleep(PACE)
-    print(json.dumps([_waited(each) for each in times]))  # noqa: T201
+    print(json.dumps([_percentiles(each) for each in times]))  # noqa: T201
 
 
-def _waited(times: list[float]) -> tuple[float, float]:
+def _percentiles(times: list[float]) -> tuple[float, float]:
     return statistics.median(times), statistics.quantiles(times, n=100)[98]
 
 
-def waits(target: Target, key: str, users: list[int], meanwhile: Callable[[], None]) -> Waits:
-    """What the caller waits while something goes on."""
+def latencies(target: Target, key: str, users: list[int], meanwhile: Callable[[], None]) -> Latencies:
+    """Measure the caller's latencies, calling `meanwhile` repeatedly."""
     arguments = [str(target.port), key, json.dumps(users), str(SECONDS)]
     command = [sys.executable, "-m", "benchmarks.attacks", "--caller", *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
@@ -242,21 +242,21 @@ def waits(target: Target, key: str, users: list[int], meanwhile: Callable[[], No
         assert process.stdout is not None
         output = process.stdout.read()
     if process.returncode:
-        raise SystemExit("the caller has failed")
+        raise SystemExit("the caller failed")
     read, learn = json.loads(output)
-    return Waits(tuple(read), tuple(learn))
+    return Latencies(tuple(read), tuple(learn))
 
 
 class Outcome(NamedTuple):
-    """What others waited before and during an attack, and the memory before, at most and afterwards."""
+    """Latencies without and with an attack, and the memory before, at its peak and afterwards."""
 
-    usual: Waits
-    attacked: Waits
+    usual: Latencies
+    attacked: Latencies
     memory: tuple[int, int, int]
 
     @property
     def ratios(self) -> list[float]:
-        """How many times as long they waited: medians and 99th percentiles of reads and learns."""
+        """Ratios of the latencies: medians and 99th percentiles of reads and learns."""
         return [
             during / before
             for kind in ("read", "learn")
@@ -265,27 +265,27 @@ class Outcome(NamedTuple):
 
 
 def outcome(attack: Attack, target: Target, key: str, users: list[int]) -> Outcome:
-    """Attack once."""
-    before = most = target.memory
+    """Measure one attack."""
+    before = peak = target.memory
 
-    def watch() -> None:
-        nonlocal most
-        most = max(most, target.memory)
+    def watch_memory() -> None:
+        nonlocal peak
+        peak = max(peak, target.memory)
         time.sleep(0.01)
 
-    rounds = []
-    for _ in range(ROUNDS):
-        usual = waits(target, key, users, watch)
+    repeats = []
+    for _ in range(REPEATS):
+        usual = latencies(target, key, users, watch_memory)
         with attack.meanwhile(target), _repeated(attack, target):
-            rounds.append((usual, waits(target, key, users, watch)))
+            repeats.append((usual, latencies(target, key, users, watch_memory)))
         time.sleep(0.5)
-    usual, attacked = (_typical([pair[side] for pair in rounds]) for side in (0, 1))
-    return Outcome(usual, attacked, (before, most, target.memory))
+    usual, attacked = (_median([pair[index] for pair in repeats]) for index in (0, 1))
+    return Outcome(usual, attacked, (before, peak, target.memory))
 
 
 @contextmanager
 def _repeated(attack: Attack, target: Target) -> Iterator[None]:
-    """Attack meanwhile, again and again."""
+    """Repeat the attack in threads within the context."""
     over = threading.Event()
 
     def repeat() -> None:
@@ -302,14 +302,14 @@ def _repeated(attack: Attack, target: Target) -> Iterator[None]:
         thread.join()
 
 
-def _typical(rounds: list[Waits]) -> Waits:
-    """The median of each figure."""
-    return Waits(*(tuple(map(statistics.median, zip(*kind, strict=True))) for kind in zip(*rounds, strict=True)))
+def _median(repeats: list[Latencies]) -> Latencies:
+    """Return the median of each figure."""
+    return Latencies(*(tuple(map(statistics.median, zip(*kind, strict=True))) for kind in zip(*repeats, strict=True)))
 
 
 @contextmanager
 def attacked(folder: Path) -> Iterator[tuple[Target, str, list[int]]]:
-    """A service with keys, the key of a caller, and users to ask about."""
+    """Start a service with keys; yield it, the key of a caller, and users to query."""
     db, data, access = folder / "shop.db", load("tafeng"), KeyFile.new()
     keys = [access.add(name, ["admin"]) for name in ("caller", "attacker")]
     access.write(access_of(db))
@@ -328,9 +328,9 @@ def attacked(folder: Path) -> Iterator[tuple[Target, str, list[int]]]:
         yield Target(port, process, db, keys[1], token, users[0], receipts), keys[0], users
 
 
-def in_ms(waited: tuple[float, float]) -> str:
-    """A median and a 99th percentile."""
-    return f"{1000 * waited[0]:.1f} / {1000 * waited[1]:.1f}"
+def in_ms(latency: tuple[float, float]) -> str:
+    """Format a median and a 99th percentile in milliseconds."""
+    return f"{1000 * latency[0]:.1f} / {1000 * latency[1]:.1f}"
 
 
 def write(outcomes: dict[str, Outcome]) -> None:
@@ -345,11 +345,11 @@ def write(outcomes: dict[str, Outcome]) -> None:
 
 
 def main() -> None:
-    """Attack, and print what others noticed."""
-    table = Table(title="What others wait during an attack: median / 99th percentile, ms")
+    """Run the attacks, and print the latencies of the other caller."""
+    table = Table(title="Latencies of another caller during an attack: median / 99th percentile, ms")
     for name in ("point", "attack", "reads: usual", "attacked", "learns: usual", "attacked", "times", "memory, MiB"):
         table.add_column(name)
-    wanted = [word for word in sys.argv[1:] if word != "--write"]  # all attacks without any
+    wanted = [word for word in sys.argv[1:] if word != "--write"]  # none: all attacks
     chosen = [attack for attack in ATTACKS if not wanted or any(word in attack.name for word in wanted)]
     outcomes = {}
     with (
@@ -357,13 +357,13 @@ def main() -> None:
         Progress(console=Console(stderr=True), transient=True) as progress,
         attacked(Path(name)) as (target, key, users),
     ):
-        waits(target, key, users, lambda: time.sleep(0.01))  # what grows once, grows here
+        latencies(target, key, users, lambda: time.sleep(0.01))  # warm up: one-time growth of memory happens here
         for attack in progress.track(chosen, description="attacking"):
             found = outcomes[attack.name] = outcome(attack, target, key, users)
             figures = [
-                in_ms(waited)
+                in_ms(latency)
                 for kind in ("read", "learn")
-                for waited in (getattr(found.usual, kind), getattr(found.attacked, kind))
+                for latency in (getattr(found.usual, kind), getattr(found.attacked, kind))
             ]
             ratios = " ".join(f"{ratio:.1f}" for ratio in found.ratios)
             memory = " → ".join(f"{size / MIB:.0f}" for size in found.memory)

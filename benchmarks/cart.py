@@ -1,10 +1,10 @@
-"""What a cart is worth: one item of the true next basket is hidden, and the rest of it is in the cart.
+"""The value of a cart: one item of the true next basket is hidden, and the other items are in the cart.
 
     python benchmarks/cart.py
 
-Recall@10 of the hidden item, by the engine without and with the cart, and by how often items were bought together.
-None recommends what is in the cart. The last rule knows the cart only: it sums, over the items in it, the share of
-their baskets that held an item, or the cosine of both. Parameters are the paper's; the hidden item is drawn at random.
+Recall@10 of the hidden item, by the engine without and with the cart, and by co-occurrence of items. No method
+recommends items in the cart. Co-occurrence uses the cart only: it sums, over the items in it, the share of their
+baskets that hold an item, or the cosine of both. Parameters are the paper's; the hidden item is drawn at random.
 """
 
 import random
@@ -24,28 +24,28 @@ from unbasket.domain.ids import Id
 from unbasket.evaluation import bootstrap_mean, compare_paired, hide_last_basket
 
 DATASETS = ("tafeng", "instacart", "valuedshopper")
-MOST = 4_000  # users of a dataset
+MAX_USERS = 4_000  # of a dataset
 N = 10
 
 console = Console(width=120)
 
 
 class Case(NamedTuple):
-    """A user at the till: what is in the cart, and the item that was bought with it."""
+    """A user, the items in the cart, and the hidden item that was bought with them."""
 
     user: Id
     cart: list[Id]
     hidden: Id
 
 
-class Together:
-    """How often items were bought together: the best known rule that needs nothing but the cart."""
+class CoOccurrence:
+    """Counts of items bought together: the best known method that needs only the cart."""
 
     def __init__(self, history: pl.DataFrame) -> None:
         baskets = history.select("user", "basket").unique(maintain_order=True).with_row_index("row")
         table = history.join(baskets, on=["user", "basket"])
         self.items, columns = np.unique(table["item"].to_numpy(), return_inverse=True)
-        self.places = {item: place for place, item in enumerate(self.items.tolist())}
+        self.codes = {item: code for code, item in enumerate(self.items.tolist())}
         shape = (len(baskets), len(self.items))
         held = sparse.coo_array((np.ones(len(table)), (table["row"].to_numpy(), columns)), shape).tocsr()
         held.data[:] = 1  # a basket is a set
@@ -53,47 +53,47 @@ class Together:
         self.counts = self.pairs.diagonal()
 
     def best(self, cart: list[Id], weight: Callable[[NDArray[np.float64], float], NDArray[np.float64]]) -> list[Id]:
-        """The best N items beside those in the cart."""
-        places = [self.places[item] for item in cart if item in self.places]
+        """Return the best N items outside the cart."""
+        codes = [self.codes[item] for item in cart if item in self.codes]
         scores = np.zeros(len(self.items))
-        for place in places:
-            row = self.pairs[[place], :]
-            scores[row.indices] += row.data / weight(self.counts[row.indices], self.counts[place])
-        scores[places] = 0
+        for code in codes:
+            row = self.pairs[[code], :]
+            scores[row.indices] += row.data / weight(self.counts[row.indices], self.counts[code])
+        scores[codes] = 0
         best = np.argsort(-scores, kind="stable")[:N]
-        return [item for item in self.items[best].tolist() if scores[self.places[item]] > 0]
+        return [item for item in self.items[best].tolist() if scores[self.codes[item]] > 0]
 
 
 def cases(future: pl.DataFrame, known: set[Id], chance: random.Random) -> list[Case]:
-    """Users whose next basket has at least two items, one of which is hidden."""
+    """Draw users whose next basket has at least two items, and hide one of these."""
     baskets = future.group_by("user").agg(pl.col("item").unique().sort()).sort("user")
     users = [(user, items) for user, items in baskets.iter_rows() if len(items) > 1 and user in known]
     found = []
-    for user, items in sorted(chance.sample(users, min(MOST, len(users)))):
+    for user, items in sorted(chance.sample(users, min(MAX_USERS, len(users)))):
         hidden = chance.choice(items)
         found.append(Case(user, [item for item in items if item != hidden], hidden))
     return found
 
 
 def rows(name: str) -> tuple[list[Case], dict[str, NDArray[np.float64]]]:
-    """The cases of a dataset and, of each contender, whether it found the hidden items."""
+    """Return the cases of a dataset and, for each method, whether it found the hidden items."""
     dataset = datasets.load(name)
     history, future = dataset.history, dataset.future
     if future is None:
         history, future = hide_last_basket(history)
-    rec, together = Recommender(Params.paper(name)).fit(history), Together(history)
+    rec, pairs = Recommender(Params.paper(name)).fit(history), CoOccurrence(history)
     asked = cases(future, set(rec.users()), random.Random(0))
-    contenders: dict[str, Callable[[Case], list[Id]]] = {
+    methods: dict[str, Callable[[Case], list[Id]]] = {
         "without the cart": lambda case: [item for item, _ in rec.recommend(case.user, N, exclude=case.cart)],
         "with the cart": lambda case: [item for item, _ in rec.recommend(case.user, N, cart=case.cart)],
-        "together: share": lambda case: together.best(case.cart, lambda _, own: np.full(1, own)),
-        "together: cosine": lambda case: together.best(case.cart, lambda others, own: np.sqrt(others * own)),
+        "together: share": lambda case: pairs.best(case.cart, lambda _, own: np.full(1, own)),
+        "together: cosine": lambda case: pairs.best(case.cart, lambda others, own: np.sqrt(others * own)),
     }
     return asked, {
-        contender: np.array(
-            [float(case.hidden in best(case)) for case in track(asked, f"{name}, {contender}", transient=True)]
+        method: np.array(
+            [float(case.hidden in best(case)) for case in track(asked, f"{name}, {method}", transient=True)]
         )
-        for contender, best in contenders.items()
+        for method, best in methods.items()
     }
 
 

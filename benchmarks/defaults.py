@@ -1,15 +1,15 @@
-"""How the defaults of `Params` were chosen, and what they are worth: `make bench-defaults`, which takes half an hour.
+"""The choice of the defaults of `Params`, and their quality: `make bench-defaults`, which takes half an hour.
 
 Parameters are judged by how well they predict each user's last history basket, never the basket that figures are
-reported for. A shop of few users has several baskets of each predicted, every one from those before it. The worth of
-parameters in a shop is the mean of four figures (recall and NDCG of the first 10 and 20), each divided by that of
-GP-TopFreq; in several shops, it is the geometric mean. The search draws parameters at random, the same for all shops,
-goes on from the best by changing one at a time, and then takes as few neighbors as nearly the same worth needs.
+reported for. In a shop with few users, several baskets of each are predicted, every one from the baskets before it. The
+value of parameters in a shop is the mean of four metrics (recall and NDCG at 10 and 20), each divided by that of
+GP-TopFreq; for several shops, it is the geometric mean. The search draws parameters at random, the same for all shops,
+continues from the best by changing one at a time, and then reduces the neighbors while the value stays nearly the same.
 
-Such defaults are for shops that have no part in the choice. What they are worth there is found by leaving out one shop
-at a time: the best parameters of the others predict the future of the one left out.
+Defaults are meant for shops outside the search. Their value there is measured by leaving out one shop at a time: the
+best parameters of the others predict the future of the one left out.
 
-The tables go to the page about evaluation. What was found is kept in a file, so that the search can be interrupted.
+The tables go to docs/evaluation.md. Values are cached in a file, so an interrupted search can be resumed.
 """
 
 import argparse
@@ -59,15 +59,15 @@ STEPS = DRAWN | {
     "group_decay": [0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 1.0],
     "neighbors": [25, 50, 100, 200, 300, 500, 900],
 }
-NEARLY = 0.998  # as good: less than such a share of the worth is not worth more neighbors
+NEARLY = 0.998  # the share of the best value that fewer neighbors must reach
 
 PAGE = Path(__file__).parents[1] / "docs" / "evaluation.md"
 
 console = Console(stderr=True)
 
 
-class QueryBatch(NamedTuple):
-    """A basket of each user hidden, an engine that has learned those before it, and the figures of the simple count."""
+class Validation(NamedTuple):
+    """A hidden basket of each user, an engine fitted to the baskets before it, and the metrics of GP-TopFreq."""
 
     data: Holdout
     split: Split
@@ -76,20 +76,20 @@ class QueryBatch(NamedTuple):
 
 
 class Search:
-    """What parameters are worth, and which are worth most."""
+    """The search for the parameters of the highest value."""
 
-    def __init__(self, kept: Path, draws: int, queries: int, seed: int) -> None:
-        self._kept = kept
-        self._worth: dict[str, dict[str, float]] = {shop: {} for shop in NAMES}
-        if kept.exists():
-            self._worth |= json.loads(kept.read_text())
+    def __init__(self, cache: Path, draws: int, queries: int, seed: int) -> None:
+        self._cache = cache
+        self._values: dict[str, dict[str, float]] = {shop: {} for shop in NAMES}
+        if cache.exists():
+            self._values |= json.loads(cache.read_text())
         self._draws = _draws(draws, seed)
-        self._rounds = {
-            shop: _rounds(shop, queries, seed) for shop in track(NAMES, "loading", console=console, transient=True)
+        self._validations = {
+            shop: _validations(shop, queries, seed) for shop in track(NAMES, "loading", console=console, transient=True)
         }
 
     def best(self, shops: Sequence[str]) -> Params:
-        """The parameters that are worth most in these shops."""
+        """Return the parameters with the highest value in these shops."""
         self._try(self._draws, shops)
         here = max(self._draws, key=lambda params: self._mean(params, shops))
         while True:
@@ -97,65 +97,65 @@ class Search:
             self._try(near, shops)
             there = max(near, key=lambda params: self._mean(params, shops))
             if self._mean(there, shops) <= self._mean(here, shops):
-                return self._thrifty(here, shops)
+                return self._with_fewer_neighbors(here, shops)
             here = there
 
-    def _thrifty(self, params: Params, shops: Sequence[str]) -> Params:
-        """The same with as few neighbors as are nearly as good: each costs time."""
+    def _with_fewer_neighbors(self, params: Params, shops: Sequence[str]) -> Params:
+        """Reduce the neighbors, each of which costs time, to the fewest with nearly the same value."""
         fewer = [params.changed(neighbors=k) for k in STEPS["neighbors"] if k <= params.neighbors]
         self._try(fewer, shops)
         return next(one for one in fewer if self._mean(one, shops) >= NEARLY * self._mean(params, shops))
 
     def _mean(self, params: Params, shops: Sequence[str]) -> float:
-        return geometric_mean(self._worth[shop][str(params)] for shop in shops)
+        return geometric_mean(self._values[shop][str(params)] for shop in shops)
 
     def _try(self, some: list[Params], shops: Sequence[str]) -> None:
-        """Find out what is not known yet."""
-        new = [(shop, params) for params in some for shop in shops if str(params) not in self._worth[shop]]
-        what = "all shops" if len(shops) == len(NAMES) else " ".join(shops)
-        for shop, params in track(new, what, console=console, transient=True):
-            self._worth[shop][str(params)] = _worth(params, self._rounds[shop])
-            self._kept.write_text(json.dumps(self._worth, indent=0))
+        """Measure the values that are not cached."""
+        new = [(shop, params) for params in some for shop in shops if str(params) not in self._values[shop]]
+        description = "all shops" if len(shops) == len(NAMES) else " ".join(shops)
+        for shop, params in track(new, description, console=console, transient=True):
+            self._values[shop][str(params)] = _value(params, self._validations[shop])
+            self._cache.write_text(json.dumps(self._values, indent=0))
 
 
 def _draws(count: int, seed: int) -> list[Params]:
-    """The paper's parameters, and others at random."""
+    """Return the paper's parameters, and random ones."""
     chance = random.Random(seed)
     drawn = [Params(**{name: chance.choice(values) for name, values in DRAWN.items()}) for _ in range(count)]
     return [*map(Params.paper, OF_THE_PAPER), *drawn]
 
 
 def _near(params: Params) -> list[Params]:
-    """One step away, in one parameter."""
+    """Return the parameters one step away in one parameter."""
     found = []
     for name, values in STEPS.items():
-        place = values.index(getattr(params, name))
+        index = values.index(getattr(params, name))
         if name == "basket_decay" and params.group_size == 1:  # it has no effect
             continue
-        found += [params.changed(**{name: values[i]}) for i in (place - 1, place + 1) if 0 <= i < len(values)]
+        found += [params.changed(**{name: values[i]}) for i in (index - 1, index + 1) if 0 <= i < len(values)]
     return found
 
 
-def _rounds(shop: str, queries: int, seed: int) -> list[QueryBatch]:
-    """As many rounds as predict so many baskets, and at least one."""
-    history, rounds = _with_future(shop).history, []
+def _validations(shop: str, queries: int, seed: int) -> list[Validation]:
+    """Hide baskets, at least one per user, until about `queries` of them are predicted."""
+    history, validations = _with_future(shop).history, []
     for _ in range(max(1, queries // history["user"].n_unique())):
         data = hide_last_basket(history)
         split = _sampled(all_users_split(*data), queries, seed)
         simple = _figures(gp_topfreq(data.history, split, N), data)
-        rounds.append(QueryBatch(data, split, fit_candidates(data.history, split, Params()), simple))
+        validations.append(Validation(data, split, fit_candidates(data.history, split, Params()), simple))
         history = data.history
-    return rounds
+    return validations
 
 
-def _worth(params: Params, rounds: list[QueryBatch]) -> float:
-    """The mean of the figures on the hidden baskets, each divided by that of the simple count."""
+def _value(params: Params, validations: list[Validation]) -> float:
+    """Return the mean of the metrics on the hidden baskets, each divided by that of GP-TopFreq."""
     found = []
-    for data, split, engine, _ in rounds:
+    for data, split, engine, _ in validations:
         engine.change_params(params)
         found.append(_figures(rank(engine, data.history, split, N), data))
     return fmean(
-        fmean(figures[name] for figures in found) / fmean(each.simple[name] for each in rounds) for name in FIGURES
+        fmean(figures[name] for figures in found) / fmean(each.simple[name] for each in validations) for name in FIGURES
     )
 
 
@@ -176,11 +176,11 @@ def _figures(rankings: pl.DataFrame, data: Holdout) -> dict[str, float]:
     return dict(means.row(0, named=True))
 
 
-# What comes out -------------------------------------------------------------------------------------------------
+# The tables -----------------------------------------------------------------------------------------------------
 
 
 def _page(search: Search) -> str:
-    """The tables, as Markdown."""
+    """Render the tables as Markdown."""
     chosen = {
         shop: {
             "the paper's": Params.paper(shop if shop in OF_THE_PAPER else "tafeng"),
@@ -199,7 +199,7 @@ def _page(search: Search) -> str:
 
 @cache
 def _predicted(shop: str, params: Params) -> Evaluation:
-    """The future of a shop; two ways to choose may have chosen the same parameters."""
+    """Evaluate parameters on the future of a shop; cached, since two choices may be equal."""
     return evaluate(_with_future(shop), params, PROTOCOLS["all-users"], baselines=[SIMPLE])
 
 
@@ -243,7 +243,7 @@ def _half(interval: MeanInterval) -> float:
 
 
 def main() -> None:
-    """Choose on validation baskets, predict the future, write."""
+    """Choose on validation baskets, predict the future, and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=100, help="of parameters")
     parser.add_argument("--queries", type=int, default=2_000, help="hidden baskets of a shop to predict")
@@ -252,7 +252,7 @@ def main() -> None:
         "--kept",
         type=Path,
         default=Path("build/defaults.json"),
-        help="what was found so far with these queries and this seed",
+        help="the cache of values with these queries and this seed",
     )
     asked = parser.parse_args()
     asked.kept.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""The engine beside its peers, in one process and one run: `make bench`.
+"""The engine beside baselines, in one process and one run: `make bench`.
 
-Every row is a ratio to something measured in the same run, since absolute times depend on the machine. Times are
-medians of many calls; slow peers run once.
+Every row is a ratio to a baseline measured in the same run, since absolute times depend on the machine. Times are
+medians of many calls; slow baselines run once.
 """
 
 import gc
@@ -34,18 +34,18 @@ Vector = npt.NDArray[np.float64]
 
 
 class Row(NamedTuple):
-    """One line of the table: what was done, our figure, the peer's, and what must be reached."""
+    """A row of the table: the work, our figure, the baseline's, and the goal."""
 
     work: str
     ours: str
-    peer: str
+    baseline: str
     result: str
     goal: str
     reached: bool
 
 
 def microseconds(function: Callable[..., object], calls: Iterable[tuple[Any, ...]]) -> float:
-    """The median time of a call, over calls with these arguments."""
+    """Return the median time of calls with these arguments."""
     times = []
     for arguments in calls:
         start = time.perf_counter()
@@ -55,12 +55,12 @@ def microseconds(function: Callable[..., object], calls: Iterable[tuple[Any, ...
 
 
 def seconds(function: Callable[[], object], repeats: int) -> float:
-    """The median time of some repeated calls."""
+    """Return the median time of repeated calls."""
     return microseconds(function, [()] * repeats) / 1e6
 
 
 class Shop:
-    """Ta-Feng in the engine, and its users' next baskets as events that have not happened yet."""
+    """Ta-Feng in the engine, and its users' next baskets as events to come."""
 
     def __init__(self) -> None:
         data = load("tafeng")
@@ -76,7 +76,7 @@ class Shop:
 
 
 def learn(shop: Shop) -> Row:
-    """A next basket through the API, against the paper's Eqs. inc_group_vector_rule_2 and inc_user_vector_rule_2."""
+    """Compare learning a basket by the API with the paper's Eqs. inc_group_vector_rule_2 and inc_user_vector_rule_2."""
     rec = shop.rec
     ours = microseconds(
         lambda user, items, time: rec.learn(user, items, basket=-1, time=time),
@@ -90,19 +90,19 @@ def learn(shop: Shop) -> Row:
         new = paper.add(group, size, basket, 0.9)
         return paper.update(user_vector, groups, groups - 1, group, new, 0.7)
 
-    peer = microseconds(papers_rule, [(3, 2)] * 2000)
+    baseline = microseconds(papers_rule, [(3, 2)] * 2000)
     return Row(
         "learn a basket, Ta-Feng loaded, index live",
         f"{ours:.1f} us",
-        f"{peer:.1f} us, bare dense NumPy rule of the paper",
-        f"{peer / ours:.1f}x",
+        f"{baseline:.1f} us, bare dense NumPy rule of the paper",
+        f"{baseline / ours:.1f}x",
         "at least 2x; aim 12 us",
-        peer >= 2 * ours,
+        baseline >= 2 * ours,
     )
 
 
 def learn_by_length() -> Row:
-    """One user, ever longer: the median cost of an append in the first and in the last decade."""
+    """Compare the median cost of an append at 10..100 and at 10,000..100,000 baskets of one user."""
     rec = Recommender(Params.paper("tafeng"))
     chance = np.random.default_rng(0)
     items = [chance.choice(50, 6, replace=False).tolist() for _ in range(1000)]
@@ -123,14 +123,14 @@ def learn_by_length() -> Row:
 
 
 def forget(shop: Shop) -> Row:
-    """Any basket of the shop, against retraining its user from scratch with dense NumPy vectors."""
+    """Compare forgetting any basket with retraining its user from scratch on dense NumPy vectors."""
     rec, times, retrain_times = shop.rec, [], []
     baskets = shop.history.select("user", "basket").unique(maintain_order=True).sample(2000, seed=1)
     for user, basket in baskets.iter_rows():
         history = rec.history(user)
         if len(history) < 2:
             continue
-        _, when, items = next(entry for entry in history if entry.basket == basket)
+        _, when, items = next(each for each in history if each.basket == basket)
         start = time.perf_counter()
         rec.forget(user, basket=basket)
         times.append(time.perf_counter() - start)
@@ -139,19 +139,19 @@ def forget(shop: Shop) -> Row:
         retrain_dense(shop, remaining)  # type: ignore[arg-type]
         retrain_times.append(time.perf_counter() - start)
         rec.learn(user, items, basket=basket, time=when)
-    ours, peer = statistics.median(times) * 1e6, statistics.median(retrain_times) * 1e6
+    ours, baseline = statistics.median(times) * 1e6, statistics.median(retrain_times) * 1e6
     return Row(
         "forget any basket, Ta-Feng loaded, index live",
         f"{ours:.1f} us",
-        f"{peer:.1f} us, dense NumPy retrain of that user",
-        f"{peer / ours:.1f}x",
+        f"{baseline:.1f} us, dense NumPy retrain of that user",
+        f"{baseline / ours:.1f}x",
         "at least 5x; aim 15 us",
-        peer / ours >= 5,
+        baseline / ours >= 5,
     )
 
 
 def retrain_dense(shop: Shop, baskets: list[list[int]]) -> Vector:
-    """The paper's baseline: Eqs. groupvector and uservector from the whole history."""
+    """Compute the paper's baseline: Eqs. groupvector and uservector from the whole history."""
     m, r_b, r_g = shop.params.group_size, shop.params.basket_decay, shop.params.group_decay
     vectors = [shop.multi_hot(basket) for basket in baskets]
     groups = [paper.decaying_average(vectors[i : i + m], r_b) for i in range(0, len(vectors), m)]
@@ -159,7 +159,7 @@ def retrain_dense(shop: Shop, baskets: list[list[int]]) -> Vector:
 
 
 def forget_at_the_end() -> Row:
-    """The newest basket of a long history, and of a short one."""
+    """Compare forgetting the newest basket of a long and of a short history."""
 
     def cost(length: int) -> float:
         chance = np.random.default_rng(0)
@@ -187,33 +187,33 @@ def forget_at_the_end() -> Row:
 
 
 def fit() -> Row:
-    """ValuedShopper from an Arrow table to a ready index, against pandas collecting the baskets alone."""
+    """Compare a fit of ValuedShopper from an Arrow table with pandas that only collects the baskets."""
     data = load("valuedshopper")
     table = data.history.select("user", "basket", "item", "time").to_arrow()
     frame: pd.DataFrame = table.to_pandas()
 
     def histories() -> object:
-        """What peers start from: each user's baskets in order, as lists."""
+        """Collect each user's baskets in order, as lists, which other libraries start from."""
         ordered = frame.sort_values(["user", "time", "basket"])
         return ordered.groupby(["user", "time", "basket"])["item"].agg(list).groupby("user").agg(list)
 
     def fitted() -> object:
         return Recommender(Params.paper("valuedshopper")).fit(table)
 
-    before, peer, after = seconds(fitted, 3), seconds(histories, 1), seconds(fitted, 3)
+    before, baseline, after = seconds(fitted, 3), seconds(histories, 1), seconds(fitted, 3)
     ours = (before + after) / 2
     return Row(
         "fit ValuedShopper, 4.9 million rows",
         f"{ours:.2f} s",
-        f"{peer:.1f} s, pandas groupby into ordered baskets, no model",
-        f"{peer / ours:.1f}x",
+        f"{baseline:.1f} s, pandas groupby into ordered baskets, no model",
+        f"{baseline / ours:.1f}x",
         "at least 10x, at most 3 s",
-        peer / ours >= 10 and ours <= 3,
+        baseline / ours >= 10 and ours <= 3,
     )
 
 
 def recommend(shop: Shop) -> Row:
-    """One thread, k=300, per user, against scikit-learn's brute force on the same vectors, all users in one batch."""
+    """Compare a recommendation, one thread, k=300, with scikit-learn's brute force on all users in one batch."""
     rec, params = shop.rec, shop.params
     chance = np.random.default_rng(0)
     users = chance.choice(np.array(rec.users()), 1000, replace=False).tolist()
@@ -240,26 +240,26 @@ def recommend(shop: Shop) -> Row:
     with threadpool_limits(1):
         start = time.perf_counter()
         _, neighbors = model.kneighbors(matrix)
-        peer = (time.perf_counter() - start) / len(rows) * 1e6
-        peer += seconds(lambda: [score(query, neighbors[query]) for query in queries], 1) / len(users) * 1e6
+        baseline = (time.perf_counter() - start) / len(rows) * 1e6
+        baseline += seconds(lambda: [score(query, neighbors[query]) for query in queries], 1) / len(users) * 1e6
     return Row(
         "recommend, Ta-Feng, k=300, one thread, per user",
         f"{mean:.0f} us (median {ours:.0f})",
-        f"{peer:.0f} us, scikit-learn brute force of all users in batch, mean, argsort",
-        f"{peer / mean:.1f}x",
+        f"{baseline:.0f} us, scikit-learn brute force of all users in batch, mean, argsort",
+        f"{baseline / mean:.1f}x",
         "at least 16x; aim 30x",
-        peer / mean >= 16,
+        baseline / mean >= 16,
     )
 
 
 def recommend_some(shop: Shop) -> list[Row]:
-    """Recommendations with filters and with a cart, against those without, call by call in turn."""
+    """Compare recommendations with filters and with a cart to plain ones, in alternating calls."""
     rec, chance = shop.rec, np.random.default_rng(1)
     items, users = rec.items(), chance.choice(np.array(rec.users()), 1000, replace=False).tolist()
-    shelves = ["few" if chance.random() < 0.01 else "half" if chance.random() < 0.5 else "rest" for _ in items]
-    rec.describe(pl.DataFrame({"item": items, "name": "", "category": shelves}))
-    few = [item for item, shelf in zip(items, shelves, strict=True) if shelf == "few"]
-    ways: dict[str, dict[str, Any]] = {
+    categories = ["few" if chance.random() < 0.01 else "half" if chance.random() < 0.5 else "rest" for _ in items]
+    rec.describe(pl.DataFrame({"item": items, "name": "", "category": categories}))
+    few = [item for item, category in zip(items, categories, strict=True) if category == "few"]
+    filters: dict[str, dict[str, Any]] = {
         "only 1 % of the items, a list": {"only": few},
         "only 1 % of the items, a category": {"category": "few"},
         "only half of the items, a category": {"category": "half"},
@@ -268,14 +268,14 @@ def recommend_some(shop: Shop) -> list[Row]:
         "three items in the cart": {"cart": few[:3]},
     }
     rows = []
-    for name, arguments in ways.items():
+    for name, arguments in filters.items():
         times: list[list[float]] = [[], []]
         for number, user in enumerate(users):
-            turns = [(0, {}), (1, arguments)]
-            for place, given in turns if number % 2 else reversed(turns):  # the second finds warm caches
+            calls = [(0, {}), (1, arguments)]
+            for index, given in calls if number % 2 else reversed(calls):  # the second call has warm caches
                 start = time.perf_counter()
                 rec.recommend(user, **given)
-                times[place].append(time.perf_counter() - start)
+                times[index].append(time.perf_counter() - start)
         plain, ours = (statistics.median(each) * 1e6 for each in times)
         result = f"{ours / plain:.2f}x"
         beside = f"{plain:.0f} us, the same users without"
@@ -284,31 +284,31 @@ def recommend_some(shop: Shop) -> list[Row]:
 
 
 def change_params(shop: Shop) -> Row:
-    """Other parameters for all users and back again, while a thread asks for recommendations without a pause."""
+    """Change all parameters back and forth while a thread requests recommendations without a pause."""
     rec, users, stop = shop.rec, shop.rec.users(), threading.Event()
-    answers: list[float] = []
+    latencies: list[float] = []
 
-    def ask() -> None:
+    def query() -> None:
         for user in itertools.cycle(users):
             if stop.is_set():
                 return
             start = time.perf_counter()
             rec.recommend(user)
-            answers.append(time.perf_counter() - start)
+            latencies.append(time.perf_counter() - start)
 
-    reader = threading.Thread(target=ask)
+    reader = threading.Thread(target=query)
     reader.start()
     other = shop.params.changed(group_size=3, group_decay=0.9, neighbors=100, alpha=0.1)
     ours = seconds(lambda: rec.change_params(other if rec.params == shop.params else shop.params), 6)
     stop.set()
     reader.join()
     return Row(
-        "change all parameters, Ta-Feng, questions meanwhile",
+        "change all parameters, Ta-Feng, queries meanwhile",
         f"{ours:.2f} s",
-        f"{len(answers):,} answers during 6 changes",
-        f"slowest answer {max(answers) * 1e3:.0f} ms",
+        f"{len(latencies):,} recommendations during 6 changes",
+        f"slowest {max(latencies) * 1e3:.0f} ms",
         "at most 1 s",
-        ours <= 1 and len(answers) > 0,
+        ours <= 1 and len(latencies) > 0,
     )
 
 
@@ -331,7 +331,7 @@ print((used() - before) / len(history))
 
 
 def in_a_process(program: str) -> float:
-    """The figure that a program prints; Polars' allocator is told to return what it frees."""
+    """Return the number that a program prints; Polars' allocator is configured to return freed memory."""
     output = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "_RJEM_MALLOC_CONF": "dirty_decay_ms:0,muzzy_decay_ms:0"},
@@ -343,7 +343,7 @@ def in_a_process(program: str) -> float:
 
 
 def memory() -> Row:
-    """What a loaded shop takes."""
+    """Measure the memory of a loaded shop."""
     bytes_per_purchase = in_a_process(MEMORY)
     return Row(
         "memory with ValuedShopper loaded, per purchase",
@@ -373,7 +373,7 @@ def main() -> None:
             lambda: change_params(shop),
             memory,
         ]
-        gc.disable()  # as timeit does: collections are the same for all rows
+        gc.disable()  # as timeit does
         for step in steps:
             progress.update(task, advance=1, description=getattr(step, "__name__", "measuring"))
             found = step()

@@ -1,12 +1,12 @@
-"""All Ta-Feng users evaluated, end to end, by the engine and by what people write instead.
+"""An evaluation of all Ta-Feng users, end to end, by the engine and by common alternatives.
 
     python benchmarks/evaluation.py
 
 From the purchases to the metrics: vectors, neighbors, scores, ranking, recall and NDCG, with the paper's parameters
-under the protocol `all-users`. All must arrive at the same figures, so all break ties by the lower id. The data is
-read, and the engine has run once, before the clock starts. Each peer runs once (scikit-learn once for each
-setting of n_jobs; the faster run counts), the engine several times before, between and after them: its median counts.
-Run it on an idle machine: the engine uses all cores, the peers mostly one, so other work slows the engine more.
+under the protocol `all-users`. All must produce the same figures, so all break ties by the lower id. Reading the data
+and a first run of the engine are not timed. Each baseline runs once (scikit-learn once for each setting of n_jobs; the
+faster run counts), the engine several times before, between and after them: its median counts. Run it on an idle
+machine: the engine uses all cores, the baselines mostly one, so other load slows the engine more.
 """
 
 import os
@@ -35,7 +35,7 @@ N = 20
 BATCH = 1_000
 REPEATS = 3
 TOLERANCE = 0.00005  # four digits
-HAIR = 1e-13  # times the row or column number: tells equal floats apart, and no others that matter
+TIE_BREAK = 1e-13  # times the row or column number: orders equal floats without affecting others
 
 console = Console(width=110)
 Matrix = Any  # scipy.sparse.csr_array; SciPy has no types
@@ -44,7 +44,7 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Run:
-    """The time of one evaluation, on the clock and on all cores together, and its mean metrics."""
+    """The wall-clock and CPU time of one evaluation, and its mean metrics."""
 
     seconds: float
     cpu_seconds: float
@@ -52,43 +52,43 @@ class Run:
 
 
 def main() -> None:
-    """Run, check that the figures agree, print the table."""
+    """Run all, check that the figures agree, and print the table."""
     dataset = datasets.load("tafeng")
     assert dataset.params is not None
     assert dataset.future is not None
     data, params = Holdout(dataset.history, dataset.future), dataset.params
     console.print(f"Ta-Feng, {data.future['user'].n_unique():,} users, {os.cpu_count()} cores, {params}")
 
-    engine(data, params)  # once, before the clock starts
+    engine(data, params)  # warm up
     ours: list[Run] = []
-    peers: dict[str, Run] = {}
-    for name, pipeline in PEERS.items():
+    baselines: dict[str, Run] = {}
+    for name, pipeline in BASELINES.items():
         ours += [timed("engine", engine, data, params) for _ in range(REPEATS)]
-        peers[name] = timed(name, pipeline, data, params)
+        baselines[name] = timed(name, pipeline, data, params)
     ours += [timed("engine", engine, data, params) for _ in range(REPEATS)]
 
     typical = Run(median(run.seconds for run in ours), median(run.cpu_seconds for run in ours), ours[0].figures)
-    for other in peers.values():
+    for other in baselines.values():
         assert np.allclose(other.figures, typical.figures, rtol=0, atol=TOLERANCE), (other.figures, typical.figures)
-    scipy = peers.pop("SciPy")
-    fastest = min(peers.values(), key=lambda run: run.seconds)
+    scipy = baselines.pop("SciPy")
+    fastest = min(baselines.values(), key=lambda run: run.seconds)
     console.print(table({"Unbasket": typical, "SciPy": scipy, "scikit-learn": fastest}))
     assert scipy.seconds >= 5 * typical.seconds, "less than 5 times as fast as SciPy"
     assert fastest.seconds >= 10 * typical.seconds, "less than 10 times as fast as scikit-learn"
 
 
 def engine(data: Holdout, params: Params) -> pl.DataFrame:
-    """This package."""
+    """Evaluate with this package."""
     return evaluate(data, params, PROTOCOLS["all-users"]).scores[TIFUKNN]
 
 
 def scipy_pipeline(data: Holdout, params: Params) -> pl.DataFrame:
-    """Sparse dot products, argpartition, sparse averaging, argpartition."""
+    """Evaluate with sparse dot products, argpartition, sparse averaging, argpartition."""
     users, items, vectors = user_vectors(data.history, params)
-    squares = vectors.multiply(vectors).sum(axis=1) + HAIR * np.arange(len(users))
+    squares = vectors.multiply(vectors).sum(axis=1) + TIE_BREAK * np.arange(len(users))
     best = []
     for rows in batches(len(users)):
-        # |a - b|^2 without |a|^2, which is the same for all b
+        # |a - b|^2 without |a|^2, a constant
         distances = squares - 2 * (vectors[rows] @ vectors.T).toarray()
         distances[np.arange(len(rows)), rows] = np.inf
         near = np.argpartition(distances, params.neighbors - 1, axis=1)[:, : params.neighbors]
@@ -100,7 +100,7 @@ def scipy_pipeline(data: Holdout, params: Params) -> pl.DataFrame:
 
 
 def scikit_learn(data: Holdout, params: Params, *, n_jobs: int) -> pl.DataFrame:
-    """Brute-force nearest neighbors on the sparse matrix, mean, argsort."""
+    """Evaluate with brute-force nearest neighbors on the sparse matrix, mean, argsort."""
     users, items, vectors = user_vectors(data.history, params)
     model = NearestNeighbors(n_neighbors=params.neighbors + 1, algorithm="brute", n_jobs=n_jobs).fit(vectors)
     best = []
@@ -112,14 +112,14 @@ def scikit_learn(data: Holdout, params: Params, *, n_jobs: int) -> pl.DataFrame:
 
 
 def user_vectors(history: pl.DataFrame, params: Params) -> tuple[Rows, Rows, Matrix]:
-    """The users, the items, and a row of item weights per user (paper, equations 1 and 2)."""
+    """Return the users, the items, and a row of item weights per user (paper, equations 1 and 2)."""
     m, r_b, r_g = params.group_size, params.basket_decay, params.group_decay
     baskets = history.select("user", "basket", "time").unique().sort("user", "time", "basket")
     count = pl.len().cast(pl.Int64).over("user")
-    baskets = baskets.with_columns(place=pl.int_range(pl.len()).over("user"), count=count)
-    group, groups = pl.col("place") // m, (pl.col("count") + m - 1) // m
+    baskets = baskets.with_columns(position=pl.int_range(pl.len()).over("user"), count=count)
+    group, groups = pl.col("position") // m, (pl.col("count") + m - 1) // m
     size = pl.min_horizontal(m, pl.col("count") - group * m)
-    within = r_b ** (size - 1 - pl.col("place") % m).cast(pl.Float64) / size
+    within = r_b ** (size - 1 - pl.col("position") % m).cast(pl.Float64) / size
     across = r_g ** (groups - 1 - group).cast(pl.Float64) / groups
     weighted = history.join(baskets.select("user", "basket", weight=within * across), on=["user", "basket"])
     users, rows = np.unique(weighted["user"].to_numpy(), return_inverse=True)
@@ -129,12 +129,12 @@ def user_vectors(history: pl.DataFrame, params: Params) -> tuple[Rows, Rows, Mat
 
 
 def batches(users: int) -> list[Rows]:
-    """Row numbers, so many at a time that the dense blocks fit into memory."""
+    """Divide row numbers into batches whose dense blocks fit into memory."""
     return np.array_split(np.arange(users), -(-users // BATCH))
 
 
 def without_self(near: Rows, rows: Rows) -> Rows:
-    """Drop the query from its own neighbors, or the last one if users of equal vectors hubsed it out."""
+    """Drop the query from its own neighbors, or the last one if users with equal vectors displaced it."""
     own = near == rows[:, np.newaxis]
     own[~own.any(axis=1), -1] = True
     others: Rows = near[~own].reshape(len(rows), -1)
@@ -142,23 +142,23 @@ def without_self(near: Rows, rows: Rows) -> Rows:
 
 
 def prediction(vectors: Matrix, rows: Rows, near: Rows, alpha: float) -> NDArray[np.float64]:
-    """The paper's p: alpha * own vector + (1 - alpha) * mean of the neighbors' vectors, dense."""
+    """Compute the paper's p: alpha * own vector + (1 - alpha) * mean of the neighbors' vectors, dense."""
     count, k = near.shape
     weights, starts = np.full(near.size, 1 / k), np.arange(count + 1) * k
     mean = sparse.csr_array((weights, near.ravel(), starts), (count, vectors.shape[0])) @ vectors
     scores: NDArray[np.float64] = (alpha * vectors[rows] + (1 - alpha) * mean).toarray()
-    scores -= HAIR * np.arange(vectors.shape[1])
+    scores -= TIE_BREAK * np.arange(vectors.shape[1])
     return scores
 
 
 def scored(data: Holdout, users: Rows, best: Rows) -> pl.DataFrame:
-    """The metrics of each user, by the same function for all."""
+    """Compute the metrics of each user, by the same function for all methods."""
     rankings = pl.DataFrame({"user": users, "items": best})
     return score_users(rankings, data.history, data.future)
 
 
 def timed(name: str, pipeline: Callable[[Holdout, Params], pl.DataFrame], data: Holdout, params: Params) -> Run:
-    """Run a pipeline once."""
+    """Run a pipeline once, and time it."""
     start, cpu_start = perf_counter(), process_time()
     scores = pipeline(data, params)
     seconds, cpu_seconds = perf_counter() - start, process_time() - cpu_start
@@ -167,7 +167,7 @@ def timed(name: str, pipeline: Callable[[Holdout, Params], pl.DataFrame], data: 
 
 
 def table(runs: dict[str, Run]) -> Table:
-    """Times, their ratio to the first, and figures."""
+    """Build the table of times, their ratio to the first, and metrics."""
     first = next(iter(runs.values()))
     result = Table("", "seconds", "times ours", "CPU seconds", *METRICS)
     for name, run in runs.items():
@@ -177,7 +177,7 @@ def table(runs: dict[str, Run]) -> Table:
     return result
 
 
-PEERS: dict[str, Callable[[Holdout, Params], pl.DataFrame]] = {
+BASELINES: dict[str, Callable[[Holdout, Params], pl.DataFrame]] = {
     "SciPy": scipy_pipeline,
     "scikit-learn, n_jobs=1": partial(scikit_learn, n_jobs=1),
     "scikit-learn, n_jobs=-1": partial(scikit_learn, n_jobs=-1),

@@ -1,4 +1,4 @@
-"""A fresh installation: how long it takes to build, how large it is, how soon it is of use. `make bench`.
+"""A fresh installation: build time, size, and time to first use. `make bench`.
 
 The package is built from a copy of its sources, on all processors, and installed without extras.
 """
@@ -34,7 +34,7 @@ print(imported - start, learned - start, int(open("/proc/self/statm").read().spl
 
 
 def run(*command: object) -> str:
-    """What a command prints that knows nothing of the source tree."""
+    """Run a command outside the source tree, and return its output."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return subprocess.run(
         [*map(str, command)], env=environment, cwd="/", capture_output=True, text=True, check=True
@@ -42,9 +42,11 @@ def run(*command: object) -> str:
 
 
 def build(folder: Path) -> tuple[Path, float]:
-    """A wheel, from nothing, and how long that takes."""
+    """Build a wheel from a clean copy, and return it with the seconds."""
     source = folder / "source"
-    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.so", "built", "*.egg-info"))
+    shutil.copytree(
+        ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.so", ".build_fingerprint", "*.egg-info")
+    )
     for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "MANIFEST.in"):
         shutil.copy(ROOT / file, source)
     start = time.perf_counter()
@@ -53,7 +55,7 @@ def build(folder: Path) -> tuple[Path, float]:
 
 
 def install(wheel: Path, folder: Path) -> tuple[Path, float]:
-    """The Python of an environment that has the package and what it needs, and the size of these in MB."""
+    """Install the package into an environment; return its Python, and the size of all packages in MB."""
     run(sys.executable, "-m", "uv", "venv", folder)
     python = folder / "bin" / "python"
     run(sys.executable, "-m", "uv", "pip", "install", "--python", python, wheel)
@@ -62,7 +64,7 @@ def install(wheel: Path, folder: Path) -> tuple[Path, float]:
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """The median time of a few runs."""
+    """Return the median time of a few runs."""
 
     def once() -> float:
         start = time.perf_counter()
@@ -73,7 +75,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def measure(folder: Path, progress: Progress) -> list[tuple[str, float, str, float]]:
-    """What was measured, the figure, its unit, and the most that it may be."""
+    """Measure; return names, figures, units and limits."""
     task = progress.add_task("building", total=3)
     wheel, building = build(folder)
     progress.update(task, advance=1, description="installing")
@@ -97,9 +99,9 @@ def main() -> None:
     table = Table("", "", "at most", "", title="Unbasket: a fresh installation")
     console = Console(stderr=True)
     with tempfile.TemporaryDirectory() as folder, Progress(console=console, transient=True) as progress:
-        for what, figure, unit, most in measure(Path(folder), progress):
-            verdict = "[green]yes[/]" if figure <= most else "[red]no[/]"
-            table.add_row(what, f"{figure:.3g} {unit}", f"{most:g} {unit}", verdict)
+        for name, figure, unit, limit in measure(Path(folder), progress):
+            verdict = "[green]yes[/]" if figure <= limit else "[red]no[/]"
+            table.add_row(name, f"{figure:.3g} {unit}", f"{limit:g} {unit}", verdict)
     Console().print(table)
 
 

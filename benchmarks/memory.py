@@ -1,8 +1,8 @@
-"""How much memory a shop needs: `python benchmarks/memory.py`.
+"""The memory of a shop: `python benchmarks/memory.py`.
 
-Each shop is measured in processes of their own: the engine after `fit`, and `unbasket serve` when it is ready and has
-answered some requests. The peak is that of loading, which needs more than what is loaded; a machine must have it, or
-the service is killed when it starts. The base and the bytes per purchase are the line through the smallest and the
+Each shop is measured in separate processes: the engine after `fit`, and `unbasket serve` after it has become ready and
+served some requests. The peak is that of loading; a machine without that much memory kills the service at its start.
+The base and the bytes per purchase are the line through the smallest and the
 largest shop.
 """
 
@@ -42,16 +42,16 @@ with ub.open(sys.argv[2], data.params) as rec:
 """
 
 
-class EngineState(NamedTuple):
-    """Bytes of a process: now, and at most until now."""
+class ProcessMemory(NamedTuple):
+    """Bytes of a process: current and peak."""
 
     resident: int
     peak: int
 
 
-def _of(status: str) -> EngineState:
+def _of(status: str) -> ProcessMemory:
     values = dict(line.split(":", 1) for line in status.splitlines() if line.startswith("Vm"))
-    return EngineState(*(int(values[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")))
+    return ProcessMemory(*(int(values[name].split()[0]) * 1024 for name in ("VmRSS", "VmHWM")))
 
 
 def _printed(code: str, *arguments: object) -> str:
@@ -59,14 +59,14 @@ def _printed(code: str, *arguments: object) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def engine(shop: str) -> tuple[int, EngineState]:
-    """How many purchases there are, and what an engine with them needs."""
+def engine(shop: str) -> tuple[int, ProcessMemory]:
+    """Return the number of purchases, and the memory of an engine with them."""
     purchases, _, status = _printed(ENGINE, shop).partition("\n")
     return int(purchases), _of(status)
 
 
-def service(shop: str) -> EngineState:
-    """What a service needs."""
+def service(shop: str) -> ProcessMemory:
+    """Return the memory of a service."""
     with tempfile.TemporaryDirectory() as folder:
         db = Path(folder, "shop.db")
         users = json.loads(_printed(FILL, shop, db).replace("'", '"'))
@@ -76,14 +76,14 @@ def service(shop: str) -> EngineState:
             lines = map(json.loads, process.stderr)
             address = next(lines)["address"].removeprefix("http://")
             next(line for line in lines if line["event"] == "ready")
-            _ask(address, users)
+            _request(address, users)
             status = Path(f"/proc/{process.pid}/status").read_text()
             process.terminate()
             process.stderr.read()
     return _of(status)
 
 
-def _ask(address: str, users: list[int | str]) -> None:
+def _request(address: str, users: list[int | str]) -> None:
     connection = http.client.HTTPConnection(address)
     for user in users[:REQUESTS]:
         connection.request("GET", f"/v1/users/{user}/recommendations")

@@ -1,4 +1,4 @@
-"""What a benchmark writes into a page of the documentation, between two comments that say so."""
+"""Generated sections of documentation pages, between two comments."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ END = "<!-- end -->\n"
 
 
 def write(page: Path, maker: str, text: str) -> None:
-    """Replace what this maker, such as `benchmarks/pool.py`, has written into a page before."""
+    """Replace the section that `maker`, such as `benchmarks/pool.py`, generated in a page."""
     start = f"<!-- made by {maker} -->\n"
     before, found, rest = page.read_text().partition(start)
     _, ended, after = rest.partition(END)

@@ -1,8 +1,8 @@
-"""How good recommendations are when neighbors are looked for in a pool: `make bench-pool`, some ten minutes.
+"""The quality of recommendations with neighbors from a pool: `make bench-pool`, some ten minutes.
 
 Each of five datasets is evaluated with neighbors among all users, and among pools of a half to a twentieth of them,
-each with several seeds: once with the paper's parameters (those for Ta-Feng, where it has none), and once with
-alpha = 0.1, where nearly the whole score comes from neighbors. Writes the tables of docs/pool.md and its figure.
+each with several seeds: once with the paper's parameters (those of Ta-Feng for datasets outside the paper), and once
+with alpha = 0.1, where neighbors contribute nearly the whole score. Writes the tables of docs/pool.md and its figure.
 """
 
 import argparse
@@ -33,9 +33,9 @@ NAMES = {
     "coop100": "Coop",
 }
 METRICS = {"recall@10": "recall@10", "ndcg_paper@10": "NDCG@10"}
-PARTS = {2: "half", 4: "quarter", 10: "tenth", 20: "twentieth"}
+SHARES = {2: "half", 4: "quarter", 10: "tenth", 20: "twentieth"}
 ALPHA = 0.1
-MUST = 0.97  # of the exact recall@10, with a tenth of the users, on average over the datasets
+MUST = 0.97  # share of the exact recall@10 with a tenth of the users, mean over the datasets
 
 PAGE = Path("docs/pool.md")
 FIGURE = Path("docs/images/pool.svg")
@@ -44,7 +44,7 @@ Scores = npt.NDArray[np.float64]  # of users, in the order of their ids
 
 
 class Kept(NamedTuple):
-    """What a pool keeps of a metric: the mean, half the width of its interval, and the share of the exact one."""
+    """A metric with a pool: the mean, half the width of its interval, and the share of the exact mean."""
 
     mean: float
     half: float
@@ -60,11 +60,11 @@ class Setting(NamedTuple):
     users: int
     params: Params
     kept: dict[str, dict[int, Kept]]
-    """Metric -> part of the users (1: all) -> what is kept."""
+    """Metric -> denominator of the share of users (1: all) -> the metric with that pool."""
 
 
 def holdout(name: str) -> tuple[Holdout, Params]:
-    """A dataset's history and future, and its parameters."""
+    """Return a dataset's history and future, and its parameters."""
     dataset = datasets.load(name)
     if dataset.future is None:
         dataset = datasets.hold_out_last(dataset)
@@ -73,69 +73,69 @@ def holdout(name: str) -> tuple[Holdout, Params]:
 
 
 def scores(data: Holdout, params: Params) -> dict[str, Scores]:
-    """Each user's scores."""
+    """Return each user's scores."""
     found = evaluate(data, params, PROTOCOLS["all-users"], cutoffs=[10]).scores[TIFUKNN]
     return {metric: found.sort("user")[metric].to_numpy() for metric in METRICS}
 
 
 def measured(name: str, seeds: int, alpha: float | None) -> Iterator[Setting | None]:
-    """None for each evaluation that is done, and at last the result."""
+    """Yield None for each finished evaluation, and finally the result."""
     data, params = holdout(name)
     params = params if alpha is None else replace(params, alpha=alpha)
     users = data.history["user"].n_unique()
     exact = scores(data, params)
     yield None
     kept = {metric: {1: _kept(exact[metric], exact[metric])} for metric in METRICS}
-    for part in PARTS:
+    for divisor in SHARES:
         found = []
         for seed in range(seeds):
-            found.append(scores(data, replace(params, pool=max(1, users // part), pool_seed=seed)))
+            found.append(scores(data, replace(params, pool=max(1, users // divisor), pool_seed=seed)))
             yield None
         for metric in METRICS:
-            kept[metric][part] = _kept(np.mean([one[metric] for one in found], axis=0), exact[metric])
+            kept[metric][divisor] = _kept(np.mean([one[metric] for one in found], axis=0), exact[metric])
     yield Setting(name, users, params, kept)
 
 
 def _kept(found: Scores, exact: Scores) -> Kept:
-    """The means, and the interval of their ratio by that of the paired difference."""
+    """Return the means, with the interval of their ratio from that of the paired difference."""
     mean, lost = bootstrap_means([found, found - exact])
     whole = float(exact.mean())
     return Kept(mean.mean, (mean.high - mean.low) / 2, mean.mean / whole, 1 + lost.low / whole, 1 + lost.high / whole)
 
 
 def table(settings: list[Setting], metric: str) -> str:
-    """A row per dataset: the exact mean, then the share of it that each pool keeps; and the mean share."""
-    lines = [f"| {METRICS[metric]} | users | all users | {' | '.join(PARTS.values())} |"]
-    lines.append("| --- " * (3 + len(PARTS)) + "|")
+    """Render a row per dataset: the exact mean, then each pool's share of it; and the mean shares."""
+    lines = [f"| {METRICS[metric]} | users | all users | {' | '.join(SHARES.values())} |"]
+    lines.append("| --- " * (3 + len(SHARES)) + "|")
     for setting in settings:
         exact, *pools = setting.kept[metric].values()
         cells = [f"{100 * p.share:.1f} % ({100 * p.low:.1f} to {100 * p.high:.1f})" for p in pools]
         lines.append(
             f"| {NAMES[setting.name]} | {setting.users:,} | {exact.mean:.4f} ± {exact.half:.4f} | {' | '.join(cells)} |"
         )
-    shares = [f"{100 * mean_share(settings, metric, part):.1f} %" for part in PARTS]
+    shares = [f"{100 * mean_share(settings, metric, divisor):.1f} %" for divisor in SHARES]
     lines.append(f"| mean of the shares | | | {' | '.join(shares)} |")
     return "\n".join(lines) + "\n"
 
 
-def mean_share(settings: list[Setting], metric: str, part: int) -> float:
-    """What a pool of this part of the users keeps, on average over datasets."""
-    return float(np.mean([setting.kept[metric][part].share for setting in settings]))
+def mean_share(settings: list[Setting], metric: str, divisor: int) -> float:
+    """Return the mean share over datasets for a pool of this size."""
+    return float(np.mean([setting.kept[metric][divisor].share for setting in settings]))
 
 
 def draw(groups: dict[str, list[Setting]]) -> str:
-    """A panel per metric and choice of alpha: the share of the exact figure against the part of the users."""
+    """Draw a panel per metric and alpha: the share of the exact metric by pool size."""
     figure, axes = panels(len(METRICS), len(groups), 9.5, 7)
-    ticks = [1, *PARTS]
+    ticks = [1, *SHARES]
     for axis, (metric, title) in zip(axes, [(m, g) for m in METRICS for g in groups], strict=True):
         for setting in groups[title]:
-            kept = [setting.kept[metric][part] for part in ticks]
+            kept = [setting.kept[metric][divisor] for divisor in ticks]
             shares = [pool.share for pool in kept]
             spread = [[p.share - p.low for p in kept], [p.high - p.share for p in kept]]
             label = f"{NAMES[setting.name]} ({setting.users:,})"
             axis.errorbar(range(len(ticks)), shares, spread, marker="o", markersize=4, capsize=2, label=label)
         axis.axhline(1, color="gray", linewidth=0.8)
-        axis.set_xticks(range(len(ticks)), ["all", *PARTS.values()])
+        axis.set_xticks(range(len(ticks)), ["all", *SHARES.values()])
         axis.set_ylabel(f"{METRICS[metric]}, share of the exact")
         axis.set_title(title, fontsize="medium")
     legend_below(figure, axes[0], 3)
@@ -143,19 +143,19 @@ def draw(groups: dict[str, list[Setting]]) -> str:
 
 
 def page(groups: dict[str, list[Setting]], seeds: int) -> str:
-    """The tables, as Markdown."""
-    parts = [
+    """Render the tables as Markdown."""
+    lines = [
         f"Shares of the figure with all users, means over {seeds} seeds. In brackets, and behind ±: 95 % bootstrap "
         "intervals over users, paired.\n"
     ]
     for title, settings in groups.items():
-        parts.append(f"### {title[0].upper()}{title[1:]}\n")
-        parts += [table(settings, metric) for metric in METRICS]
-    return "\n".join(parts)
+        lines.append(f"### {title[0].upper()}{title[1:]}\n")
+        lines += [table(settings, metric) for metric in METRICS]
+    return "\n".join(lines)
 
 
 def main() -> None:
-    """Evaluate, and write."""
+    """Evaluate, and write the tables and the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", choices=NAMES, default=list(NAMES), help="datasets; all by default")
     parser.add_argument("--seeds", type=int, default=3, help="seeds of each pool")
@@ -163,7 +163,7 @@ def main() -> None:
     console = Console(stderr=True)
     groups: dict[str, list[Setting]] = {}
     with Progress(console=console, transient=True) as progress:
-        total = 2 * len(asked.data) * (1 + asked.seeds * len(PARTS))
+        total = 2 * len(asked.data) * (1 + asked.seeds * len(SHARES))
         task = progress.add_task("", total=total)
         for title, alpha in {"the paper's parameters": None, f"alpha = {ALPHA}": ALPHA}.items():
             groups[title] = []

@@ -1,10 +1,9 @@
-"""The engine in a shop that grows: `make bench-scale`, or `python -m benchmarks.scale --users 100000`.
+"""The engine in shops of growing size: `make bench-scale`, or `python -m benchmarks.scale --users 100000`.
 
 The shop is generated: 50,000 items whose popularity follows Zipf's law, and users with 10 baskets of about 9 picks on
-average. It is made once per size and kept in build/scale. Each part of the measurement has a process of its own, whose
-memory is that part's. A call's time is the wall clock's, as a caller sees it; beside the longest stands the processor
-time of the calling thread in its most expensive call, which other load on the machine, or a wait for the disk, does not
-lengthen.
+average. It is generated once per size and cached in build/scale. Each step runs in its own process, so its memory can
+be measured. Times are wall-clock times, as a caller sees them. For the longest call, the processor time of the calling
+thread is measured too: other load on the machine and waits for the disk do not affect it.
 
 `make bench-scale` writes the table of docs/engine.md and its figure.
 """
@@ -43,13 +42,13 @@ EVENTS = 100_000
 POOL = 20_000
 PARAMS = ub.Params.paper("tafeng")
 DURABLE_EVENTS = 20_000
-PAUSE = 0.0005  # seconds between the questions of the reader beside the events
+PAUSE = 0.0005  # seconds between the queries of the concurrent reader
 
 console = Console(stderr=True)
 
 
 class Figure(NamedTuple):
-    """One line of the table: what was measured, the figure, and what it must be and should be with a million users."""
+    """A row of the table: name, value, unit, and the required and the desired limit with a million users."""
 
     name: str
     value: float
@@ -59,38 +58,38 @@ class Figure(NamedTuple):
 
 
 def shop(users: int) -> Path:
-    """The file with the purchases of a shop, made now if there is none."""
+    """Return the file with the purchases of a shop, and generate it if it is missing."""
     path = FOLDER / f"shop-{users}.parquet"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         with Progress(console=console, transient=True) as progress:
-            task = progress.add_task(f"making a shop of {users:,} users", total=users)
+            task = progress.add_task(f"generating a shop of {users:,} users", total=users)
             in_a_process(_make, users, path, each=lambda done: progress.update(task, completed=done))
     return path
 
 
-def _make(users: int, path: Path, tell: Callable[[int], None]) -> None:
-    made = generate(users, items=ITEMS, baskets_per_user=10, basket_size=9, progress=lambda done, _: tell(done))
+def _make(users: int, path: Path, report: Callable[[int], None]) -> None:
+    made = generate(users, items=ITEMS, baskets_per_user=10, basket_size=9, progress=lambda done, _: report(done))
     partial = path.with_suffix(".partial")
     made.history.cast(pl.UInt32).write_parquet(partial)
     partial.rename(path)
 
 
 def in_a_process(function: Callable[..., Any], *arguments: Any, each: Callable[[Any], object] | None = None) -> Any:
-    """What a function returns in a new process; `each` is called with what it tells meanwhile."""
+    """Run a function in a new process and return its result; `each` is called with its progress messages."""
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(1, mp_context=context) as pool:
-        told = manager.Queue()
-        future = pool.submit(function, *arguments, told.put)
-        future.add_done_callback(lambda _: told.put(None))
-        while (news := told.get()) is not None:
+        messages = manager.Queue()
+        future = pool.submit(function, *arguments, messages.put)
+        future.add_done_callback(lambda _: messages.put(None))
+        while (message := messages.get()) is not None:
             if each is not None:
-                each(news)
+                each(message)
         return future.result()
 
 
 def resident() -> float:
-    """Bytes of this process in memory, after giving back all that is free."""
+    """Return the resident bytes of this process, after returning free memory to the system."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return _status("VmRSS")
@@ -101,40 +100,40 @@ def _status(name: str) -> float:
     return next(float(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 
 
-def forget_the_peak() -> None:
-    """Let the highest memory use of this process be that from now on."""
+def reset_peak() -> None:
+    """Reset the peak memory use of this process."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
 class Times:
-    """The seconds that calls took, on the wall's clock and on the processor."""
+    """The wall-clock and processor seconds of calls."""
 
     def __init__(self) -> None:
         self.wall: list[float] = []
         self.processor: list[float] = []
 
     def add(self, call: Callable[..., object], *arguments: object) -> None:
-        """Make a call, and note its times."""
+        """Make a call, and record its times."""
         wall, processor = time.perf_counter(), time.thread_time()
         call(*arguments)
         self.processor.append(time.thread_time() - processor)
         self.wall.append(time.perf_counter() - wall)
 
     def median(self) -> float:
-        """The median, in milliseconds."""
+        """Return the median, in milliseconds."""
         return float(np.median(self.wall)) * 1e3
 
     def p99(self) -> float:
-        """What 99 of 100 calls stay below, in milliseconds."""
+        """Return the 99th percentile, in milliseconds."""
         return float(np.percentile(self.wall, 99)) * 1e3
 
     def longest(self) -> tuple[float, float]:
-        """The longest, by either clock, in milliseconds."""
+        """Return the longest wall-clock and processor times, in milliseconds."""
         return max(self.wall) * 1e3, max(self.processor) * 1e3
 
 
 class Reader(threading.Thread):
-    """Asks for histories all the time, and notes how long the answers took."""
+    """A thread that reads histories continuously, and records the times."""
 
     def __init__(self, rec: ub.Recommender, users: list[int]) -> None:
         super().__init__()
@@ -143,26 +142,26 @@ class Reader(threading.Thread):
         self._done = threading.Event()
 
     def run(self) -> None:
-        """Ask until told to stop."""
+        """Read until stopped."""
         while not self._done.wait(PAUSE):
             self.times.add(self._rec.history, random.choice(self._users))
 
     def stop(self) -> None:
-        """Ask no more."""
+        """Stop reading."""
         self._done.set()
         self.join()
 
 
 def fitted(path: Path, params: ub.Params, goals: tuple[float, float]) -> tuple[ub.Recommender, list[Figure]]:
-    """An engine with a shop, and what it took; the goals are gigabytes that it must stay below, and should."""
+    """Fit an engine to a shop, and measure it; the goals are the required and the desired limit in gigabytes."""
     frame = pl.read_parquet(path)
-    forget_the_peak()
+    reset_peak()
     start = time.perf_counter()
     rec = ub.Recommender(params).fit(frame)
     seconds = time.perf_counter() - start
     del frame
     memory = resident()
-    gc.freeze()  # as the service does: the garbage collector need not look at what was loaded again and again
+    gc.freeze()  # as in the service: keeps the garbage collector from scanning the loaded objects
     return rec, [
         Figure("fit", seconds, "s", 25, 15),
         Figure("memory, fitted", memory / 1e9, "GB", *goals),
@@ -171,13 +170,13 @@ def fitted(path: Path, params: ub.Params, goals: tuple[float, float]) -> tuple[u
 
 
 def stay_on(cores: set[int]) -> None:
-    """Let this process compute on these cores only, with all its threads."""
+    """Pin all threads of this process to these cores."""
     for thread in os.listdir("/proc/self/task"):
         os.sched_setaffinity(int(thread), cores)
 
 
 def recommending(rec: ub.Recommender, chance: random.Random) -> list[Figure]:
-    """Recommendations for users, one at a time, with one core and with all that there are, each of others."""
+    """Measure single recommendations on all cores and on one core, for different users."""
     first, *users = chance.sample(rec.users(), 2 * QUERIES + 1)
     rec.recommend(first)
     all_cores, one_core, cores = Times(), Times(), os.sched_getaffinity(0)
@@ -197,7 +196,7 @@ def recommending(rec: ub.Recommender, chance: random.Random) -> list[Figure]:
 def beside_a_reader(
     name: str, rec: ub.Recommender, users: list[int], calls: Iterable[Callable[[], object]]
 ) -> list[Figure]:
-    """The times of events, and of a reader's questions meanwhile."""
+    """Measure events, and a concurrent reader."""
     reader, times = Reader(rec, users), Times()
     reader.start()
     for call in calls:
@@ -212,8 +211,8 @@ def beside_a_reader(
 
 
 def learning(rec: ub.Recommender, chance: random.Random, users: int) -> list[Figure]:
-    """New baskets: most of users that are known, one in ten of a new user, one in a hundred with a new item."""
-    last = 2**40  # time and basket id: behind all others
+    """Learn baskets: most of known users, one in ten of a new user, one in a hundred with a new item."""
+    last = 2**40  # time and basket id: after all others
 
     def learn(number: int) -> Callable[[], object]:
         user = users + 1 + number if number % 10 == 0 else chance.randint(1, users)
@@ -226,7 +225,7 @@ def learning(rec: ub.Recommender, chance: random.Random, users: int) -> list[Fig
 
 
 def forgetting(rec: ub.Recommender, chance: random.Random, users: int) -> list[Figure]:
-    """Baskets, items of a user, and one in ten times the user."""
+    """Forget baskets, items of a user and, one in ten times, the user."""
     present = chance.sample(rec.users(), min(EVENTS, users) // 2)
     kept = list({*range(1, users + 1)}.difference(present))
 
@@ -243,24 +242,24 @@ def forgetting(rec: ub.Recommender, chance: random.Random, users: int) -> list[F
     return beside_a_reader("forget", rec, kept, (forget(number) for number in range(min(EVENTS, users))))
 
 
-def in_memory(path: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
-    """The engine in memory."""
-    tell("fit")
+def in_memory(path: Path, users: int, report: Callable[[str], None]) -> list[Figure]:
+    """Measure the engine in memory."""
+    report("fit")
     rec, figures = fitted(path, PARAMS, (2.3, 1.8))
     chance = random.Random(0)
-    tell("recommend")
+    report("recommend")
     figures += recommending(rec, chance)
-    tell("learn")
+    report("learn")
     figures += learning(rec, chance, users)
-    tell("forget")
+    report("forget")
     return figures + forgetting(rec, chance, users)
 
 
-def pooled(path: Path, tell: Callable[[str], None]) -> list[Figure]:
-    """The engine with a pool of neighbors."""
-    tell("fit with a pool")
+def pooled(path: Path, report: Callable[[str], None]) -> list[Figure]:
+    """Measure the engine with a pool of neighbors."""
+    report("fit with a pool")
     rec, (_, memory, _) = fitted(path, PARAMS.changed(pool=POOL), (1.4, 1.0))
-    tell("recommend with a pool")
+    report("recommend with a pool")
     median, *_ = recommending(rec, random.Random(0))
     return [
         Figure("recommend, pool of 20,000, one core: median", median.value, "ms", 1, 0.6),
@@ -268,9 +267,9 @@ def pooled(path: Path, tell: Callable[[str], None]) -> list[Figure]:
     ]
 
 
-def saved(path: Path, db: Path, tell: Callable[[str], None]) -> list[Figure]:
-    """A new database with a shop."""
-    tell("import into a database")
+def saved(path: Path, db: Path, report: Callable[[str], None]) -> list[Figure]:
+    """Import a shop into a new database."""
+    report("import into a database")
     frame = pl.read_parquet(path)
     start = time.perf_counter()
     with ub.open(db) as rec:
@@ -279,7 +278,7 @@ def saved(path: Path, db: Path, tell: Callable[[str], None]) -> list[Figure]:
 
 
 def beside(work: Callable[[], object], call: Callable[[], object]) -> Times:
-    """The times of calls while another thread does its work."""
+    """Measure calls while another thread works."""
     times, worker = Times(), threading.Thread(target=work)
     worker.start()
     while worker.is_alive():
@@ -287,13 +286,13 @@ def beside(work: Callable[[], object], call: Callable[[], object]) -> Times:
     return times
 
 
-def opened(db: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
-    """The same database, opened again, and its first events."""
-    tell("open the database")
+def opened(db: Path, users: int, report: Callable[[str], None]) -> list[Figure]:
+    """Open the database again, and measure its first events."""
+    report("open the database")
     start = time.perf_counter()
     with ub.open(db) as rec:
         seconds = time.perf_counter() - start
-        tell("learn and forget durably")
+        report("learn and forget durably")
         first, learning = Times(), Times()
         first.add(lambda: rec.forget(1))
         baskets = count(2**40)
@@ -304,7 +303,7 @@ def opened(db: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
 
         for _ in range(DURABLE_EVENTS):
             learning.add(learn)
-        tell("back up and verify beside learning")
+        report("back up and verify beside learning")
         copying = beside(lambda: rec.backup(db.with_name("copy.db")), learn)
         verifying = beside(lambda: rec.verify(2), learn)
         return [
@@ -319,13 +318,13 @@ def opened(db: Path, users: int, tell: Callable[[str], None]) -> list[Figure]:
 
 
 def measured(users: int) -> list[Figure]:
-    """All figures of a shop of one size."""
+    """Measure all figures of a shop of one size."""
     path = shop(users)
     with console.status("") as status, tempfile.TemporaryDirectory(dir=FOLDER) as folder:
 
         def run(function: Callable[..., list[Figure]], *arguments: Any) -> list[Figure]:
             figures: list[Figure] = in_a_process(
-                function, *arguments, each=lambda part: status.update(f"{users:,} users: {part}")
+                function, *arguments, each=lambda step: status.update(f"{users:,} users: {step}")
             )
             return figures
 
@@ -363,7 +362,7 @@ ROWS = {
 
 
 def written(sizes: list[int], columns: list[list[Figure]]) -> str:
-    """The table of the page."""
+    """Render the table of the page."""
     by_name = [{figure.name: figure for figure in figures} for figures in columns]
     lines = [["users", *(f"{users:,}" for users in sizes)], ["---"] * (1 + len(sizes))]
     for title, names in ROWS.items():
@@ -372,19 +371,19 @@ def written(sizes: list[int], columns: list[list[Figure]]) -> str:
 
 
 def _cell(figures: list[Figure]) -> str:
-    """Figures in one cell; with the unit behind the last of them, if it is the same for all."""
+    """Format figures in one cell, with a common unit after the last of them."""
     *others, last = [(_short(figure.value), figure.unit) for figure in figures]
     same = {unit for _, unit in others} <= {last[1]}
     return " / ".join([*(value if same else f"{value} {unit}" for value, unit in others), " ".join(last)])
 
 
 def _short(value: float) -> str:
-    """Two digits, or all of them before the point."""
+    """Format with two significant digits, or all digits before the point."""
     return f"{value:#.2g}".rstrip(".") if value < 99.5 else f"{value:.0f}"
 
 
 def drawn(sizes: list[int], columns: list[list[Figure]]) -> str:
-    """The growth of some figures as an SVG drawing."""
+    """Draw the growth of some figures as SVG."""
     values = {figures[0].name: [figure.value for figure in figures] for figures in zip(*columns, strict=True)}
     figure, (reading, writing, memory) = plots.panels(1, 3, 10, 3.4)
     for axis, title, unit, names in (
@@ -419,7 +418,7 @@ def main() -> None:
     parser.add_argument("--figure", type=Path, help="where to draw the growth, as SVG")
     arguments = parser.parse_args()
     sizes: list[int] = arguments.users
-    os.environ["_RJEM_MALLOC_CONF"] = "dirty_decay_ms:0,muzzy_decay_ms:0"  # Polars gives back what it frees
+    os.environ["_RJEM_MALLOC_CONF"] = "dirty_decay_ms:0,muzzy_decay_ms:0"  # makes Polars return freed memory
     columns = [measured(users) for users in sizes]
     table = Table("", *(f"{users:,}" for users in sizes), "must", "aim", title="Unbasket: a shop that grows")
     for figures in zip(*columns, strict=True):

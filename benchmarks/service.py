@@ -1,10 +1,10 @@
-"""The service on Ta-Feng beside the same server answering a constant, in one run with wrk: `make bench`.
+"""The service on Ta-Feng beside the same server with a constant response, in one run with wrk: `make bench`.
 
-Both run under the same uvicorn, with the same settings, in one process each, and take turns in short rounds, so that
-other load on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute,
-while another connection asks for recommendations only: its latency is compared with that under a load that only reads.
-What was learned stays, so memory grows; a service that is started anew shows how much of that is the larger model. Its
-memory must then stay as it is while as much is forgotten as is learned.
+Both run under the same uvicorn with the same settings, in one process each, and alternate in short runs, so other load
+on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute, while
+another connection only reads recommendations: its latency is compared with that under a read-only load. Learned baskets
+stay, so memory grows; a restarted service shows how much of the growth is the larger model. Its memory must then stay
+constant under a load that forgets as much as it learns.
 """
 
 import json
@@ -35,7 +35,7 @@ from unbasket.datasets import load
 from unbasket.service.server import configuration, listening
 from unbasket.service.settings import Settings
 
-ROUNDS, SECONDS = 3, 5
+RUNS, SECONDS = 3, 5
 MIXED_SECONDS = 60
 CONNECTIONS = (1, 32)
 SERVE = [sys.executable, "-c", "from unbasket.cli import app; app()", "serve", "--port", "0"]
@@ -56,22 +56,22 @@ delay = function() return math.random(0, 64) end
 """  # 32 ms on average: with 33 connections, about 1,000 requests a second
 PACED_CONNECTIONS = 33
 MIXED = """
-local json, waiting, number = {["Content-Type"] = "application/json"}, {}, 0
+local json, learned, number = {["Content-Type"] = "application/json"}, {}, 0
 local read = request
 request = function()
   local die = math.random(100)
   if die > 10 then return read() end
-  if die <= forgets and #waiting > 200 then return wrk.format("DELETE", table.remove(waiting, 1)) end
+  if die <= forgets and #learned > 200 then return wrk.format("DELETE", table.remove(learned, 1)) end
   number = number + 1
   local path = "/v1/users/" .. users[math.random(#users)] .. "/baskets/" .. 1e9 + number
-  waiting[#waiting + 1] = path
+  learned[#learned + 1] = path
   return wrk.format("PUT", path, json, items[math.random(#items)])
 end
 """
 
 
 class Load(NamedTuple):
-    """What wrk has measured; seconds."""
+    """The measurements of wrk; seconds."""
 
     rate: float
     p50: float
@@ -87,7 +87,7 @@ def wrk(address: str, script: Path, connections: int, seconds: int) -> "subproce
 
 
 def measured(process: "subprocess.Popen[str]") -> Load:
-    """Wait for its end."""
+    """Wait for the end of a load, and return its measurements."""
     output, _ = process.communicate()
     line = next((line for line in output.splitlines() if line.startswith("{")), None)
     if line is None:
@@ -98,13 +98,13 @@ def measured(process: "subprocess.Popen[str]") -> Load:
 
 @contextmanager
 def started(command: list[str], log: Path) -> Iterator[tuple[str, int]]:
-    """A server's address and process id, when it is ready; stopped afterwards."""
+    """Start a server, yield its address and process id when it is ready, and stop it afterwards."""
     with log.open("wb") as stream:
         process = subprocess.Popen(command, stdout=stream, stderr=stream)
     try:
         while '"ready"' not in (text := log.read_text()):
             if process.poll() is not None:
-                raise SystemExit(f"{command} has ended: {text}")
+                raise SystemExit(f"{command} exited: {text}")
             time.sleep(0.1)
         lines = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
         yield next(line["address"] for line in lines if "address" in line), process.pid
@@ -114,13 +114,13 @@ def started(command: list[str], log: Path) -> Iterator[tuple[str, int]]:
 
 
 def processor_time(process: int) -> float:
-    """Seconds that a process has computed for."""
+    """Return the processor seconds of a process."""
     user, system = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 class Scripts(NamedTuple):
-    """What wrk sends: reads, reads at a pace, a mixture that mostly learns, and one that forgets as much."""
+    """Scripts of wrk: reads, paced reads, a mixed load that mostly learns, and one that forgets as much."""
 
     read: Path
     paced: Path
@@ -129,7 +129,7 @@ class Scripts(NamedTuple):
 
 
 def scripts(folder: Path, rec: ub.DurableRecommender) -> Scripts:
-    """Write them."""
+    """Write the scripts."""
     users = ",".join(map(str, rec.users()))
     baskets = [rec.history(user)[-1].items for user in rec.users()[:500]]
     items = ",".join(f"'{json.dumps({'items': basket})}'" for basket in baskets)
@@ -143,11 +143,11 @@ def scripts(folder: Path, rec: ub.DurableRecommender) -> Scripts:
 
 
 def constant(size: int) -> None:
-    """Serve an answer of so many bytes."""
-    answer = b"x" * size
+    """Serve a constant response of `size` bytes."""
+    body = b"x" * size
 
     async def recommendations(_: Request) -> Response:
-        return Response(answer, media_type="application/json")
+        return Response(body, media_type="application/json")
 
     app = Starlette(routes=[Route("/v1/users/{user}/recommendations", recommendations)])
     with listening("127.0.0.1", 0) as listener:
@@ -156,25 +156,25 @@ def constant(size: int) -> None:
         uvicorn.Server(configuration(app, Settings(db=Path("none")))).run(sockets=[listener])
 
 
-def costly(address: str, process: int, script: Path, connections: int) -> tuple[Load, float]:
-    """A load, and the seconds that the service computes for a request: other work on the machine disturbs them less."""
+def with_cost(address: str, process: int, script: Path, connections: int) -> tuple[Load, float]:
+    """Measure a load, and the processor seconds per request, which other load on the machine affects less."""
     start = processor_time(process)
     load = measured(wrk(address, script, connections, SECONDS))
     return load, (processor_time(process) - start) / (load.rate * SECONDS)
 
 
 def reading(table: Table, servers: list[tuple[str, int]], script: Path, progress: Progress) -> None:
-    """Both in turns."""
-    task = progress.add_task("reading", total=len(CONNECTIONS) * ROUNDS)
+    """Measure reads of both servers, alternately."""
+    task = progress.add_task("reading", total=len(CONNECTIONS) * RUNS)
     for connections in CONNECTIONS:
-        rounds, costs = [], []
-        for _ in range(ROUNDS):
-            pair = [costly(*server, script, connections) for server in servers]
-            rounds.append([load for load, _ in pair])
+        runs, costs = [], []
+        for _ in range(RUNS):
+            pair = [with_cost(*server, script, connections) for server in servers]
+            runs.append([load for load, _ in pair])
             costs.append([cost for _, cost in pair])
             progress.advance(task)
-        share = statistics.median(mine.rate / constant.rate for mine, constant in rounds)
-        mine, bare = ([pair[side] for pair in rounds] for side in (0, 1))
+        share = statistics.median(mine.rate / constant.rate for mine, constant in runs)
+        mine, bare = ([pair[index] for pair in runs] for index in (0, 1))
         rated = [f"{statistics.median(load.rate for load in loads):,.0f}" for loads in (mine, bare)]
         table.add_row(
             f"recommendations per second, {connections} connections",
@@ -188,13 +188,13 @@ def reading(table: Table, servers: list[tuple[str, int]], script: Path, progress
         for name in ("p50", "p90", "p99"):
             times = [statistics.median(getattr(load, name) for load in loads) for loads in (mine, bare)]
             table.add_row(f"  {name}, ms", *(f"{1000 * value:.2f}" for value in times), "", "")
-        if any(load.errors for pair in rounds for load in pair):
-            raise SystemExit(f"errors while reading: {rounds}")
+        if any(load.errors for pair in runs for load in pair):
+            raise SystemExit(f"errors while reading: {runs}")
 
 
 def pacing(table: Table, address: str, script: Path) -> None:
-    """Requests at a fixed pace: what a shop's visitors wait."""
-    loads = [measured(wrk(address, script, PACED_CONNECTIONS, SECONDS)) for _ in range(ROUNDS)]
+    """Measure the latency of requests at a fixed pace."""
+    loads = [measured(wrk(address, script, PACED_CONNECTIONS, SECONDS)) for _ in range(RUNS)]
     p90 = statistics.median(load.p90 for load in loads)
     rate = statistics.median(load.rate for load in loads)
     table.add_row(
@@ -203,8 +203,8 @@ def pacing(table: Table, address: str, script: Path) -> None:
 
 
 def mixing(table: Table, address: str, process: int, scripts: Scripts, progress: Progress) -> int:
-    """The mixed load beside the one that only reads. Returns by how many bytes the service grew."""
-    _, alone = _Running(address, scripts.read, scripts.read, 15).ended()
+    """Compare the mixed load with the read-only load; return the growth of the service in bytes."""
+    _, alone = _Running(address, scripts.read, scripts.read, 15).finish()
     load, probe, memory = _watched(address, process, scripts.mixed, scripts.read, progress, "mixed load")
     ratio = probe.p99 / alone.p99
     table.add_row(
@@ -228,12 +228,13 @@ def mixing(table: Table, address: str, process: int, scripts: Scripts, progress:
 def balancing(
     table: Table, address: str, process: int, scripts: Scripts, before: int, growth: int, progress: Progress
 ) -> None:
-    """What the larger shop takes in a service that is started anew, and whether it stays so while as much is forgotten
-    as is learned. `before` is what the shop took at first in such a service.
+    """Measure the memory of the larger shop in a restarted service, and under a load that forgets as much as it learns.
+
+    `before` is the memory of the original shop in a new service.
     """
     larger = _settled(address, process, scripts) - before
     table.add_row(
-        "  of the growth, what the same shop takes anew, MiB",
+        "  of the growth, memory of the same shop after a restart, MiB",
         _in_mib(larger),
         _in_mib(growth),
         f"{larger / growth:.0%}",
@@ -254,22 +255,22 @@ def balancing(
 
 
 def _settled(address: str, process: int, scripts: Scripts) -> int:
-    """The memory of a service that has answered for some seconds."""
-    _Running(address, scripts.read, scripts.read, SECONDS).ended()
+    """Return the memory of a service after some seconds of load."""
+    _Running(address, scripts.read, scripts.read, SECONDS).finish()
     return _memory(process)
 
 
 def _watched(
-    address: str, process: int, script: Path, probe: Path, progress: Progress, what: str
+    address: str, process: int, script: Path, probe: Path, progress: Progress, description: str
 ) -> tuple[Load, Load, list[int]]:
-    """A load and a probe for a minute, and the memory of the service every ten seconds."""
-    task = progress.add_task(what, total=MIXED_SECONDS)
+    """Run a load and a probe for a minute, and record the service's memory every ten seconds."""
+    task = progress.add_task(description, total=MIXED_SECONDS)
     memory, running = [_memory(process)], _Running(address, script, probe, MIXED_SECONDS)
     for _ in range(MIXED_SECONDS // 10):
         time.sleep(10)
         memory.append(_memory(process))
         progress.advance(task, 10)
-    load, probed = running.ended()
+    load, probed = running.finish()
     progress.remove_task(task)
     return load, probed, memory
 
@@ -279,12 +280,12 @@ def _in_mib(*sizes: int) -> str:
 
 
 class _Running:
-    """A load of 32 connections, and one connection that only reads and is measured."""
+    """A load of 32 connections, and a measured connection that only reads."""
 
     def __init__(self, address: str, script: Path, probe: Path, seconds: int) -> None:
         self._processes = wrk(address, script, CONNECTIONS[-1], seconds), wrk(address, probe, 1, seconds)
 
-    def ended(self) -> tuple[Load, Load]:
+    def finish(self) -> tuple[Load, Load]:
         load, probe = map(measured, self._processes)
         return load, probe
 
@@ -315,8 +316,8 @@ def main() -> None:
         serve = [*SERVE, "--db", str(folder / "shop.db")]
         with started(serve, folder / "ours.log") as (ours, process):
             before = _settled(ours, process, made)
-            answer = urllib.request.urlopen(f"{ours}/v1/users/{user}/recommendations").read()
-            command = [sys.executable, __file__, "--constant", str(len(answer))]
+            response = urllib.request.urlopen(f"{ours}/v1/users/{user}/recommendations").read()
+            command = [sys.executable, __file__, "--constant", str(len(response))]
             with started(command, folder / "constant.log") as other:
                 reading(table, [(ours, process), other], made.read, progress)
             pacing(table, ours, made.paced)

@@ -1,8 +1,8 @@
-"""Recommendations for everybody on Spark, with neighbors from a pool: `python -m benchmarks.spark_pool`.
+"""Recommendations for all users on Spark, with neighbors from a pool: `python -m benchmarks.spark_pool`.
 
-The shop is that of benchmarks/scale.py. Its vectors are written as a table of Parquet files, from which Spark makes
-recommendations for all users on two cores, into nothing. A sample is compared with the engine, bit for bit. Beside the
-wall clock's time stands the processor time of Spark and its workers, which other load on the machine does not lengthen.
+The shop is that of benchmarks/scale.py. Its vectors are written as a table of Parquet files. From these, Spark makes
+recommendations for all users on two cores, and discards them. A sample is compared with the engine, bit for bit. The
+processor time of Spark and its workers is measured too: other load on the machine does not affect it.
 """
 
 import argparse
@@ -31,7 +31,7 @@ console = Console(highlight=False)
 
 
 def write_vectors(rec: Recommender, folder: Path) -> None:
-    """The vectors of all users, as a table has them."""
+    """Write the vectors of all users in the format of a table."""
     folder.mkdir()
     users = rec.users()
     for start in track(range(0, len(users), FILE), "writing vectors", console=console, transient=True):
@@ -45,13 +45,13 @@ def write_vectors(rec: Recommender, folder: Path) -> None:
 
 
 def processor_seconds() -> float:
-    """The processor time of all processes that this one has started, and of those that they have started."""
+    """Return the processor time of all descendants of this process."""
     parents: dict[int, int] = {}
     seconds: dict[int, float] = {}
     for process in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = process.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         number = int(process.parent.name)
         parents[number] = int(fields[1])
@@ -66,12 +66,12 @@ def processor_seconds() -> float:
 
 
 def measure(spark: SparkSession, folder: Path, params: Params, users: int) -> None:
-    """Make recommendations for all users, and print how many a second."""
+    """Recommend to all users, and print the users per second."""
     rec = Recommender(params).fit(pl.read_parquet(shop(users)))
     write_vectors(rec, folder / str(users))
     vectors = spark.read.parquet(str(folder / str(users)))
     sample = random.Random(0).sample(rec.users(), min(SAMPLE, users))
-    expected = {user: [tuple(best) for best in answer] for user, answer in rec.recommend_many(sample).items()}
+    expected = {user: [tuple(best) for best in ranked] for user, ranked in rec.recommend_many(sample).items()}
     del rec
     rows = recommend(vectors, params, sample).collect()
     assert {row.user: [tuple(best) for best in row.recommendations] for row in rows} == expected, "not the engine's"
@@ -86,12 +86,12 @@ def measure(spark: SparkSession, folder: Path, params: Params, users: int) -> No
 
 
 def main() -> None:
-    """Measure."""
+    """Measure the given sizes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--users", type=int, nargs="+", default=[100_000, 1_000_000], help="sizes of shops")
     parser.add_argument("--pool", type=int, default=20_000)
     given = parser.parse_args()
-    spark = session(f"local[{CORES}]", settings={"spark.driver.state": "3g", "spark.log.level": "OFF"})
+    spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "3g", "spark.log.level": "OFF"})
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-pool-"))
     try:
         for users in given.users:

@@ -1,9 +1,9 @@
 """The durable engine beside bare SQLite doing the same writes, in one run: `make bench`.
 
-Both work on the same disk, acknowledge what is synced (bare SQLite by `synchronous=FULL`), and take turns in short
-rounds, so that other load on the disk slows both alike; both start with an empty write-ahead log. Bare SQLite is what
-a competent engineer writes: one connection, one lock, a transaction per event; to forget, it blanks the row, writes as
-many bytes as a receipt has, and empties the log, durably. It keeps no model, signs nothing and checks nothing.
+Both work on the same disk, acknowledge synced writes only (bare SQLite by `synchronous=FULL`), and alternate in short
+runs, so other load on the disk slows both alike; both start with an empty write-ahead log. Bare SQLite is the usual
+solution: one connection, one lock, a transaction per event; to forget, it zeroes the row, writes as many bytes as a
+receipt has, and truncates the log, durably. It has no model, no signatures and no verification.
 """
 
 import os
@@ -26,10 +26,10 @@ from unbasket.domain.ids import Id
 from unbasket.files import fsync
 
 CALLERS = (1, 16)
-ROUNDS = 25
-EVENTS = 256  # in a round
+RUNS = 25
+EVENTS = 256  # in a run
 LATER = 10**12
-RECEIPT = os.urandom(700)  # about what ours has
+RECEIPT = os.urandom(700)  # about the size of ours
 
 
 class Bare:
@@ -63,7 +63,7 @@ class Bare:
             self._connection.execute("INSERT INTO baskets VALUES (?, ?)", (row, body))
             self._connection.execute("COMMIT")
 
-    def blank(self, row: int) -> None:
+    def zero(self, row: int) -> None:
         with self._lock:
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.execute("UPDATE baskets SET body = zeroblob(length(body)) WHERE id = ?", (row,))
@@ -73,7 +73,7 @@ class Bare:
 
 
 class Pair(NamedTuple):
-    """Events per second of both, and ours as a share of the other, each in the median round."""
+    """Events per second of both, and ours as a share of the other, each in the median run."""
 
     ours: float
     bare: float
@@ -81,7 +81,7 @@ class Pair(NamedTuple):
 
 
 def rate(work: Callable[[int], object], numbers: range, callers: int) -> float:
-    """Events per second, done by so many threads."""
+    """Return the events per second with `callers` threads."""
 
     def run(first: int) -> None:
         for number in numbers[first::callers]:
@@ -96,22 +96,22 @@ def rate(work: Callable[[int], object], numbers: range, callers: int) -> float:
     return len(numbers) / (time.perf_counter() - start)
 
 
-def in_turns(ours: Callable[[int], object], bare: Callable[[int], object], first: int, callers: int) -> Pair:
-    """Both, round by round."""
-    rounds = [range(first + i * EVENTS, first + (i + 1) * EVENTS) for i in range(ROUNDS)]
-    rates = [(rate(ours, numbers, callers), rate(bare, numbers, callers)) for numbers in rounds]
+def alternate(ours: Callable[[int], object], bare: Callable[[int], object], first: int, callers: int) -> Pair:
+    """Measure both in alternating runs."""
+    runs = [range(first + i * EVENTS, first + (i + 1) * EVENTS) for i in range(RUNS)]
+    rates = [(rate(ours, numbers, callers), rate(bare, numbers, callers)) for numbers in runs]
     return Pair(*map(median, zip(*((ours, bare, ours / bare) for ours, bare in rates), strict=True)))
 
 
 def writes(folder: Path, table: Table) -> None:
-    """Learn and forget on top of Ta-Feng."""
+    """Measure learns and forgets with Ta-Feng loaded."""
     data = load("tafeng")
     rec, bare = ub.open(folder / "tafeng.db", data.params).fit(data.history), Bare(folder / "bare.db")
     rec.digest()
     users = rec.users()
     bare.load([(row, os.urandom(50)) for row in range(1, 79_424)])
     items: list[Id] = [4, 8, 15, 16, 23, 42]
-    body = os.urandom(36)  # as much as our rows have
+    body = os.urandom(36)  # the size of our rows
     rec.learn("warm", items, basket=1)
     rec.forget("warm")
 
@@ -123,22 +123,22 @@ def writes(folder: Path, table: Table) -> None:
 
     first = 100_000
     for callers in CALLERS:
-        pair = in_turns(learn, lambda number: bare.insert(number, body), first, callers)
+        pair = alternate(learn, lambda number: bare.insert(number, body), first, callers)
         add(table, f"learns per second, {callers} callers", pair)
-        pair = in_turns(forget, bare.blank, first, callers)
+        pair = alternate(forget, bare.zero, first, callers)
         add(table, f"forgets per second, {callers} callers", pair)
-        first += ROUNDS * EVENTS
+        first += RUNS * EVENTS
     rec.close()
 
 
 def add(table: Table, work: str, pair: Pair) -> None:
-    """A row; 70 % is what must be reached."""
+    """Add a row; the goal is 70 %."""
     reached = "[green]yes[/]" if pair.share >= 0.7 else "[red]no[/]"
     table.add_row(work, f"{pair.ours:,.0f}", f"{pair.bare:,.0f}", f"{pair.share:.0%}", "70 %", reached)
 
 
 def opening(folder: Path, table: Table) -> None:
-    """ValuedShopper from its file to a ready index."""
+    """Measure the opening of ValuedShopper, up to a ready index."""
     data = load("valuedshopper")
     path = folder / "valuedshopper.db"
     start = time.perf_counter()

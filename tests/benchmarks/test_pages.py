@@ -1,4 +1,4 @@
-"""Tables that benchmarks write into pages."""
+"""Generated tables in documentation pages."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks import pages, scale
 ROOT = Path(__file__).parents[2]
 
 
-def test_what_was_written_before_is_replaced_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_makers_section_is_replaced(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     text = "Above.\n\n<!-- made by {} -->\n\n{}\n\n<!-- end -->\n\n"
     page.write_text(text.format("a.py", "| old |") + text.format("b.py", "| other |") + "Below.\n")
@@ -19,7 +19,7 @@ def test_what_was_written_before_is_replaced_and_nothing_else(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("text", ["", "<!-- made by a.py -->\n", "<!-- made by b.py -->\n<!-- end -->\n"])
-def test_a_page_without_a_place_for_it_stays_as_it_is(tmp_path: Path, text: str) -> None:
+def test_a_page_without_the_section_is_unchanged(tmp_path: Path, text: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(ValueError, match=r"no place for what a\.py makes"):
@@ -27,7 +27,7 @@ def test_a_page_without_a_place_for_it_stays_as_it_is(tmp_path: Path, text: str)
     assert page.read_text() == text
 
 
-def test_what_makes_a_part_of_a_page_is_there_and_writes_it(tmp_path: Path) -> None:
+def test_every_generated_section_has_its_maker(tmp_path: Path) -> None:
     found = 0
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         copy = tmp_path / page.name
@@ -40,8 +40,8 @@ def test_what_makes_a_part_of_a_page_is_there_and_writes_it(tmp_path: Path) -> N
     assert found
 
 
-def test_the_table_of_growth_is_that_of_the_page() -> None:
-    """Its rows and columns, that is: the figures are those of the machine that made them."""
+def test_the_table_of_scale_matches_the_page() -> None:
+    """Rows and columns are compared, but not the figures, which depend on the machine."""
     names = [name for names in scale.ROWS.values() for name in names]
     figures = [scale.Figure(name, 0.123, "ms", 1, 1) for name in names]
     lines = scale.written(list(scale.SIZES), [figures] * 3).splitlines()

@@ -1,4 +1,4 @@
-"""The real data that some tests measure themselves against."""
+"""Real data as a fixture."""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""`unbasket.evaluate` and `unbasket.tune`: the same figures as by the long way, from datasets and from any frame."""
+"""`unbasket.evaluate` and `unbasket.tune`: the figures of the modules behind them, from datasets and from any frame."""
 
+import io
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,14 +10,14 @@ import pytest
 
 import unbasket as ub
 from unbasket.datasets import Dataset, generate, hold_out_last
-from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout, hide_last_basket, tifuknn, tuning
+from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout, api, hide_last_basket, tifuknn, tuning
 
 PARAMS = ub.Params(group_size=2, basket_decay=0.8, group_decay=0.6, neighbors=3, alpha=0.6)
 
 
 @pytest.fixture(scope="module")
 def shop() -> Dataset:
-    """Without a future."""
+    """A dataset without a future."""
     return generate(users=40, seed=3, baskets_per_user=6, basket_size=5)
 
 
@@ -35,7 +36,7 @@ def test_without_a_future_the_last_basket_is_predicted(shop: Dataset) -> None:
     assert ub.evaluate(shop.history, PARAMS).frame().equals(expected)
 
 
-def test_any_frame_that_fit_takes(shop: Dataset) -> None:
+def test_any_frame_that_fit_accepts(shop: Dataset) -> None:
     columns = {"user": "customer", "basket": "receipt", "item": "article", "time": "moment"}
     sales = shop.history.with_columns(pl.from_epoch("time")).rename(columns)
     expected = ub.evaluate(shop.history, PARAMS).frame()
@@ -44,7 +45,7 @@ def test_any_frame_that_fit_takes(shop: Dataset) -> None:
         assert found.frame().equals(expected)
 
 
-def test_parameters_are_those_of_the_dataset_unless_given() -> None:
+def test_parameters_default_to_the_datasets() -> None:
     tafeng = ub.datasets.load("tafeng")
     small = Dataset("small", tafeng.history.filter(pl.col("user") < 50), params=PARAMS)
     assert ub.evaluate(small, baselines=[]).params == PARAMS
@@ -53,7 +54,7 @@ def test_parameters_are_those_of_the_dataset_unless_given() -> None:
     assert ub.tune(small, trials=1).tried[0].params == replace(PARAMS, neighbors=10)  # the least that is tried
 
 
-def test_tuning_leaves_out_what_evaluate_predicts(shop: Dataset) -> None:
+def test_tuning_never_sees_the_basket_that_evaluate_predicts(shop: Dataset) -> None:
     unseen = hide_last_basket(shop.history)
     expected = tuning.tune(unseen.history, trials=3, metric="hit_rate@5", seed=7)
     for data in (shop, shop.history, Holdout(unseen.history, unseen.future)):
@@ -61,9 +62,50 @@ def test_tuning_leaves_out_what_evaluate_predicts(shop: Dataset) -> None:
     assert ub.tune(unseen.history, trials=3, metric="hit_rate@5", seed=7) != expected
 
 
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def attach_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Attach a terminal to standard error. Not a fixture: pytest restores standard error after fixtures."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    return terminal
+
+
+def work() -> None:
+    with api._progress_bar("trials") as progress:
+        for done in range(1, 1501):
+            progress(done, 1500)
+
+
+def test_a_terminal_shows_progress_and_is_left_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attach_terminal(monkeypatch)
+    work()
+    shown = terminal.getvalue()
+    assert "trials" in shown
+    assert "1500/1500" in shown
+    assert shown.endswith("\x1b[1A\x1b[2K")  # erases its line
+    assert shown.count("trials") < 100  # refreshed some ten times per second, not once per step
+
+
+def test_progress_is_removed_when_work_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = attach_terminal(monkeypatch)
+    with pytest.raises(KeyboardInterrupt), api._progress_bar("trials"):
+        raise KeyboardInterrupt
+    assert terminal.getvalue().endswith("\x1b[1A\x1b[2K")
+
+
+def test_a_file_gets_no_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    work()
+    assert capsys.readouterr() == ("", "")
+
+
 def test_bad_requests_are_named(shop: Dataset) -> None:
-    with pytest.raises(ub.InvalidRequestError, match="not 'everybody'"):
-        ub.evaluate(shop, protocol="everybody")
+    with pytest.raises(ub.InvalidRequestError, match="not 'everyone'"):
+        ub.evaluate(shop, protocol="everyone")
     with pytest.raises(ub.InvalidFrameError, match="no column 'customer'"):
         ub.evaluate(shop.history, user="customer")
     with pytest.raises(ub.InvalidFrameError, match="not int"):

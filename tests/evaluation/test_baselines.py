@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.baselines import BASELINES, g_topfreq, gp_topfreq, p_topfreq
-from unbasket.evaluation.rankers import Ranker
+from unbasket.evaluation.baselines import BASELINES, Ranker, g_topfreq, gp_topfreq, p_topfreq
 from unbasket.evaluation.splits import Split
 
 SCHEMA = {"user": pl.Int64, "basket": pl.Int64, "item": pl.Int64}
@@ -80,19 +79,19 @@ def test_ids_may_be_strings() -> None:
     assert gp_topfreq(history, users, 4)["items"].to_list() == [["30", "40", "20", "10"]]
 
 
-@settings(deadline=None)  # a busy machine is no failure
+@settings(deadline=None)  # a busy machine is not a failure
 @given(PURCHASES, st.integers(1, 9), st.randoms())
 def test_baselines_equal_naive_ones(rows: list[tuple[int, int, int]], n: int, random: Random) -> None:
     queries, candidates = [1, 2, 3], [2, 3, 4]
     popularity = Counter(item for user, _, item in set(rows) if user in candidates)
-    everywhere = sorted(popularity, key=lambda item: (-popularity[item], item))
+    popular = sorted(popularity, key=lambda item: (-popularity[item], item))
     expected: dict[str, dict[int, list[int]]] = {"G-TopFreq": {}, "P-TopFreq": {}, "GP-TopFreq": {}}
     for user in queries:
         own = Counter(item for buyer, _, item in set(rows) if buyer == user)
         mine = sorted(own, key=lambda item: (-own[item], -popularity[item], item))
-        expected["G-TopFreq"][user] = everywhere[:n]
+        expected["G-TopFreq"][user] = popular[:n]
         expected["P-TopFreq"][user] = mine[:n]
-        expected["GP-TopFreq"][user] = (mine + [item for item in everywhere if item not in own])[:n]
+        expected["GP-TopFreq"][user] = (mine + [item for item in popular if item not in own])[:n]
     shuffled = random.sample(rows, len(rows))
     for name, ranker in BASELINES.items():
         assert lists(ranker, shuffled, split(queries, candidates), n) == expected[name]

@@ -1,4 +1,4 @@
-"""What an evaluation and a search show: at the prompt, in a notebook, as frames and as plots."""
+"""Results of evaluations and of searches at the prompt, in a notebook, as frames and as plots."""
 
 import sys
 from typing import Any
@@ -30,7 +30,7 @@ def tuning(shop: pl.DataFrame) -> Tuning:
     return ub.tune(shop, trials=6)
 
 
-def test_means_at_once_are_those_one_by_one(evaluation: Evaluation) -> None:
+def test_means_equal_those_computed_one_by_one(evaluation: Evaluation) -> None:
     assert len(evaluation.means) == 4
     for model, row in evaluation.means.items():
         assert list(row) == evaluation.metrics
@@ -67,7 +67,7 @@ def test_evaluation_shows_protocol_parameters_and_means(evaluation: Evaluation) 
 
 
 def bars(evaluation: Evaluation) -> list[float]:
-    """The heights of all bars, panel by panel and model by model."""
+    """Return the heights of all bars, panel by panel and model by model."""
     patches: list[Any] = [patch for axis in evaluation.plot().axes for patch in axis.patches]
     return [patch.get_height() for patch in patches]
 
@@ -83,12 +83,12 @@ def test_plot_has_a_bar_per_mean(evaluation: Evaluation) -> None:
     assert bars(evaluation) == [mean and mean.mean for mean in expected]
 
 
-def test_plots_show_themselves_in_a_notebook(evaluation: Evaluation, tuning: Tuning) -> None:
+def test_plots_render_in_a_notebook(evaluation: Evaluation, tuning: Tuning) -> None:
     for figure in (evaluation.plot(), tuning.plot()):
         assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
-def test_tuning_remembers_its_trials(tuning: Tuning) -> None:
+def test_tuning_keeps_its_trials(tuning: Tuning) -> None:
     frame = tuning.frame()
     assert frame["trial"].to_list() == [1, 2, 3, 4, 5, 6]
     assert frame["value"].max() == tuning.value
@@ -116,6 +116,6 @@ def test_without_matplotlib_a_plot_says_how_to_install_it(
 ) -> None:
     monkeypatch.delitem(sys.modules, "unbasket.evaluation.plots", raising=False)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for outcome in (evaluation, tuning):
+    for result in (evaluation, tuning):
         with pytest.raises(UnbasketError, match=r"plots need Matplotlib: pip install 'unbasket\[plot\]'"):
-            outcome.plot()
+            result.plot()

@@ -35,13 +35,13 @@ def test_intersection_and_difference_are_those_of_each_user(one: list[list[int]]
 
 @settings(deadline=None)
 @given(LISTS)
-def test_contains_knows_items_outside_of_the_range(lists: list[list[int]]) -> None:
+def test_contains_handles_items_outside_the_range(lists: list[list[int]]) -> None:
     sets = ItemSets.from_lists(lists)
     for row, items in enumerate(lists):
         # -1 and the codes past the largest are where one user's key could run into the next user's.
-        asked = np.arange(-2, 20)
-        found = sets.contains(np.full(len(asked), row), asked)
-        assert found.tolist() == [item in items for item in asked]
+        queried = np.arange(-2, 20)
+        found = sets.contains(np.full(len(queried), row), queried)
+        assert found.tolist() == [item in items for item in queried]
 
 
 @pytest.mark.parametrize(

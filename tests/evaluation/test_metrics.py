@@ -36,7 +36,7 @@ def test_other_metrics_of_the_worked_example(worked_example: Hits) -> None:
 
 
 def test_ndcg_of_a_truth_larger_than_n() -> None:
-    """Two places, four truth items, both places right: only Hu's form stays below 1."""
+    """Two ranks, four truth items, both ranks hit: only Hu's form stays below 1."""
     hits = one_user([1, 2], [1, 2, 3, 4])
     first_two = 1 + 1 / math.log2(3)
     all_four = first_two + 1 / math.log2(4) + 1 / math.log2(5)
@@ -54,7 +54,7 @@ def test_ndcg_of_a_hit_beyond_the_size_of_the_truth() -> None:
 
 
 def test_users_do_not_mix() -> None:
-    """Each user's truth is what the other is offered, and item codes border on the next user's."""
+    """Each user is offered the other's truth, and item codes border on the next user's."""
     hits = find_hits(np.array([[0, 9], [9, 0]]), ItemSets.from_lists([[9], [0]]))
     assert hits.found.tolist() == [[False, True], [False, True]]
     hits = find_hits(np.array([[10, 1], [-1, 1]]), ItemSets.from_lists([[9], [0, 9]]))
@@ -70,7 +70,7 @@ def test_missing_predictions_are_misses() -> None:
     assert ndcg(nothing, 2, "standard").tolist() == [0.0]
 
 
-def test_repeat_and_explore_parts() -> None:
+def test_repeats_and_exploration() -> None:
     predictions = np.array([[1, 2, 3, 4], [1, 2, 3, 4]])
     truth = ItemSets.from_lists([[1, 4, 7], [2]])
     history = ItemSets.from_lists([[1, 7, 8], [3]])
@@ -120,8 +120,8 @@ def test_predictions_that_do_not_fit() -> None:
         find_hits(np.array([[1, -1, -1], [7, 3, 7]]), ItemSets.from_lists([[1], [2]]))
 
 
-def test_fourteen_thousand_users_in_a_moment() -> None:
-    """About 15 ms of CPU; the bound leaves room for a slow machine but not for a loop over users."""
+def test_no_loop_over_users() -> None:
+    """14,000 users take about 15 ms of CPU; the bound leaves room for a slow machine but not for a loop over users."""
     rng = np.random.default_rng(0)
     users = 14_000
     predictions = np.argsort(rng.random((users, 100)), axis=1)[:, :20]

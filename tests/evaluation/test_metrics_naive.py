@@ -1,4 +1,7 @@
-"""Metrics against a second, slow implementation written from the definitions, and against scikit-learn."""
+"""Metrics against a slow implementation written from the definitions, and against scikit-learn.
+
+Apart from test_metrics.py, which has values worked out by hand, since this file is an oracle of its own.
+"""
 
 import math
 from typing import NamedTuple
@@ -56,17 +59,17 @@ def padded(cases: list[Case]) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]
     return matrix
 
 
-@settings(deadline=None)  # a busy machine is no failure
+@settings(deadline=None)  # a busy machine is not a failure
 @given(st.lists(CASES, min_size=1, max_size=6), st.integers(1, RANKS))
-def test_every_metric_and_part_equals_the_naive_one(cases: list[Case], n: int) -> None:
+def test_every_metric_equals_the_naive_one(cases: list[Case], n: int) -> None:
     truth = ItemSets.from_lists([case.truth for case in cases])
     history = ItemSets.from_lists([case.history for case in cases])
-    parts = {
+    truths = {
         "all": (truth, [case.truth for case in cases]),
         "repeat": (truth.intersection(history), [case.truth & case.history for case in cases]),
         "explore": (truth.difference(history), [case.truth - case.history for case in cases]),
     }
-    for sets, naive_truths in parts.values():
+    for sets, naive_truths in truths.values():
         hits = find_hits(padded(cases), sets)
         fast = {
             "recall": recall(hits, n),
@@ -85,7 +88,7 @@ def test_every_metric_and_part_equals_the_naive_one(cases: list[Case], n: int) -
 @given(st.permutations(range(ITEMS)), st.sets(st.integers(0, ITEMS - 1), min_size=1), st.integers(1, ITEMS))
 def test_standard_ndcg_equals_that_of_scikit_learn(ranking: list[int], truth: set[int], n: int) -> None:
     """scikit-learn ranks all items by score, so it applies to complete rankings without ties."""
-    from sklearn.metrics import ndcg_score  # not above, where every process that collects tests would wait for it
+    from sklearn.metrics import ndcg_score  # here, since its import would slow down every collection of tests
 
     relevance = [[float(item in truth) for item in range(ITEMS)]]
     scores = [[float(-ranking.index(item)) for item in range(ITEMS)]]

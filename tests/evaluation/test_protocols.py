@@ -39,12 +39,12 @@ def test_only_the_paper_scores_twins_once() -> None:
     assert [name for name, protocol in PROTOCOLS.items() if protocol.twins_once] == ["paper"]
 
 
-def test_the_lowest_id_stands_for_its_twins() -> None:
+def test_only_the_twin_with_the_lowest_id_is_scored() -> None:
     assert first_of_twins([1, 2, 3, 4, 5], ["a", "b", "a", "b", "a"]) == [True, True, False, False, False]
 
 
 def test_the_paper_scores_13904_users_of_tafeng(tafeng: Holdout) -> None:
-    """Vectors from the paper's equations, slowly: 63 users in 19 sets share theirs, so 44 are not scored."""
+    """By the paper's equations, 63 users in 19 sets have equal vectors, so 44 are not scored."""
     baskets: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
     for user, time, item in tafeng.history.select("user", "time", "item").iter_rows():
         baskets[user][time].append(item)
@@ -59,9 +59,9 @@ def _vector(baskets: dict[int, list[int]], m: int = 7, r_b: float = 0.9, r_g: fl
     groups = (len(baskets) + m - 1) // m
     vector: dict[int, float] = defaultdict(float)
     for position, items in baskets.items():
-        group, place = divmod(position - 1, m)
+        group, index = divmod(position - 1, m)
         size = min(m, len(baskets) - group * m)
-        weight = r_g ** (groups - 1 - group) / groups * r_b ** (size - 1 - place) / size
+        weight = r_g ** (groups - 1 - group) / groups * r_b ** (size - 1 - index) / size
         for item in items:
             vector[item] += weight
     return vector

@@ -37,7 +37,7 @@ def test_scores_by_hand() -> None:
     assert scores["ndcg_hu@2"].to_list() == pytest.approx([both / (both + 0.5), 0, 1])
 
 
-def test_parts_by_hand() -> None:
+def test_repeats_and_exploration_by_hand() -> None:
     scores = score_users(RANKINGS, HISTORY, FUTURE, cutoffs=[2])
     assert scores["repeat_recall@2"].to_list() == [1, None, 1]
     assert scores["explore_recall@2"].to_list() == [0.5, 0, None]
@@ -47,7 +47,7 @@ def test_parts_by_hand() -> None:
 
 def test_columns() -> None:
     names = ["recall", "precision", "hit_rate", "ndcg_paper", "ndcg_hu", "ndcg_standard"]
-    expected = [f"{part}{name}@{n}" for part in ("", "repeat_", "explore_") for n in (10, 20) for name in names]
+    expected = [f"{prefix}{name}@{n}" for prefix in ("", "repeat_", "explore_") for n in (10, 20) for name in names]
     assert score_users(RANKINGS, HISTORY, FUTURE).columns == ["user", *expected]
 
 

@@ -21,23 +21,23 @@ def frame(*rows: tuple[int, int, int]) -> pl.DataFrame:
 
 
 def shop(baskets: dict[int, int]) -> pl.DataFrame:
-    """User -> number of baskets, each of two items."""
+    """Return a history with the given number of baskets per user, each of two items."""
     return frame(*((u, b, i) for u, count in baskets.items() for b in range(count) for i in (1, 2)))
 
 
 def test_sizes_on_tafeng(tafeng: Holdout) -> None:
-    everybody = all_users_split(*tafeng)
-    assert (len(everybody.queries), len(everybody.candidates)) == (13_949, 13_949)
+    all_users = all_users_split(*tafeng)
+    assert (len(all_users.queries), len(all_users.candidates)) == (13_949, 13_949)
     paper = paper_split(*tafeng)
     assert (len(paper.queries), len(paper.candidates)) == (13_948, 13_949)
     assert PAPER_EXCLUDED_USER not in paper.queries
     assert PAPER_EXCLUDED_USER in paper.candidates
     hu = hu_users(*tafeng)
-    assert [len(part) for part in hu] == [10_001, 1_111, 2_779]
-    assert sum(len(part) for part in hu) == 13_891
+    assert [len(users) for users in hu] == [10_001, 1_111, 2_779]
+    assert sum(len(users) for users in hu) == 13_891
 
 
-def test_hu_goes_by_the_order_of_ids(tafeng: Holdout) -> None:
+def test_hu_divides_users_in_the_order_of_ids(tafeng: Holdout) -> None:
     shuffled = tafeng.history.sample(fraction=1, shuffle=True, seed=0)
     training, validation, test = hu_users(shuffled, tafeng.future)
     in_order = pl.concat([training, validation, test])
@@ -85,7 +85,7 @@ def test_last_basket_is_the_latest_by_time_then_id() -> None:
     assert kept.columns == hidden.columns == history.columns
 
 
-def test_last_basket_without_times_is_the_one_that_came_last() -> None:
+def test_last_basket_without_times_has_the_latest_first_row() -> None:
     """A later row of the first basket does not make it the last."""
     kept, hidden = hide_last_basket(frame((1, 8, 10), (1, 2, 11), (1, 8, 12)))
     assert hidden.rows() == [(1, 2, 11)]

@@ -23,7 +23,7 @@ def shop() -> Holdout:
 
 
 def oracle(history: pl.DataFrame, users: list[int], params: Params = PARAMS) -> Oracle:
-    """The naive model of these users' baskets."""
+    """Return the naive model of these users' baskets."""
     model = Oracle(params)
     baskets = history.group_by("user", "basket", "time", maintain_order=True).agg("item")
     for user, basket, time, items in baskets.iter_rows():
@@ -54,15 +54,15 @@ def test_the_figures_of_tafeng(tafeng: Holdout, protocol: str, users: int, expec
     assert list(scores.select(pl.col(HEADLINE).mean()).row(0)) == pytest.approx(expected, abs=0.0002)
 
 
-def test_all_users_is_what_the_oracle_says(shop: Holdout) -> None:
+def test_all_users_agrees_with_the_oracle(shop: Holdout) -> None:
     split = PROTOCOLS["all-users"].split(*shop)
     model = oracle(shop.history, split.candidates.to_list())
     expected = {user: names(model.recommend(user, 10)) for user in split.queries}
     assert lists(TifuKnn(PARAMS)(shop.history, split, 10)) == expected
 
 
-def test_hu_is_what_the_oracle_says(shop: Holdout) -> None:
-    """The oracle of a query has learned the candidates and that query only."""
+def test_hu_agrees_with_the_oracle(shop: Holdout) -> None:
+    """The oracle of a query has learned only the candidates and that query."""
     split = PROTOCOLS["hu"].split(*shop)
     candidates = split.candidates.to_list()
     assert set(split.queries).isdisjoint(candidates)
@@ -77,17 +77,17 @@ def test_hu_is_what_the_oracle_says(shop: Holdout) -> None:
         (["user", "basket", "item"], [10, 12, 11, 13]),  # by first rows: 8, 2, 5
     ],
 )
-def test_a_stranger_is_answered_as_if_held(columns: list[str], expected: list[int]) -> None:
+def test_an_unknown_user_is_ranked_like_a_known_one(columns: list[str], expected: list[int]) -> None:
     rows = [(1, 8, 10, 5), (1, 2, 11, 5), (1, 5, 12, 4), (1, 8, 13, 5), (1, 5, 10, 4), (2, 1, 10, 1), (3, 1, 14, 1)]
     history = pl.DataFrame(rows, schema=["user", "basket", "item", "time"], orient="row").select(columns)
-    stranger = Split(queries=pl.Series([1]), candidates=pl.Series([2, 3]))
-    held = Split(queries=pl.Series([1]), candidates=pl.Series([1, 2, 3]))
+    unknown = Split(queries=pl.Series([1]), candidates=pl.Series([2, 3]))
+    known = Split(queries=pl.Series([1]), candidates=pl.Series([1, 2, 3]))
     params = replace(PARAMS, group_size=3, alpha=0.9)
-    for split in (stranger, held):
+    for split in (unknown, known):
         assert lists(TifuKnn(params)(history, split, 4)) == {1: expected}
 
 
-def test_paper_averages_one_neighbor_less(shop: Holdout) -> None:
+def test_paper_averages_one_neighbor_fewer(shop: Holdout) -> None:
     scores = evaluate(shop, replace(PARAMS, neighbors=4), PROTOCOLS["paper"]).scores[TIFUKNN]
     assert scores.equals(evaluate(shop, PARAMS, PROTOCOLS["all-users"]).scores[TIFUKNN])
     assert not scores.equals(evaluate(shop, replace(PARAMS, neighbors=4), PROTOCOLS["all-users"]).scores[TIFUKNN])
@@ -128,7 +128,7 @@ def test_a_metric_without_users_has_no_mean() -> None:
 
 
 def test_an_engine_is_ranked_as_it_stands(shop: Holdout) -> None:
-    """What was forgotten from a fitted engine is not in its rankings."""
+    """Items forgotten from a fitted engine are not in its rankings."""
     split = PROTOCOLS["all-users"].split(*shop)
     engine = fit_candidates(shop.history, split, PARAMS)
     before = lists(rank(engine, shop.history, split, 10))
@@ -140,8 +140,8 @@ def test_an_engine_is_ranked_as_it_stands(shop: Holdout) -> None:
     assert all(item not in items for items in after.values())
 
 
-def test_a_user_without_an_answer_keeps_a_row() -> None:
-    """Alone, and with alpha 0, no item has a score."""
+def test_a_user_without_a_prediction_keeps_a_row() -> None:
+    """For a single user with alpha 0, no item has a score."""
     history = pl.DataFrame({"user": [1], "basket": [1], "item": [10], "time": [1]})
     split = Split(queries=pl.Series([1]), candidates=pl.Series([1]))
     assert TifuKnn(Params(alpha=0.0))(history, split, 5).rows() == [(1, [])]
@@ -163,7 +163,7 @@ def test_ids_may_be_text(shop: Holdout) -> None:
     assert scores["recall@10"].sum() > 0
 
 
-def test_the_fit_is_not_done_twice(shop: Holdout, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_is_fitted_once(shop: Holdout, monkeypatch: pytest.MonkeyPatch) -> None:
     fits: list[int] = []
     fit = Recommender.fit
 

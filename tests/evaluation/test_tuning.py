@@ -14,7 +14,7 @@ from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
 from unbasket.evaluation.tuning import METRICS, tune
 from unbasket.params import Params
 
-TRIALS = 14  # more than the ten that Optuna draws at random, so that the sampler has its say
+TRIALS = 14  # more than the ten that Optuna draws at random, so the sampler is used too
 
 
 @pytest.fixture(scope="module")
@@ -24,20 +24,20 @@ def history() -> pl.DataFrame:
 
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[Params]:
-    """The parameters that are scored, in order."""
+    """Record the parameters that are scored, in order."""
     scored: list[Params] = []
     score = module._score
 
-    def noted(data: Holdout, split: Split, params: Params, metric: str, cutoff: int) -> float:
+    def recorded(data: Holdout, split: Split, params: Params, metric: str, cutoff: int) -> float:
         scored.append(params)
         return score(data, split, params, metric, cutoff)
 
-    monkeypatch.setattr(module, "_score", noted)
+    monkeypatch.setattr(module, "_score", recorded)
     return scored
 
 
 def validation_score(history: pl.DataFrame, params: Params, metric: str = "recall@10") -> float:
-    """The same figure by the other way: the evaluation of the validation split."""
+    """Return the same figure from an evaluation of the validation split."""
     evaluation = evaluate(hide_last_basket(history), params, PROTOCOLS["all-users"])
     mean = evaluation.mean(TIFUKNN, metric)
     assert mean is not None
@@ -87,8 +87,8 @@ def test_equal_seeds_try_equal_parameters(history: pl.DataFrame, tried: list[Par
     assert len(set(tried[:3])) == 3
 
 
-def test_a_study_goes_on_where_it_stopped(history: pl.DataFrame, tried: list[Params], tmp_path: Path) -> None:
-    """To the very parameters that an uninterrupted search tries, then no further."""
+def test_a_study_is_resumed(history: pl.DataFrame, tried: list[Params], tmp_path: Path) -> None:
+    """A resumed search tries exactly the parameters of an uninterrupted one, and then stops."""
     whole = tune(history, trials=TRIALS)
     uninterrupted = tried.copy()
     tried.clear()
@@ -136,15 +136,15 @@ def test_an_interrupted_first_trial_still_comes_first(
 
 
 def test_never_sees_the_future(history: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last history basket is hidden from the model and is all that is scored against."""
+    """The last history basket is hidden from the model, and only this basket is scored against."""
     last = hide_last_basket(history)
     seen: list[Holdout] = []
 
-    def look(data: Holdout, *_: object) -> float:
+    def record(data: Holdout, *_: object) -> float:
         seen.append(data)
         return 0.0
 
-    monkeypatch.setattr(module, "_score", look)
+    monkeypatch.setattr(module, "_score", record)
     tune(history, trials=1)
     assert seen[0].history.equals(last.history)
     assert seen[0].future.equals(last.future)
@@ -163,7 +163,7 @@ def test_the_study_file_holds_no_personal_data(history: pl.DataFrame, tmp_path: 
 
 
 @pytest.mark.parametrize("change", ["data", "metric"])
-def test_a_study_of_something_else_is_refused(history: pl.DataFrame, tmp_path: Path, change: str) -> None:
+def test_a_study_of_other_data_or_another_metric_is_refused(history: pl.DataFrame, tmp_path: Path, change: str) -> None:
     file = tmp_path / "study.db"
     tune(history, trials=1, study=file)
     other = history.filter(pl.col("user") != 1) if change == "data" else history
@@ -171,7 +171,7 @@ def test_a_study_of_something_else_is_refused(history: pl.DataFrame, tmp_path: P
         tune(other, trials=2, study=file, metric="recall@10" if change == "data" else "recall@5")
 
 
-def test_a_file_that_is_no_study_is_refused(history: pl.DataFrame, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_study_is_refused(history: pl.DataFrame, tmp_path: Path) -> None:
     text = tmp_path / "notes.txt"
     text.write_text("not a database\n" * 100)
     for path in (text, tmp_path / "nowhere" / "study.db"):
@@ -194,7 +194,7 @@ def test_every_metric_can_be_tuned(history: pl.DataFrame, name: str) -> None:
     assert tuning.value == pytest.approx(validation_score(history, tuning.params, f"{name}@20"))
 
 
-def test_the_line_is_python(history: pl.DataFrame) -> None:
+def test_the_line_is_valid_python(history: pl.DataFrame) -> None:
     tuning = tune(history, trials=4)
     assert eval(tuning.line(), {"Params": Params}) == tuning.params
 

@@ -12,7 +12,7 @@ USERS = 40
 
 def write(folder: Path, name: str, **splits: pl.DataFrame) -> None:
     """Write purchases (user, basket, item, time[, quantity]), by their split, as a published file."""
-    frame = pl.concat([part.with_columns(split=pl.lit(split)) for split, part in splits.items()])
+    frame = pl.concat([purchases.with_columns(split=pl.lit(split)) for split, purchases in splits.items()])
     if "quantity" not in frame.columns:
         frame = frame.with_columns(quantity=1)
     names = {"user": "user_id", "basket": "basket_id", "item": "item_id", "time": "position"}
@@ -30,8 +30,8 @@ def small_shops(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(folder, "instacart", history=shop.history)
     write(folder, "coop100", history=shop.history)
     later = held.future.with_columns(pl.col("basket") + 100_000, pl.col("time") + 1, item=pl.col("item") % 60 + 1)
-    parts = {"history": held.history, "future": held.future, "future_later": later}
-    write(folder, "valuedshopper", **{split: _with_repeats(part) for split, part in parts.items()})
+    splits = {"history": held.history, "future": held.future, "future_later": later}
+    write(folder, "valuedshopper", **{split: _with_repeats(purchases) for split, purchases in splits.items()})
     return folder
 
 
@@ -41,6 +41,6 @@ def _with_repeats(purchases: pl.DataFrame) -> pl.DataFrame:
 
 @pytest.fixture
 def data(small_shops: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The small shops, as the data folder of a test."""
+    """Use the small shops as the data folder of a test."""
     monkeypatch.setenv("UNBASKET_DATA", str(small_shops))
     return small_shops

@@ -1,4 +1,4 @@
-"""The dense reference: the engine's answers while nothing is listed twice, others when something is."""
+"""The dense reference: it equals the engine without repeated items, and differs with them."""
 
 import polars as pl
 import pytest
@@ -8,21 +8,21 @@ from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import all_users_split
 from unbasket.params import Params
 from unbasket.reproduction import counts
-from unbasket.reproduction.scoring import answers
-from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.scoring import recommend_all
+from unbasket.reproduction.workloads import Settings
 
 pytestmark = pytest.mark.usefixtures("data")
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, neighbors=5, alpha=0.6)
 
 
 def quiet(*_: object) -> None:
-    """Nobody looks."""
+    """Ignore progress."""
 
 
-def test_without_repeats_it_is_the_engine() -> None:
+def test_without_repeats_it_equals_the_engine() -> None:
     history = load("tafeng").history.with_columns(quantity=1)
-    dense = counts.dense_answers(history, PARAMS, quiet)
-    engine = answers(Recommender(PARAMS).fit(history), all_users_split(history, history), quiet)
+    dense = counts.recommend_dense(history, PARAMS, quiet)
+    engine = recommend_all(Recommender(PARAMS).fit(history), all_users_split(history, history), quiet)
     assert dense.keys() == engine.keys()
     for user, expected in engine.items():
         assert [score for _, score in dense[user]][: len(expected)] == pytest.approx(
@@ -32,9 +32,9 @@ def test_without_repeats_it_is_the_engine() -> None:
 
 def test_an_item_counts_as_often_as_it_is_listed() -> None:
     history = pl.DataFrame({"user": [1, 1, 2], "basket": 1, "time": 1, "item": [5, 6, 7], "quantity": [1, 3, 1]})
-    answer = counts.dense_answers(history, PARAMS, quiet)[1]
-    assert [item for item, _ in answer] == [6, 5, 7]
-    assert [score for _, score in answer] == pytest.approx([0.6 * 3, 0.6, 0.4])
+    recommended = counts.recommend_dense(history, PARAMS, quiet)[1]
+    assert [item for item, _ in recommended] == [6, 5, 7]
+    assert [score for _, score in recommended] == pytest.approx([0.6 * 3, 0.6, 0.4])
 
 
 def test_rows_compare_both_with_the_paper() -> None:

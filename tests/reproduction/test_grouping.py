@@ -1,14 +1,14 @@
-"""Grouping: the two policies part only when something was forgotten."""
+"""Grouping: the two policies differ only after a forget."""
 
 import polars as pl
 import pytest
 
 from unbasket.reproduction import grouping
-from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.workloads import Settings
 
 
 @pytest.mark.usefixtures("data")
-def test_policies_part_with_forgetting() -> None:
+def test_policies_differ_after_forgetting() -> None:
     settings = Settings(basket_shares=(0.25, 0.5))
     frame = pl.DataFrame(grouping.run("tafeng", settings, lambda *_: None))
     assert frame["forgotten_share"].unique(maintain_order=True).to_list() == [0.0, 0.25, 0.5]

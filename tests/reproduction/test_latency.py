@@ -1,4 +1,4 @@
-"""Latency: every event is undone, and the recommendation comes on top of the update."""
+"""Latency: every event is undone, and end-to-end times include the recommendation."""
 
 import polars as pl
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from unbasket.domain.results import Learned
 from unbasket.engine.recommender import Recommender
 from unbasket.reproduction import latency
-from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.workloads import Settings
 
 pytestmark = pytest.mark.usefixtures("data")
 
@@ -27,7 +27,7 @@ def test_updates_and_recommendations_are_timed() -> None:
     assert section.findings[0] == ("When every event has been undone, the digest is as before.", True)
 
 
-def test_a_basket_that_does_not_come_back_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_basket_that_is_not_restored_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Recommender, "learn", lambda *_, **__: Learned.ADDED)
     monkeypatch.setattr(latency, "_forget_one", lambda *_: (1.0, 2.0))
     frame = pl.DataFrame(latency.run("tafeng", Settings(latency_events=1), lambda *_: None))

@@ -1,4 +1,4 @@
-"""The paper's own rules: by hand, against the definition, on its examples, and where they break down."""
+"""The paper's own rules: by hand, against the definition, on its examples, and their numeric breakdown."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -35,12 +35,12 @@ def close(expected: float) -> object:
 
 
 def as_vectors(series: Sequence[float]) -> list[Vector]:
-    """Each number beside its double, to see that vectors follow the same rule entry by entry."""
+    """Pair each number with its double, to check that vectors follow the same rule element by element."""
     return [np.array([x, 2 * x]) for x in series]
 
 
-def shape(user: PaperUser) -> list[list[list[int]]]:
-    """The items of each basket of each group."""
+def grouped(user: PaperUser) -> list[list[list[int]]]:
+    """Return the items of each basket of each group."""
     return [[np.flatnonzero(basket).tolist() for basket in group.baskets] for group in user.groups]
 
 
@@ -81,7 +81,7 @@ def test_differences_and_decays_by_hand() -> None:
     assert decays(0.5, 2) == [0.25, 0.5, 1]
 
 
-def test_nothing_has_no_average() -> None:
+def test_an_empty_series_has_no_average() -> None:
     with pytest.raises(InvalidRequestError, match="empty series"):
         decaying_average(list[float](), 0.5)
     with pytest.raises(InvalidRequestError, match="series of 1"):
@@ -130,7 +130,7 @@ def test_multi_hot_example() -> None:
 
 
 @pytest.mark.parametrize("items", [[], [-1], [0, 4]])
-def test_multi_hot_refuses_what_is_no_basket(items: list[int]) -> None:
+def test_multi_hot_refuses_invalid_baskets(items: list[int]) -> None:
     with pytest.raises(InvalidBasketError, match="from 0 to 3"):
         multi_hot(items, 4)
 
@@ -138,24 +138,24 @@ def test_multi_hot_refuses_what_is_no_basket(items: list[int]) -> None:
 def test_groups_under_additions() -> None:
     """Section 4.2: m = 2 and four baskets, then the fifth opens a group and the sixth joins it."""
     user = user_with([[0], [1], [2], [3]], dimension=6)
-    assert shape(user) == [[[0], [1]], [[2], [3]]]
+    assert grouped(user) == [[[0], [1]], [[2], [3]]]
     assert user.vector.tolist() == [0.25 * 0.25 / 2, 0.25 * 0.5 / 2, 0.25 / 2, 0.5 / 2, 0, 0]
     user.add_basket([4])
-    assert shape(user) == [[[0], [1]], [[2], [3]], [[4]]]
+    assert grouped(user) == [[[0], [1]], [[2], [3]], [[4]]]
     assert user.vector[4] == close(1 / 3)
     user.add_basket([5])
-    assert shape(user) == [[[0], [1]], [[2], [3]], [[4], [5]]]
+    assert grouped(user) == [[[0], [1]], [[2], [3]], [[4], [5]]]
     expected = [group * basket / 3 for group in (1 / 16, 1 / 4, 1) for basket in (0.25, 0.5)]
     assert user.vector.tolist() == pytest.approx(expected, rel=1e-9)
 
 
 def test_varying_groups_under_deletions() -> None:
-    """Section 4.3: of eight baskets in groups of two, b3 and then b6 are deleted; no border moves."""
+    """Section 4.3: of eight baskets in groups of two, b3 and then b6 are deleted; no boundary moves."""
     user = user_with([[item] for item in range(8)], dimension=8)
     user.delete_basket(2)
-    assert shape(user) == [[[0], [1]], [[3]], [[4], [5]], [[6], [7]]]
+    assert grouped(user) == [[[0], [1]], [[3]], [[4], [5]], [[6], [7]]]
     user.delete_basket(4)
-    assert shape(user) == [[[0], [1]], [[3]], [[4]], [[6], [7]]]
+    assert grouped(user) == [[[0], [1]], [[3]], [[4]], [[6], [7]]]
     expected = [1 / 64 * 0.25, 1 / 64 * 0.5, 0, 1 / 16, 1 / 4, 0, 0.25, 0.5]
     assert user.vector.tolist() == pytest.approx([weight / 4 for weight in expected], rel=1e-9)
 
@@ -164,38 +164,38 @@ def test_a_new_basket_fills_a_shortened_newest_group() -> None:
     user = user_with([[0], [1]], dimension=3)
     user.delete_basket(0)
     user.add_basket([2])
-    assert shape(user) == [[[1], [2]]]
+    assert grouped(user) == [[[1], [2]]]
     assert user.vector.tolist() == pytest.approx([0, 0.25, 0.5], rel=1e-9)
 
 
-# Scenario 3: an item leaves, and with the last one the basket, the group, everything.
+# Scenario 3: deleting an item and, with the last item, its basket and group.
 
 
-def test_delete_item_of_a_basket_that_stays() -> None:
+def test_delete_an_item_of_a_basket_with_others() -> None:
     user = user_with([[0, 1], [0]], dimension=2)
     user.delete_item(0, 0)
-    assert shape(user) == [[[1], [0]]]
+    assert grouped(user) == [[[1], [0]]]
     assert user.vector.tolist() == pytest.approx([0.5, 0.25], rel=1e-9)
 
 
-def test_basket_vanishes_with_its_last_item() -> None:
+def test_a_basket_is_deleted_with_its_last_item() -> None:
     user = user_with([[0], [1], [1]], dimension=2)
     user.delete_item(0, 0)
-    assert shape(user) == [[[1]], [[1]]]
+    assert grouped(user) == [[[1]], [[1]]]
     assert user.vector.tolist() == pytest.approx([0, (0.25 + 1) / 2], rel=1e-9, abs=1e-12)
 
 
-def test_group_vanishes_with_its_last_basket() -> None:
+def test_a_group_is_deleted_with_its_last_basket() -> None:
     user = user_with([[0], [0], [1]], dimension=2)
     user.delete_item(2, 1)
-    assert shape(user) == [[[0], [0]]]
+    assert grouped(user) == [[[0], [0]]]
     assert user.vector.tolist() == pytest.approx([0.75, 0], rel=1e-9, abs=1e-12)
 
 
 def test_user_without_baskets_is_the_zero_vector() -> None:
     user = user_with([[0]], dimension=2)
     user.delete_item(0, 0)
-    assert shape(user) == []
+    assert grouped(user) == []
     assert user.vector.tolist() == user.retrained().tolist() == [0, 0]
 
 
@@ -208,7 +208,7 @@ def test_no_basket_at_that_position(position: int) -> None:
 
 def test_retrained_by_hand() -> None:
     user = user_with([[0], [0, 1], [1]], dimension=2)
-    user.vector = np.zeros(2)  # a retrain owes nothing to the maintained vector
+    user.vector = np.zeros(2)  # a retrain does not use the maintained vector
     assert user.retrained().tolist() == [0.09375, 0.5625]
 
 
@@ -224,7 +224,7 @@ changes: st.SearchStrategy[list[Change]] = st.lists(baskets | positions | st.tup
 
 
 def apply(change: Change, basket: int, user: PaperUser, oracle: Oracle) -> None:
-    """One change to both; a position wraps around the baskets that there are."""
+    """Apply one change to both; a position wraps around the number of baskets."""
     if isinstance(change, frozenset):
         user.add_basket(change)
         oracle.learn("u", change, basket)
@@ -248,7 +248,7 @@ def test_any_changes_agree_with_the_oracle(history: list[Change], changes: list[
     held = bool(oracle.users())
     vector = oracle.vector("u") if held else {}
     groups = [[list(basket.items) for basket in group] for group in oracle.groups("u")] if held else []
-    assert shape(user) == groups
+    assert grouped(user) == groups
     assert user.vector.tolist() == [close(vector.get(item, 0.0)) for item in range(ITEMS)]
     assert user.retrained().tolist() == [close(vector.get(item, 0.0)) for item in range(ITEMS)]
 
@@ -257,7 +257,7 @@ def test_any_changes_agree_with_the_oracle(history: list[Change], changes: list[
 
 
 def relative_errors(user: PaperUser, deletions: int) -> list[float]:
-    """The user vector's error after each of so many deletions of the newest basket."""
+    """Return the user vector's error after each deletion of the newest basket."""
     errors = []
     baskets = sum(len(group.baskets) for group in user.groups)
     for position in range(baskets - 1, baskets - 1 - deletions, -1):
@@ -267,15 +267,15 @@ def relative_errors(user: PaperUser, deletions: int) -> list[float]:
     return errors
 
 
-def test_continuous_deletions_ruin_the_vector() -> None:
-    """The paper needs 180 deletions for an error of 1 %."""
+def test_repeated_deletions_destroy_the_vector() -> None:
+    """The paper reports an error of 1 % after 180 deletions."""
     user = PaperUser(m=2, r_b=0.9, r_g=0.7, dimension=1)
     for _ in range(1000):
         user.add_basket([0])
     errors = relative_errors(user, 320)
     assert errors[0] < 1e-12
-    passed = next(count for count, error in enumerate(errors, start=1) if error > 0.01)
-    assert 100 < passed < 300
+    first = next(count for count, error in enumerate(errors, start=1) if error > 0.01)
+    assert 100 < first < 300
     assert errors[-1] > 1e3
     hundreds = errors[99::100]
     assert all(later > 1e6 * earlier for earlier, later in pairwise(hundreds))

@@ -1,4 +1,4 @@
-"""The whole report, of small settings on small shops."""
+"""The whole report with small settings on small shops: files, HTML page and LaTeX, which one run makes."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from tests.reproduction.test_runner import Recorder
 from tests.service.browser import DESKTOP, PHONE, chromium
 
-from unbasket.reproduction import PARTS, Settings, reproduce
+from unbasket.reproduction import EXPERIMENTS, Settings, reproduce
 
 SMALL = Settings(
     user_shares=(0.001, 0.2),
@@ -22,13 +22,13 @@ SMALL = Settings(
 
 @pytest.fixture(scope="module")
 def folder(small_shops: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report of all parts."""
+    """Make a report of all experiments."""
     out = tmp_path_factory.mktemp("report")
     recorder = Recorder()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UNBASKET_DATA", str(small_shops))
         reproduce(out, SMALL, recorder)
-    assert len(recorder.tasks) == sum(len(part.datasets) for part in PARTS.values())
+    assert len(recorder.tasks) == sum(len(experiment.datasets) for experiment in EXPERIMENTS.values())
     return out
 
 
@@ -37,17 +37,17 @@ def text(folder: Path) -> str:
     return (folder / "report.html").read_text()
 
 
-@pytest.mark.parametrize("name", PARTS)
-def test_every_part_has_its_files(folder: Path, text: str, name: str) -> None:
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_experiment_has_its_files(folder: Path, text: str, name: str) -> None:
     assert pl.read_csv(folder / f"{name}.csv").height > 0
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (folder / f"{name}.svg").read_text()
-    assert f'<h2 id="{name}">{PARTS[name].title}</h2>' in text
-    assert f'<a href="#{name}">{PARTS[name].title}</a>' in text
+    assert f'<h2 id="{name}">{EXPERIMENTS[name].title}</h2>' in text
+    assert f'<a href="#{name}">{EXPERIMENTS[name].title}</a>' in text
 
 
 def test_the_page_needs_no_other_file(folder: Path, text: str) -> None:
-    assert text.count('src="data:image/svg+xml;base64,') == len(PARTS)
+    assert text.count('src="data:image/svg+xml;base64,') == len(EXPERIMENTS)
     assert not re.search(r"https?:|<link|<script|@import|url\(", text)
     assert {source.split(":")[0] for source in re.findall(r'src="([^"]+)', text)} == {"data"}
     links = set(re.findall(r'href="([^"]+)', text))
@@ -59,28 +59,29 @@ def test_the_page_needs_no_other_file(folder: Path, text: str) -> None:
 
 
 def test_the_verdict_comes_first_and_counts_the_checks(text: str) -> None:
-    marks = re.findall(r'<li class="(holds|fails|found)">', text.split("<nav>")[0])
-    assert len(marks) > len(PARTS)
-    checks = marks.count("holds") + marks.count("fails")
-    assert f"Verdict: {marks.count('holds')} of {checks} checks hold" in text
+    findings = re.findall(r'<li class="(holds|fails|found)">', text.split("<nav>")[0])
+    assert len(findings) > len(EXPERIMENTS)
+    checks = findings.count("holds") + findings.count("fails")
+    assert f"Verdict: {findings.count('holds')} of {checks} checks hold" in text
     assert 'class="verdict fails"' in text  # small shops do not have the paper's figures
     assert "DIFFERENT" not in text
 
 
-def test_every_table_says_what_was_run(text: str) -> None:
-    after_tables = re.findall(r'</table></div><p class="made">([^<]+)', text)
+def test_every_table_has_its_provenance(text: str) -> None:
+    after_tables = re.findall(r'</table></div><p class="provenance">([^<]+)', text)
     assert len(after_tables) == text.count("<table>")
-    for made in after_tables:
-        assert re.search(r"unbasket [\d.]+, full run, seed 0: \S+ \(m = \d+, r_b = .*alpha = 0\.\d+; \d+\xa0s\)", made)
+    run = r"unbasket [\d.]+, full run, seed 0: \S+ \(m = \d+, r_b = .*alpha = 0\.\d+; \d+\xa0s\)"
+    for provenance in after_tables:
+        assert re.search(run, provenance)
 
 
-@pytest.mark.parametrize("name", PARTS)
+@pytest.mark.parametrize("name", EXPERIMENTS)
 def test_latex_has_the_tables_of_the_page(folder: Path, text: str, name: str) -> None:
     latex = (folder / f"{name}.tex").read_text()
     chapter = re.split(r'<h2 id="', text.split(f'<h2 id="{name}">')[1])[0]
     bodies = re.findall(r"\\midrule\n(.*?)\\bottomrule", latex, re.DOTALL)
     assert [len(body.splitlines()) for body in bodies] == [
-        part.count("<tr>") for part in re.findall(r"<tbody>(.*?)</tbody>", chapter)
+        table.count("<tr>") for table in re.findall(r"<tbody>(.*?)</tbody>", chapter)
     ]
     for columns, body in zip(re.findall(r"\\begin{tabular}{(\w+)}", latex), bodies, strict=True):
         for line in body.splitlines():
@@ -94,7 +95,7 @@ def test_no_p_is_zero(text: str) -> None:
 
 
 def test_nothing_is_wider_than_the_screen(folder: Path) -> None:
-    """On a desktop every table is seen whole; on a phone wide ones scroll in boxes of their own."""
+    """On a desktop every table fits; on a phone wide tables scroll in their boxes."""
     address = (folder / "report.html").as_uri()
     with chromium() as browser:
         for screen in (DESKTOP, PHONE):
@@ -107,7 +108,7 @@ def test_nothing_is_wider_than_the_screen(folder: Path) -> None:
             assert bool(scrolling) == (screen is PHONE)
 
 
-def test_the_page_is_dark_where_people_want_it_dark(folder: Path) -> None:
+def test_the_page_follows_the_color_scheme(folder: Path) -> None:
     with chromium() as browser:
         page = browser.new_page(color_scheme="dark")
         page.goto((folder / "report.html").as_uri())

@@ -1,4 +1,4 @@
-"""The runner: what is there is not computed again, and what is not, is."""
+"""The runner: cached results are reused, and all others computed."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,17 +10,15 @@ from unbasket.datasets import MissingDatasetError, published_path
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import plots
 from unbasket.reproduction import report, runner
-from unbasket.reproduction.experiments import DATASETS, PARTS, Part
-from unbasket.reproduction.progress import Watch
-from unbasket.reproduction.result_cache import Ledger
+from unbasket.reproduction.experiments import Experiment
 from unbasket.reproduction.runner import reproduce
-from unbasket.reproduction.section import Finding, Row, Section, Table
-from unbasket.reproduction.settings import Settings, quick_settings
+from unbasket.reproduction.section import Finding, Row, Section, StepProgress, Table
+from unbasket.reproduction.workloads import Settings, quick_settings
 
 
 @dataclass
 class Recorder:
-    """An observer, and two parts that say when they run."""
+    """An observer, and an experiment that records its runs."""
 
     tasks: list[tuple[str, str, bool]] = field(default_factory=list)
     runs: list[tuple[str, int]] = field(default_factory=list)
@@ -31,14 +29,14 @@ class Recorder:
         assert f"{dataset}.parquet is not here" in reason
         self.left_out.append(dataset)
 
-    def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
+    def task(self, number: int, total: int, experiment: str, dataset: str, *, stored: bool) -> None:
         assert 1 <= number <= total
-        self.tasks.append((part, dataset, stored))
+        self.tasks.append((experiment, dataset, stored))
 
-    def step(self, what: str, done: int, total: int) -> None:
-        """Nobody looks."""
+    def step(self, description: str, done: int, total: int) -> None:
+        """Ignore progress."""
 
-    def run(self, dataset: str, settings: Settings, _: Watch) -> list[Row]:
+    def run(self, dataset: str, settings: Settings, _: StepProgress) -> list[Row]:
         if dataset == self.interrupt_at:
             raise KeyboardInterrupt
         self.runs.append((dataset, settings.seed))
@@ -55,13 +53,13 @@ def present(frame: pl.DataFrame) -> Section:
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     found = Recorder()
-    part = Part("table1", "Table <1>", ("tafeng", "instacart"), ("tafeng",), found.run, present)
+    experiment = Experiment("table1", "Table <1>", ("tafeng", "instacart"), ("tafeng",), found.run, present)
     for module in (runner, report):
-        monkeypatch.setattr(module, "PARTS", {part.name: part})
+        monkeypatch.setattr(module, "EXPERIMENTS", {experiment.name: experiment})
     return found
 
 
-def test_same_settings_are_not_run_again(tmp_path: Path, recorder: Recorder) -> None:
+def test_a_result_with_the_same_settings_is_reused(tmp_path: Path, recorder: Recorder) -> None:
     reproduce(tmp_path, Settings(seed=1), recorder)
     reproduce(tmp_path, Settings(seed=1), recorder)
     assert recorder.runs == [("tafeng", 1), ("instacart", 1)]
@@ -82,10 +80,10 @@ def test_another_version_is_run_again(tmp_path: Path, recorder: Recorder, monkey
     path = reproduce(tmp_path, Settings(), recorder, datasets=["tafeng"])
     assert recorder.runs == [("tafeng", 0), ("instacart", 0), ("tafeng", 0)]
     assert "unbasket another, full run, seed 0: tafeng (" in path.read_text()
-    assert "instacart (" not in path.read_text()  # of the version before
+    assert "instacart (" not in path.read_text()  # its result is of the other version
 
 
-def test_interrupted_run_goes_on_where_it_was(tmp_path: Path, recorder: Recorder) -> None:
+def test_an_interrupted_run_is_resumed(tmp_path: Path, recorder: Recorder) -> None:
     recorder.interrupt_at = "instacart"
     with pytest.raises(KeyboardInterrupt):
         reproduce(tmp_path, Settings(), recorder)
@@ -103,7 +101,7 @@ def test_quick_run_has_fewer_datasets_unless_they_are_named(tmp_path: Path, reco
     assert recorder.runs == [("tafeng", 0), ("instacart", 0)]
 
 
-def test_report_keeps_what_earlier_runs_made(tmp_path: Path, recorder: Recorder) -> None:
+def test_report_includes_results_of_earlier_runs(tmp_path: Path, recorder: Recorder) -> None:
     reproduce(tmp_path, Settings(seed=1), recorder, datasets=["tafeng"])
     path = reproduce(tmp_path, Settings(seed=2), recorder, datasets=["instacart"])
     text = path.read_text()
@@ -123,12 +121,12 @@ def test_report_escapes_and_names_versions(tmp_path: Path, recorder: Recorder) -
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"only": ["table9"]}, "part must be one of table1.*, not 'table9'"),
+        ({"only": ["table9"]}, "experiment must be one of table1.*, not 'table9'"),
         ({"datasets": ["netflix"]}, "dataset must be one of .*, not 'netflix'"),
-        ({"only": ["table1"], "datasets": ["coop100"]}, "table1 is not made on coop100"),
+        ({"only": ["table1"], "datasets": ["coop100"]}, "table1 does not run on coop100"),
     ],
 )
-def test_what_cannot_be_made_is_an_error(
+def test_unknown_names_are_refused(
     tmp_path: Path, recorder: Recorder, options: dict[str, list[str]], message: str
 ) -> None:
     with pytest.raises(InvalidRequestError, match=message):
@@ -147,7 +145,7 @@ def no_instacart(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_instacart")
-def test_what_needs_a_missing_dataset_is_left_out_and_the_report_says_so(tmp_path: Path, recorder: Recorder) -> None:
+def test_experiments_on_a_missing_dataset_are_reported_as_left_out(tmp_path: Path, recorder: Recorder) -> None:
     text = reproduce(tmp_path, Settings(), recorder).read_text()
     assert recorder.runs == [("tafeng", 0)]
     assert recorder.tasks == [("table1", "tafeng", False)]
@@ -157,7 +155,7 @@ def test_what_needs_a_missing_dataset_is_left_out_and_the_report_says_so(tmp_pat
 
 
 @pytest.mark.usefixtures("no_instacart")
-def test_a_missing_dataset_that_was_asked_for_is_an_error(tmp_path: Path, recorder: Recorder) -> None:
+def test_a_missing_dataset_that_was_named_is_an_error(tmp_path: Path, recorder: Recorder) -> None:
     for datasets in (["instacart"], ["tafeng", "instacart"]):
         with pytest.raises(MissingDatasetError, match=r"instacart\.parquet is not here"):
             reproduce(tmp_path, Settings(), recorder, datasets=datasets)
@@ -165,28 +163,11 @@ def test_a_missing_dataset_that_was_asked_for_is_an_error(tmp_path: Path, record
 
 
 @pytest.mark.usefixtures("no_instacart")
-def test_a_run_that_nothing_is_left_of_is_an_error(
+def test_a_run_without_any_dataset_is_an_error(
     tmp_path: Path, recorder: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = Part("counts", "Counts", ("instacart",), (), recorder.run, present)
-    monkeypatch.setattr(runner, "PARTS", {"counts": part})
+    experiment = Experiment("counts", "Counts", ("instacart",), (), recorder.run, present)
+    monkeypatch.setattr(runner, "EXPERIMENTS", {"counts": experiment})
     with pytest.raises(MissingDatasetError, match=r"instacart\.parquet is not here"):
         reproduce(tmp_path, Settings(), recorder, only=["counts"])
     assert not (tmp_path / "report.html").exists()
-
-
-def test_ledger_gives_back_what_it_keeps(tmp_path: Path) -> None:
-    ledger = Ledger(tmp_path)
-    rows: list[Row] = [{"value": 0.1 + 0.2, "none": None, "text": "é", "flag": True}]
-    assert ledger.find("table1", "tafeng") is None
-    ledger.keep("table1", "tafeng", Settings(), {"numpy": "1"}, 2.5, rows)
-    found = ledger.find("table1", "tafeng")
-    assert found is not None
-    assert (found.rows, found.seconds, found.environment) == (rows, 2.5, {"numpy": "1"})
-    assert ledger.has("table1", "tafeng", Settings(), {"numpy": "1"})
-    assert not ledger.has("table1", "tafeng", Settings(seed=1), {"numpy": "1"})
-
-
-def test_parts_name_known_datasets_only() -> None:
-    for part in PARTS.values():
-        assert set(part.quick) <= set(part.datasets) <= set(DATASETS)

@@ -7,7 +7,7 @@ import pytest
 from tests.reproduction.conftest import write
 
 from unbasket.reproduction import table1
-from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.workloads import Settings
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Table 2 on a small shop: the figures of the evaluation package, and equality with a retrain that can fail."""
+"""Table 2 on a small shop: the figures of the evaluation package, and a check of equality that can fail."""
 
 import math
 
@@ -7,14 +7,13 @@ import pytest
 from tests.reproduction.conftest import USERS
 
 from unbasket.datasets import load
-from unbasket.domain.results import Forgotten, Recommendation
+from unbasket.domain.results import Forgotten
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, Holdout
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.params import Params
 from unbasket.reproduction import table2
-from unbasket.reproduction.scoring import COUNTED, LAST, NEXT, UNION, Answers, Evaluated, read, scores
-from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.scoring import COUNTED, NEXT, UNION
+from unbasket.reproduction.workloads import Settings
 
 pytestmark = pytest.mark.usefixtures("data")
 SETTINGS = Settings(seed=3, user_shares=(0.001, 0.5), draws=2)
@@ -37,7 +36,7 @@ def test_baseline_has_the_figures_of_the_evaluation_package() -> None:
         assert row["difference"] == pytest.approx(row["ours"] - row["paper"])
 
 
-def test_events_end_where_a_retrain_ends() -> None:
+def test_updates_by_events_equal_a_retrain() -> None:
     frame = run("tafeng")
     assert frame["digest_equal"].all()
     assert frame["recommendations_equal"].all()
@@ -47,20 +46,20 @@ def test_events_end_where_a_retrain_ends() -> None:
 
 
 def test_forgetting_moves_the_figures_and_learning_does_not() -> None:
-    ours = {key[0]: part["ours"].to_list() for key, part in run("tafeng").group_by("model")}
+    ours = {key[0]: rows["ours"].to_list() for key, rows in run("tafeng").group_by("model")}
     assert ours["incremental"] == ours["baseline"]
     assert ours["decremental 50%"] != ours["baseline"]
 
 
-def test_an_engine_that_does_not_forget_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_does_not_forget_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Recommender, "forget", lambda *_, **__: Forgotten(0, 0, 0))
     equal = dict(run("tafeng").select("model", "digest_equal").iter_rows())
     assert equal == {"baseline": True, "incremental": True, "decremental": False, "decremental 50%": False}
 
 
-def test_as_many_forget_as_the_shares_say() -> None:
+def test_the_shares_determine_how_many_forget() -> None:
     baskets = dict(load("tafeng").history.group_by("user").agg(pl.col("basket").n_unique()).iter_rows())
-    users, forgotten = table2._forgotten(load("tafeng").history, 0.5, seed=3)
+    users, forgotten = table2._draw_forgotten(load("tafeng").history, 0.5, seed=3)
     assert users == USERS / 2
     per_user = pl.DataFrame(forgotten, schema=["user", "basket"], orient="row").group_by("user").len()
     assert per_user.height == users
@@ -70,16 +69,8 @@ def test_as_many_forget_as_the_shares_say() -> None:
 
 def test_another_seed_forgets_other_baskets() -> None:
     history = load("tafeng").history
-    assert table2._forgotten(history, 0.5, seed=3) == table2._forgotten(history, 0.5, seed=3)
-    assert table2._forgotten(history, 0.5, seed=3) != table2._forgotten(history, 0.5, seed=4)
-
-
-def test_instacart_hides_the_last_history_basket() -> None:
-    shop, data = load("instacart"), read("instacart")
-    assert list(data.targets) == [LAST]
-    hidden = data.targets[LAST]
-    assert hidden.height + data.history.height == shop.history.height
-    assert hidden["user"].n_unique() == hidden.select("user", "basket").n_unique()
+    assert table2._draw_forgotten(history, 0.5, seed=3) == table2._draw_forgotten(history, 0.5, seed=3)
+    assert table2._draw_forgotten(history, 0.5, seed=3) != table2._draw_forgotten(history, 0.5, seed=4)
 
 
 def test_valuedshopper_is_scored_against_each_target() -> None:
@@ -90,18 +81,7 @@ def test_valuedshopper_is_scored_against_each_target() -> None:
     assert counted < union  # the same hits, a larger truth
 
 
-def test_repeats_enlarge_the_truth_and_nothing_else() -> None:
-    answered: Answers = {1: [Recommendation(7, 0.9), Recommendation(8, 0.8), Recommendation(9, 0.7)]}
-    future = pl.DataFrame({"user": 1, "basket": 1, "item": [7, 9], "time": 1, "quantity": [3, 1]})
-    data = Evaluated(future, Params(), {UNION: future, COUNTED: future})
-    as_set, counted = (scores(answered, [1], data, target).row(0, named=True) for target in (UNION, COUNTED))
-    assert (as_set["recall@10"], counted["recall@10"]) == (1.0, 2 / 4)
-    discounts = [1 / math.log2(rank + 1) for rank in range(1, 5)]
-    assert as_set["ndcg_paper@10"] == pytest.approx(discounts[0] / sum(discounts[:2]))
-    assert counted["ndcg_paper@10"] == pytest.approx((discounts[0] + discounts[2]) / sum(discounts))
-
-
-def test_users_are_drawn_anew_with_each_seed() -> None:
+def test_each_seed_draws_other_users() -> None:
     frame = run("tafeng")
     drawn = frame.filter(pl.col("model") == "decremental 50%", pl.col("metric") == "Recall@20")
     assert drawn["seed"].to_list() == [3, 4]
@@ -124,7 +104,7 @@ def test_cells_have_the_mean_of_the_draws_and_their_range() -> None:
     }  # fmt: skip
 
 
-def test_one_draw_that_differs_is_named() -> None:
+def test_one_different_draw_is_reported() -> None:
     one = (pl.col("model") == "decremental 50%") & (pl.col("seed") == 4)
     frame = run("tafeng").with_columns(digest_equal=~one.fill_null(value=False))
     section = table2.present(frame)

@@ -1,4 +1,4 @@
-"""A shop that writes events into a folder, and random events."""
+"""Event files of a shop, random events, and the vectors in a table."""
 
 import json
 import os
@@ -23,7 +23,7 @@ class Shop:
         folder.mkdir(parents=True)
 
     def write(self, events: Sequence[Event]) -> None:
-        """Add a file. Spark takes files in the order of their modification times, which are whole seconds here."""
+        """Add a file. Spark reads files in the order of their modification times, which are whole seconds here."""
         self._count += 1
         file = self.folder / f"{self._count:05d}.json"
         partial = self.folder.parent / file.name
@@ -33,7 +33,7 @@ class Shop:
 
 
 def fields_of(event: Event) -> dict[str, Any]:
-    """An event as the contract writes it."""
+    """Return an event in the documented format."""
     fields = {"event": "learn" if isinstance(event, Learn) else "forget", **event._asdict()}
     return {name: value for name, value in fields.items() if value is not None}
 
@@ -41,7 +41,7 @@ def fields_of(event: Event) -> dict[str, Any]:
 def random_events(
     chance: random.Random, users: Sequence[Id], baskets: Sequence[Id], items: Sequence[Id]
 ) -> Iterator[Event]:
-    """Endless events of few users with few baskets, so that they edit, repeat, come late and forget."""
+    """Yield endless events of few users with few baskets: edits, repeats, late baskets and forgets."""
     timed = {user: chance.choice((True, False, None)) for user in users}
     while True:
         user = chance.choice(users)
@@ -54,7 +54,7 @@ def random_events(
 
 
 def vectors_in(table: Path) -> dict[Id, dict[Id, float]]:
-    """The table as `Recommender.vector` would say it, read without Spark."""
+    """Read the table without Spark, in the form of `Recommender.vector`."""
     found = Table(str(table))
     rows = [row for name in found.manifest.files.values() for row in pq.read_table(found.path / name).to_pylist()]
     vectors = {row["user"]: dict(zip(row["items"], row["weights"], strict=True)) for row in rows}

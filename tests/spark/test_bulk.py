@@ -1,4 +1,4 @@
-"""A history that is loaded in batch is the history that was learned event by event, and comes out again as it is."""
+"""A history loaded in batch equals one learned event by event, and is exported unchanged."""
 
 import random
 from itertools import islice
@@ -18,7 +18,7 @@ PARAMS = Params(group_size=2, grouping="varying")
 
 
 def held_by(rec: Recommender) -> dict[Any, Any]:
-    """All that an engine holds: baskets, and the sizes of groups."""
+    """Return an engine's baskets and group sizes."""
     return {user: ([tuple(basket) for basket in rec.history(user)], rec.groups(user)) for user in rec.users()}
 
 
@@ -31,8 +31,8 @@ def rows_of(rec: Recommender) -> list[tuple[Any, Any]]:
     return rows
 
 
-def test_a_loaded_engine_goes_on_and_comes_back(spark: SparkSession, tmp_path: Path) -> None:
-    """From an engine with varying groups and baskets without times, through Spark, in two runs, and out again."""
+def test_an_engine_is_loaded_updated_and_exported(spark: SparkSession, tmp_path: Path) -> None:
+    """An engine with varying groups and baskets without times moves to Spark, for two runs, and back."""
     rec = Recommender(PARAMS)
     users = [f"user {i}" for i in range(60)]
     apply(rec, list(islice(random_events(random.Random(3), users, ["a", "b", "c", "d", "e"], ["x", "y", "z"]), 600)))
@@ -51,7 +51,7 @@ def test_a_loaded_engine_goes_on_and_comes_back(spark: SparkSession, tmp_path: P
     stream = maintain(events, PARAMS, checkpoint=str(checkpoint), loaded=load(history, PARAMS))
     settle(stream.into_table(str(table), every="0 seconds"))
     again: list[Event] = [Learn("user 3", ("z",), "again", 1), Forget("user 4", None, None)]
-    shop.write(again)  # a second run needs no history: its file may be gone
+    shop.write(again)  # a second run needs no history: its file may be deleted
     apply(rec, again)
     settle(maintain(events, PARAMS, checkpoint=str(checkpoint)).into_table(str(table), every="0 seconds"))
     assert vectors_in(table) == {user: rec.vector(user) for user in rec.users()}
@@ -66,7 +66,7 @@ def test_a_loaded_engine_goes_on_and_comes_back(spark: SparkSession, tmp_path: P
         maintain(events, PARAMS, checkpoint=str(tmp_path / "other")).into_table(str(table))
 
 
-def test_orders_are_loaded_as_the_engine_fits_them(spark: SparkSession) -> None:
+def test_loaded_vectors_equal_the_engines(spark: SparkSession) -> None:
     rows = [(user, basket, [basket % 5, user % 3], 7 * basket % 11) for user in range(20) for basket in range(user % 9)]
     frame = spark.createDataFrame(rows, "user long, basket long, items array<long>, time long")
     params = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
@@ -79,7 +79,7 @@ def test_orders_are_loaded_as_the_engine_fits_them(spark: SparkSession) -> None:
     }
 
 
-def test_a_history_without_times_has_no_order(spark: SparkSession) -> None:
+def test_a_history_without_times_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("u", "b", ["x"])], "user string, basket string, items array<string>")
     with pytest.raises(InvalidFrameError, match="needs the column 'time'"):
         load(frame, Params())

@@ -1,4 +1,7 @@
-"""`unbasket spark`: a shop moves to Spark, goes on there, and comes back."""
+"""`unbasket spark`: a shop moves to Spark, is updated there, and moves back.
+
+Beside the other tests of Spark, since it shares their session.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""What was forgotten leaves every file of the job within the stated bound of batches."""
+"""Forgotten data is erased from every file of the job within the documented number of batches.
+
+A scenario across stream, settings, table and residue.
+"""
 
 import time
 from pathlib import Path
@@ -15,8 +18,8 @@ USERS = [f"marked-user-{number}" for number in range(40)]
 MARKERS = ["marked-user-1", "marked-item"]
 
 
-def test_markers_vanish_within_the_bound(spark: SparkSession, work: str, tmp_path: Path) -> None:
-    """Some users are forgotten, and of all others an item, with markers in the ids; then the stream idles."""
+def test_markers_are_erased_within_the_bound(spark: SparkSession, work: str, tmp_path: Path) -> None:
+    """Some users are forgotten, and an item of all others, with markers in the ids; then the stream idles."""
     shop = Shop(tmp_path / "events")
     shop.write([Learn(user, (f"marked-item-{user}", "milk"), f"b{i}", i) for i in range(5) for user in USERS])
     folders = [str(tmp_path / "checkpoint"), str(tmp_path / "table"), work]
@@ -31,7 +34,7 @@ def test_markers_vanish_within_the_bound(spark: SparkSession, work: str, tmp_pat
         while findings := audit(folders, MARKERS)[1]:
             assert newest(query) <= forgotten + ERASED_WITHIN, findings
             time.sleep(0.2)
-        print(f"gone {newest(query) - forgotten} batches, {time.monotonic() - start:.1f} s later")  # noqa: T201
+        print(f"erased {newest(query) - forgotten} batches, {time.monotonic() - start:.1f} s later")  # noqa: T201
         searched, findings = audit(folders, ["milk"])
         assert searched > 10
         assert findings  # what remains is still there
@@ -45,7 +48,7 @@ def forgets() -> list[Event]:
 
 
 def newest(query: StreamingQuery) -> int:
-    """The number of the last batch that is done."""
+    """Return the number of the last finished batch."""
     assert query.isActive, query.exception()
     return max((progress.batchId for progress in query.recentProgress), default=-1)
 

@@ -1,4 +1,7 @@
-"""A driver that is killed again and again, with its executors, loses no event and lets none happen twice."""
+"""A driver that is killed repeatedly, with its executors, applies every event exactly once.
+
+A scenario of processes, in no module's test.
+"""
 
 import os
 import random
@@ -20,12 +23,12 @@ from unbasket.errors import SparkError
 from unbasket.spark import Table, settle
 
 KILLS = 6
-FILES = 2  # that a driver takes before it is killed
+FILES = 2  # read by a driver before it is killed
 
 
 @pytest.mark.slow
 def test_killed_drivers_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """Each goes on from what the one before left behind; the last is that of the other tests, and comes to the end."""
+    """Each driver resumes the stream of the previous one; the last is the session of the other tests."""
     chance, users = random.Random(5), [f"user {i}" for i in range(50)]
     events = random_events(chance, users, ["a", "b", "c", "d", "e", "f", "g"], ["p", "q", "r", "s"])
     engine, shop = Recommender(PARAMS), Shop(tmp_path / "events")
@@ -42,7 +45,7 @@ def test_killed_drivers_lose_nothing(spark: SparkSession, tmp_path: Path) -> Non
 
 
 class running_driver:  # noqa: N801
-    """A driver that is killed at the end, with all processes that it has started."""
+    """A driver that is killed at the end, with all of its child processes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,7 +62,7 @@ class running_driver:  # noqa: N801
 
 
 def wait_for(driver: subprocess.Popen[bytes], folder: Path, batch: int) -> None:
-    """Until the table has come to a batch, while the next one is under way."""
+    """Wait until the table has reached a batch, while the next one is running."""
     end = time.monotonic() + 300
     while time.monotonic() < end:
         try:

@@ -1,4 +1,4 @@
-"""The law of equality on Spark: random events in random micro-batches end in the engine's vectors, bit for bit."""
+"""The law of equality on Spark: random events in random micro-batches give the engine's vectors, bit for bit."""
 
 import random
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from tests.laws import Event, apply
-from tests.spark.answers import answers
+from tests.spark.scoring import recommendations
 from tests.spark.shop import Shop, random_events, vectors_in
 
 from unbasket import Params, Recommender
@@ -23,12 +23,12 @@ PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
 def random_batches(
     chance: random.Random, users: Sequence[Id], baskets: Sequence[Id], items: Sequence[Id]
 ) -> list[list[Event]]:
-    """Sequences of 30 events for groups of three users, cut into micro-batches of many sizes."""
+    """Generate sequences of 30 events for groups of three users, cut into micro-batches of many sizes."""
     sequences = [
         list(islice(random_events(chance, users[i : i + 3], baskets, items), 30)) for i in range(0, len(users), 3)
     ]
     cuts = [0, *sorted(chance.sample(range(1, 30), 4)), 30]
-    return [[event for part in sequences for event in part[a:b]] for a, b in pairwise(cuts)]
+    return [[event for sequence in sequences for event in sequence[a:b]] for a, b in pairwise(cuts)]
 
 
 Case = tuple[Params, Sequence[Id], Sequence[Id], Sequence[Id], tuple[IdType, IdType, IdType]]
@@ -70,4 +70,4 @@ def test_random_streams_equal_the_engine(spark: SparkSession, tmp_path: Path) ->
         assert vectors_in(tmp_path / name / "table") == {user: engine.vector(user) for user in engine.users()}
     table, engine = Table(str(tmp_path / "varying" / "table")), engines["varying"]
     assert table.params == engine.params
-    assert answers(recommend(table.read(spark), table.params)) == engine.recommend_many()
+    assert recommendations(recommend(table.read(spark), table.params)) == engine.recommend_many()

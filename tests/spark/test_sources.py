@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from unbasket import InvalidFrameError
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, parse_messages, read_files
-from unbasket.spark.processor import parsed
 from unbasket.spark.sources import Format, ordered
+from unbasket.spark.stream import parsed
 
 JSON = """{"event": "learn", "user": "ann", "basket": "1", "items": ["tea", "milk"], "time": 5}
 not JSON
@@ -38,7 +38,7 @@ WRITERS: dict[Format, Callable[[SparkSession, Path], object]] = {
 
 
 def collected(stream: DataFrame, folder: Path) -> list[Row]:
-    """All rows of a stream."""
+    """Collect all rows of a stream."""
     rows: list[Row] = []
     writer = stream.writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
     writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
@@ -56,7 +56,7 @@ def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_folder_that_is_not_there(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
+def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     with pytest.raises(SparkError, match="nowhere does not exist"):
         read_files(spark, str(tmp_path / "nowhere"), event_schema(), kind=kind)
 
@@ -71,7 +71,7 @@ def test_messages(spark: SparkSession) -> None:
     assert [len(event) for event in events] == [4, 3]
 
 
-def test_without_a_sequence_baskets_go_by_time_and_forgets_last(spark: SparkSession) -> None:
+def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: SparkSession) -> None:
     rows = [
         ("forget", "u", "b", None, None),
         ("learn", "u", "b", ["x"], None),

@@ -1,4 +1,4 @@
-"""A real shop on Spark: all of Ta-Feng as a stream, the paper's table from it, and then 1 % of its users forgotten."""
+"""Real data on Spark: all of Ta-Feng as a stream, the paper's table from it, then 1 % of its users forgotten."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from pyspark.sql import SparkSession
 from tests.laws import Event, Forget, Learn
-from tests.spark.answers import answers, scores_from_spark, scores_from_the_engine
+from tests.spark.scoring import recommendations, scores_from_spark, scores_from_the_engine
 from tests.spark.shop import Shop, vectors_in
 
 from unbasket import Params, Recommender
@@ -22,7 +22,7 @@ PUBLISHED = {"recall@10": 0.1297, "ndcg_paper@10": 0.0847, "recall@20": 0.1858, 
 
 @pytest.mark.slow
 def test_the_stream_equals_a_fit(spark: SparkSession, tmp_path: Path) -> None:
-    """First of the whole history, by the paper's table; then, after deletions, of the remainder."""
+    """First for the whole history, by the paper's table; then, after deletions, for the remainder."""
     history, future = (data := load("tafeng")).history, data.future
     assert future is not None
     baskets = history.group_by("user", "basket", "time", maintain_order=True).agg("item").sort("time", "basket")
@@ -36,17 +36,17 @@ def test_the_stream_equals_a_fit(spark: SparkSession, tmp_path: Path) -> None:
     assert scores.equals(scores_from_the_engine(PARAMS, Holdout(history, future)))
     assert scores.select(pl.col(*PUBLISHED).mean().round(4)).row(0, named=True) == PUBLISHED
 
-    gone = sorted(set(history["user"]))[::100]
-    assert len(gone) == 140
-    shop.write([Forget(user, None, None) for user in gone])
+    forgotten = sorted(set(history["user"]))[::100]
+    assert len(forgotten) == 140
+    shop.write([Forget(user, None, None) for user in forgotten])
     table = follow(spark, tmp_path)
-    rec = Recommender(PARAMS).fit(history.filter(~pl.col("user").is_in(gone)))
+    rec = Recommender(PARAMS).fit(history.filter(~pl.col("user").is_in(forgotten)))
     assert vectors_in(tmp_path / "table") == {user: rec.vector(user) for user in rec.users()}
-    assert answers(recommend(table.read(spark), PARAMS, n=20)) == rec.recommend_many(n=20)
+    assert recommendations(recommend(table.read(spark), PARAMS, n=20)) == rec.recommend_many(n=20)
 
 
 def follow(spark: SparkSession, folder: Path) -> Table:
-    """The table when all events have happened."""
+    """Apply all events, and return the table."""
     events = read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
     stream = maintain(events, PARAMS, checkpoint=str(folder / "checkpoint"))
     settle(stream.into_table(str(folder / "table"), every="0 seconds"))

@@ -1,18 +1,17 @@
-"""Evaluation: how good the recommendations are, how sure that is, and compared with what.
+"""Evaluation: the quality of recommendations, with confidence intervals, compared with baselines.
 
-    history, future -> protocol -> split -> ranker -> rankings -> scores -> interval, comparison
-                       (who is asked)      (a model)            (per user)
+    history, future -> protocol -> split -> ranker -> rankings -> scores -> intervals, comparisons
+                       (query users)       (a model)             (per user)
 
-A ranker is any model: it gets the history and a split, and answers with one ranked list per query user. It never
-sees the future. `front` has the two calls that most people need, which the package offers as `unbasket.evaluate` and
-`unbasket.tune`. `docs/evaluation.md` has the formulas and says why published figures differ.
+A ranker is any model: it gets the history and a split, and returns one ranked list per query user. It never sees the
+future. `api` has `unbasket.evaluate` and `unbasket.tune`. `docs/evaluation.md` has the formulas and says why published
+figures differ.
 """
 
 from unbasket.evaluation._item_sets import ItemSets
-from unbasket.evaluation.baselines import BASELINES, g_topfreq, gp_topfreq, p_topfreq
+from unbasket.evaluation.baselines import BASELINES, Ranker, g_topfreq, gp_topfreq, p_topfreq
 from unbasket.evaluation.metrics import Hits, find_hits, hit_rate, ndcg, precision, recall
 from unbasket.evaluation.protocols import PROTOCOLS, EvaluationProtocol, first_of_twins
-from unbasket.evaluation.rankers import Ranker
 from unbasket.evaluation.scores import score_users
 from unbasket.evaluation.splits import (
     Holdout,

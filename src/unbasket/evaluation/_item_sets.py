@@ -1,4 +1,4 @@
-"""One set of item codes per user, for all users in two flat arrays."""
+"""Sets of item codes, one per user, in two flat arrays."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ItemSets:
-    """User u's items are `items[offsets[u]:offsets[u + 1]]`: codes of at least 0, ascending, none twice.
+    """Sets of item codes; user u's are `items[offsets[u]:offsets[u + 1]]`, non-negative and strictly ascending.
 
     >>> sets = ItemSets.from_lists([[7, 3], [], [3, 3]])
     >>> sets.offsets, sets.items
@@ -40,7 +40,7 @@ class ItemSets:
 
     @classmethod
     def from_pairs(cls, rows: Codes, items: Codes, users: int) -> Self:
-        """From (user's row, item code) pairs in any order; repeats count once."""
+        """Build the sets from (row, item code) pairs in any order; repeats count once."""
         _check_codes(items)
         width = items.max(initial=0) + 1
         keys = np.unique(rows * width + items)
@@ -48,7 +48,7 @@ class ItemSets:
 
     @classmethod
     def from_lists(cls, lists: Sequence[Iterable[int]]) -> Self:
-        """From one iterable of item codes per user."""
+        """Build the sets from one iterable of item codes per user."""
         pairs = [(row, item) for row, items in enumerate(lists) for item in items]
         rows, items = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
         return cls.from_pairs(rows, items, len(lists))
@@ -67,10 +67,10 @@ class ItemSets:
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def contains(self, rows: Codes, items: Codes) -> Flags:
-        """For each (row, item): does that user have that item? A negative item is nobody's."""
+        """Return, for each (row, item), whether that user has that item. No user has a negative item."""
         if len(self.items) == 0:
             return np.zeros(np.broadcast_shapes(rows.shape, items.shape), dtype=np.bool_)
-        # One integer per (row, item), ascending like the sets themselves, so that a binary search finds it.
+        # One integer per (row, item), ascending like the sets themselves, for a binary search.
         width = self.items.max() + 1
         keys = self.rows * width + self.items
         wanted = rows * width + items
@@ -79,14 +79,14 @@ class ItemSets:
         return found
 
     def intersection(self, other: Self) -> Self:
-        """The items of each user that are also the same user's in `other`."""
-        return self._kept(other.contains(self.rows, self.items))
+        """Return the items of each user that `other` also has for that user."""
+        return self._filter(other.contains(self.rows, self.items))
 
     def difference(self, other: Self) -> Self:
-        """The items of each user that are not the same user's in `other`."""
-        return self._kept(~other.contains(self.rows, self.items))
+        """Return the items of each user that `other` does not have for that user."""
+        return self._filter(~other.contains(self.rows, self.items))
 
-    def _kept(self, keep: Flags) -> Self:
+    def _filter(self, keep: Flags) -> Self:
         kept_before = np.concatenate(([0], np.cumsum(keep)))
         return type(self)(kept_before[self.offsets], self.items[keep])
 

@@ -1,10 +1,16 @@
-"""The two calls that most people need: `unbasket.evaluate` and `unbasket.tune`."""
+"""The public entry points `unbasket.evaluate` and `unbasket.tune`."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from rich import progress as bars
+from rich.console import Console
+
 from unbasket.domain.frames import read_purchases
+from unbasket.domain.progress import Progress
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import tifuknn, tuning
 from unbasket.evaluation.baselines import BASELINES
@@ -12,7 +18,6 @@ from unbasket.evaluation.evaluation import Evaluation
 from unbasket.evaluation.protocols import PROTOCOLS
 from unbasket.evaluation.splits import Holdout, hide_last_basket
 from unbasket.evaluation.tuning import Tuning
-from unbasket.evaluation.waiting import progress_line
 from unbasket.params import Params
 
 
@@ -28,11 +33,11 @@ def evaluate(
     item: str = "item",
     time: str | None = None,
 ) -> Evaluation:
-    """How well the model, and simple baselines, predict each user's next basket.
+    """Measure how well the model and simple baselines predict each user's next basket.
 
-    `data` is a dataset (`unbasket.datasets.load`), or any frame that `fit` takes, with columns of the given names.
-    Where it has no future, each user's last basket is hidden and predicted. `params` are the dataset's own by default,
-    else `Params()`. The result shows itself in a notebook, and has `plot()` and `frame()`.
+    `data` is a dataset (`unbasket.datasets.load`) or any frame that `fit` accepts, with columns of the given names.
+    If it has no future, each user's last basket is hidden and predicted. `params` default to the dataset's own, then
+    to `Params()`. The result has `plot()` and `frame()`, and a display for notebooks.
 
     >>> import unbasket as ub
     >>> evaluation = ub.evaluate(ub.datasets.generate(users=200, seed=1), baselines=["GP-TopFreq"], cutoffs=[10])
@@ -42,7 +47,7 @@ def evaluate(
     if protocol not in PROTOCOLS:
         raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
     holdout = _holdout(data, user, basket, item, time)
-    with progress_line("evaluating users") as progress:
+    with _progress_bar("evaluating users") as progress:
         evaluation = tifuknn.evaluate(
             holdout,
             params or getattr(data, "params", None) or Params(),
@@ -51,7 +56,7 @@ def evaluate(
             cutoffs=cutoffs,
             progress=progress,
         )
-        _ = evaluation.means  # computed here, while the progress is shown
+        _ = evaluation.means  # computed here, while the progress bar is shown
     return evaluation
 
 
@@ -70,12 +75,12 @@ def tune(
 ) -> Tuning:
     """Search for the parameters that predict best. Needs Optuna.
 
-    `data` is as for `evaluate`, and the basket that `evaluate` predicts takes no part: each user's last basket before
-    it is hidden and predicted. So `evaluate(data, tune(data).params)` is an honest figure. `start`, by default the
-    dataset's own parameters, is tried first. With a `study` file, an interrupted search can go on.
+    `data` is as for `evaluate`. The search never sees the basket that `evaluate` predicts: it hides and predicts each
+    user's last basket before that one, so `evaluate(data, tune(data).params)` is an honest figure. The first trial is
+    `start`, by default the dataset's own parameters. With a `study` file, an interrupted search can be resumed.
     """
     holdout = _holdout(data, user, basket, item, time)
-    with progress_line(f"trials for {metric}") as progress:
+    with _progress_bar(f"trials for {metric}") as progress:
         return tuning.tune(
             holdout.history,
             trials=trials,
@@ -88,7 +93,21 @@ def tune(
 
 
 def _holdout(data: Any, user: str, basket: str, item: str, time: str | None) -> Holdout:
-    """A history and what comes next, of a dataset or a frame."""
+    """Return the history and the future of a dataset or a frame."""
     if hasattr(data, "history") and hasattr(data, "future"):
         return Holdout(data.history, data.future) if data.future is not None else hide_last_basket(data.history)
     return hide_last_basket(read_purchases(data, user=user, basket=basket, item=item, time=time))
+
+
+@contextmanager
+def _progress_bar(description: str) -> Iterator[Progress]:
+    """Show a progress bar in a terminal or a notebook, and remove it at the end.
+
+    In a notebook, Rich needs ipywidgets; without them it would warn, so no bar is shown.
+    """
+    console = Console(stderr=True)
+    shown = find_spec("ipywidgets") is not None if console.is_jupyter else console.is_terminal
+    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn())
+    with bars.Progress(*columns, console=console, transient=True, disable=not shown) as progress:
+        task = progress.add_task(description, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,4 +1,4 @@
-"""What an evaluation found: a row of scores per user, and their means for people to read."""
+"""The result of an evaluation: a row of scores per user, and their means."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -28,18 +28,18 @@ class Evaluation:
     protocol: EvaluationProtocol
     params: Params
     split: Split
-    """Who was asked and scored, and who could be a neighbor."""
+    """The query users, all of them scored, and the candidates for neighbors."""
     scores: dict[str, pl.DataFrame]
     """Model -> a row per user, a column per metric, as `score_users` names them."""
     cutoffs: tuple[int, ...]
 
     def mean(self, model: str, metric: str) -> MeanInterval | None:
-        """A model's mean over users, with its interval; None if the metric has no value for any of them."""
+        """Return a model's mean over users with its interval, or None if no user has a value."""
         values = self.scores[model][metric].drop_nulls()
         return bootstrap_mean(values) if len(values) else None
 
     def compare(self, first: str, second: str, metric: str) -> Comparison:
-        """Is the first model better than the second?"""
+        """Compare two models by a metric."""
         return compare_paired(self.scores[first][metric], self.scores[second][metric])
 
     @property
@@ -50,13 +50,13 @@ class Evaluation:
 
     @cached_property
     def means(self) -> Means:
-        """Model -> headline metric -> `mean`, all at once, which is much quicker than one by one."""
+        """The `mean` of each model and headline metric, computed together: much quicker than one by one."""
         means: Means = {model: dict.fromkeys(self.metrics) for model in self.scores}
-        alike: dict[bytes, list[tuple[str, str]]] = defaultdict(list)
+        same_users: dict[bytes, list[tuple[str, str]]] = defaultdict(list)
         for model, scores in self.scores.items():
             for metric in self.metrics:
-                alike[scores[metric].is_null().to_numpy().tobytes()].append((model, metric))
-        for pairs in alike.values():  # of the same users, so that one draw of users serves them all
+                same_users[scores[metric].is_null().to_numpy().tobytes()].append((model, metric))
+        for pairs in same_users.values():  # one draw of users serves all of their metrics
             columns = [self.scores[model][metric].drop_nulls().to_numpy() for model, metric in pairs]
             if len(columns[0]):
                 for (model, metric), mean in zip(pairs, bootstrap_means(columns), strict=True):
@@ -64,7 +64,7 @@ class Evaluation:
         return means
 
     def frame(self) -> pl.DataFrame:
-        """The means as a frame: model, metric, mean, low, high, users; null where a metric has no mean."""
+        """Return the means as a frame: model, metric, mean, low, high, users; null where a metric has no mean."""
         rows = [
             (model, metric, *((mean.mean, mean.low, mean.high, mean.users) if mean else [None] * 4))
             for model, row in self.means.items()
@@ -73,13 +73,13 @@ class Evaluation:
         return pl.DataFrame(rows, ["model", "metric", "mean", "low", "high", "users"], orient="row")
 
     def plot(self) -> "Figure":
-        """Bars of the means with their intervals. Needs Matplotlib."""
+        """Draw the means as bars with their intervals. Needs Matplotlib."""
         plots = import_optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
         figure: Figure = plots.draw_evaluation(self)
         return figure
 
     def title(self) -> str:
-        """Who was asked."""
+        """Return one line with the protocol and the numbers of users."""
         queries, candidates = len(self.split.queries), len(self.split.candidates)
         among = f"{candidates:,}"
         if self.params.pool is not None and self.params.pool < candidates:
@@ -87,7 +87,7 @@ class Evaluation:
         return f"Protocol {self.protocol.name}: {queries:,} user{'s' * (queries != 1)}, neighbors among {among}"
 
     def rows(self) -> list[list[str]]:
-        """The means as text: a row per metric, its name first, then a cell per model."""
+        """Return the means as text: a row per metric, its name first, then a cell per model."""
         return [[metric, *(_cell(means[metric]) for means in self.means.values())] for metric in self.metrics]
 
     def __repr__(self) -> str:

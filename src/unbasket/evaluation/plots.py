@@ -1,4 +1,4 @@
-"""The look that all figures share, and the figures of an evaluation and of a search for parameters."""
+"""The shared style of all figures, and the figures of an evaluation and of a parameter search."""
 
 import io
 import math
@@ -18,16 +18,16 @@ _DPI = 150
 _MODELS = (OURS, "#9aa5b1", "#e0a458", "#6a994e")
 
 
-class _Picture(Figure):
-    """A figure that a notebook shows by itself, without pyplot and its global state."""
+class _NotebookFigure(Figure):
+    """A figure that a notebook displays without pyplot and its global state."""
 
     def _repr_png_(self) -> bytes:
         return png(self)
 
 
 def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    """A new figure of rows x columns axes, read row by row; inches."""
-    figure = _Picture(figsize=(width, height), layout="constrained")
+    """Create a figure of rows x columns axes, listed row by row; sizes in inches."""
+    figure = _NotebookFigure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)  # no window, no global state: works without a display and in any thread
     axes = figure.subplots(rows, columns, squeeze=False)
     for axis in axes.flat:
@@ -38,20 +38,20 @@ def panels(rows: int, columns: int, width: float, height: float) -> tuple[Figure
 
 
 def legend_below(figure: Figure, axis: Axes, columns: int) -> None:
-    """One legend for all panels: that of one of them."""
+    """Draw the legend of one panel below all of them."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
 def png(figure: Figure) -> bytes:
-    """The figure as a file."""
+    """Render the figure as PNG."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=_DPI)
     return buffer.getvalue()
 
 
 def svg(figure: Figure) -> str:
-    """The figure as a drawing that can be enlarged; equal figures give equal text."""
+    """Render the figure as SVG; equal figures give equal text."""
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "unbasket", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", metadata={"Date": None})
@@ -59,12 +59,12 @@ def svg(figure: Figure) -> str:
 
 
 def draw_evaluation(evaluation: Evaluation) -> Figure:
-    """A panel per cutoff, a group of bars per metric, a bar per model, each with its interval."""
+    """Draw a panel per cutoff, a group of bars per metric, and a bar per model with its interval."""
     per_panel = len(evaluation.metrics) // len(evaluation.cutoffs)
     figure, axes = panels(1, len(evaluation.cutoffs), 1.5 + 4.5 * len(evaluation.cutoffs), 4.2)
     width = 0.85 / len(evaluation.means)
-    for place, axis in enumerate(axes):
-        metrics = evaluation.metrics[place * per_panel : (place + 1) * per_panel]
+    for panel, axis in enumerate(axes):
+        metrics = evaluation.metrics[panel * per_panel : (panel + 1) * per_panel]
         for number, (model, means) in enumerate(evaluation.means.items()):
             heights, errors = _bars([means[metric] for metric in metrics])
             color = _MODELS[number % len(_MODELS)]
@@ -79,7 +79,7 @@ def draw_evaluation(evaluation: Evaluation) -> Figure:
 
 
 def _bars(means: list[MeanInterval | None]) -> tuple[list[float], list[list[float]]]:
-    """Heights of bars, and how far the intervals reach below and above them; NaN where there is no mean."""
+    """Return bar heights and the extents of the intervals below and above; NaN where there is no mean."""
     heights = [mean.mean if mean else math.nan for mean in means]
     below = [mean.mean - mean.low if mean else math.nan for mean in means]
     above = [mean.high - mean.mean if mean else math.nan for mean in means]
@@ -87,7 +87,7 @@ def _bars(means: list[MeanInterval | None]) -> tuple[list[float], list[list[floa
 
 
 def draw_tuning(tuning: Tuning) -> Figure:
-    """The metric from trial to trial with the best so far, then against each parameter; the best trial in color."""
+    """Draw the metric by trial with the best so far, then against each parameter; the best trial is colored."""
     frame = tuning.frame()
     names = [name for name in frame.columns if name != "value"]
     figure, axes = panels(2, math.ceil(len(names) / 2), 11, 6)

@@ -1,4 +1,4 @@
-"""The protocols: named ways to evaluate. A figure without its protocol says little, since published ones differ."""
+"""Named evaluation protocols. A figure means little without its protocol, since published protocols differ."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -12,32 +12,32 @@ from unbasket.evaluation.splits import Split, all_users_split, hu_split, paper_s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationProtocol:
-    """Everything in which an evaluation may differ, apart from the model and the data."""
+    """The choices of an evaluation, apart from the model and the data."""
 
     name: str
     summary: str
     split: Callable[[pl.DataFrame, pl.DataFrame], Split]
-    """(history, future) -> who is asked and who may be a neighbor."""
+    """(history, future) -> query users and candidates for neighbors."""
     ndcg: NdcgForm
     """The form in which figures under this protocol were published."""
-    query_takes_a_place: bool = False
+    counts_itself: bool = False
     """The query counts as one of its own k neighbors, and is then dropped."""
     twins_once: bool = False
     """Of users with equal vectors, only the one with the lowest id is scored; see `first_of_twins`."""
 
     def true_neighbors(self, k: int) -> int:
-        """How many *other* users are averaged when the parameter says k."""
-        if self.query_takes_a_place and k < 2:
+        """Return the number of *other* users that are averaged when the parameter is k."""
+        if self.counts_itself and k < 2:
             raise InvalidRequestError(f"protocol {self.name!r} needs at least 2 neighbors, not {k}")
-        return k - 1 if self.query_takes_a_place else k
+        return k - 1 if self.counts_itself else k
 
 
 def first_of_twins(users: Sequence[Hashable], vectors: Sequence[Hashable]) -> list[bool]:
-    """Which of the users, given in the order of their ids, are the first with their vector.
+    """Return which users, given in the order of their ids, are the first with their vector.
 
-    The paper's code files a prediction under the id of the nearest user, taken to be the query itself. Among
-    users with equal vectors that is the one with the lowest id, whoever asked. All of them get the same prediction,
-    so the effect is that the others are not scored. A vector may be anything hashable, such as its bytes.
+    The paper's code files a prediction under the id of the nearest user, assumed to be the query itself. Among users
+    with equal vectors, the nearest is always the one with the lowest id. All of them get the same prediction, so the
+    effect is that the others are not scored. A vector may be anything hashable, such as its bytes.
 
     >>> first_of_twins([11, 12, 13], ["a", "b", "a"])
     [True, True, False]
@@ -53,7 +53,7 @@ PAPER = EvaluationProtocol(
     summary="as the paper's own code: all users but a hard-coded one, k-1 true neighbors, twins scored once",
     split=paper_split,
     ndcg="paper",
-    query_takes_a_place=True,
+    counts_itself=True,
     twins_once=True,
 )
 ALL_USERS = EvaluationProtocol(

@@ -1,4 +1,4 @@
-"""From ranked lists to a table of scores: one row per user, one column per metric."""
+"""Scores of ranked lists: one row per user, one column per metric."""
 
 from collections.abc import Sequence
 
@@ -15,16 +15,16 @@ def score_users(
 ) -> pl.DataFrame:
     """Score each row of `rankings` (user, items) against the user's basket in `future` (user, item).
 
-    Columns are `user` and, for each cutoff n, `recall@n`, `precision@n`, `hit_rate@n`, `ndcg_paper@n`,
-    `ndcg_hu@n` and `ndcg_standard@n`; then the same with the prefix `repeat_` (only truth items that are in
-    the user's `history`) and `explore_` (only those that are not). Null: the user has no such truth items and
-    is left out of that mean. Rows come in the order of `rankings`.
+    Columns are `user` and, for each cutoff n, `recall@n`, `precision@n`, `hit_rate@n`, `ndcg_paper@n`, `ndcg_hu@n` and
+    `ndcg_standard@n`; then the same with the prefix `repeat_` (only truth items in the user's `history`) and
+    `explore_` (only truth items not in it). A score is null if the user has no such truth items; means skip nulls.
+    Rows keep the order of `rankings`.
     """
     if not cutoffs or min(cutoffs) < 1:
         raise InvalidRequestError(f"cutoffs must be whole numbers of at least 1, not {list(cutoffs)}")
     if rankings["user"].n_unique() < len(rankings):
         raise InvalidFrameError("rankings must hold each user once")
-    # Lists made from Python objects are 64 bits wide, data often 32; Polars joins equal types only.
+    # Lists made from Python objects have 64-bit elements, data often 32-bit; Polars joins equal types only.
     rankings = rankings.cast({"user": future.schema["user"], "items": pl.List(future.schema["item"])})
     users = rankings.select("user").with_row_index("row")
     ranked = _ranked_items(rankings, max(cutoffs))
@@ -35,12 +35,9 @@ def score_users(
     truth = _item_sets(future, users, codes)
     bought = _item_sets(history.join(future, on=["user", "item"], how="semi"), users, codes)
     columns: dict[str, Floats] = {}
-    for prefix, part in (
-        ("", truth),
-        ("repeat_", truth.intersection(bought)),
-        ("explore_", truth.difference(bought)),
-    ):
-        hits = find_hits(predictions, part)
+    truths = {"": truth, "repeat_": truth.intersection(bought), "explore_": truth.difference(bought)}
+    for prefix, sought in truths.items():
+        hits = find_hits(predictions, sought)
         for n in cutoffs:
             columns |= {f"{prefix}{name}@{n}": values for name, values in _metrics(hits, n).items()}
     return rankings.select("user").with_columns(
@@ -60,7 +57,7 @@ def _metrics(hits: Hits, n: int) -> dict[str, Floats]:
 
 
 def _ranked_items(rankings: pl.DataFrame, n: int) -> pl.DataFrame:
-    """(row, rank, item) of the first n items of each list, ranks from 0; an empty list is one null item."""
+    """Return (row, rank, item) of the first n items of each list, ranks from 0; an empty list is one null item."""
     return (
         rankings.with_row_index("row")
         .select("row", item=pl.col("items").list.head(n))

@@ -1,7 +1,7 @@
-"""Which users are asked for their next basket, and whose baskets may help to answer.
+"""Splits: the users whose next basket is predicted, and the users whose baskets may be used for it.
 
-Frames have the columns user, basket, item and, optionally, time. Users are always taken in the order of their
-ids, so a split does not depend on the order of rows.
+Frames have the columns user, basket, item and, optionally, time. Users are always in the order of their ids, so a
+split does not depend on the order of rows.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import NamedTuple
 import polars as pl
 
 PAPER_EXCLUDED_USER = 2939
-"""Hard-coded in the paper's code, for every dataset: the one user of ValuedShopper without a future."""
+"""Excluded by the paper's code in every dataset: the one user of ValuedShopper without a future."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class Split:
 
 
 class HuUsers(NamedTuple):
-    """The three parts of the original TIFU-kNN's split."""
+    """The three sets of users in the original TIFU-kNN's split."""
 
     training: pl.Series
     validation: pl.Series
@@ -45,23 +45,19 @@ def all_users_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
 
 
 def paper_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
-    """As `all_users_split`, without the user whom the paper's code leaves out."""
+    """Split as `all_users_split`, without the user that the paper's code excludes."""
     split = all_users_split(history, future)
-    if not split.queries.dtype.is_integer():  # not the paper's data, so its user is not there
+    if not split.queries.dtype.is_integer():  # not the paper's data, so it lacks that user
         return split
     return Split(split.queries.filter(split.queries != PAPER_EXCLUDED_USER), split.candidates)
 
 
 def hu_users(history: pl.DataFrame, future: pl.DataFrame) -> HuUsers:
-    """Users with at least 2 history baskets and a future: 72 % training, next 8 % validation, rest test."""
+    """Divide users with at least 2 history baskets and a future: 72 % training, 8 % validation, 20 % test."""
     baskets = history.group_by("user").agg(pl.col("basket").n_unique())
     users = _also_in(_users(baskets.filter(pl.col("basket") >= 2)), future)
     training_end, test_start = len(users) * 72 // 100, len(users) * 80 // 100
-    return HuUsers(
-        training=users[:training_end],
-        validation=users[training_end:test_start],
-        test=users[test_start:],
-    )
+    return HuUsers(users[:training_end], users[training_end:test_start], users[test_start:])
 
 
 def hu_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
@@ -71,16 +67,16 @@ def hu_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
 
 
 def hu_validation_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
-    """Query the validation users, to tune under the protocol `hu` without looking at its test users."""
+    """Query the validation users, to tune under the protocol `hu` without its test users."""
     users = hu_users(history, future)
     return Split(queries=users.validation, candidates=users.training)
 
 
 def hide_last_basket(history: pl.DataFrame) -> Holdout:
-    """Cut off each user's last basket, as a future to tune against, or for data that has none.
+    """Cut off each user's last basket, as a future to tune against or for data without a future.
 
-    The last basket is the one with the highest (time, basket); without a time column, the one whose first row
-    comes last. A user with a single basket keeps it, stays a candidate, and has no future.
+    The last basket has the highest (time, basket) or, without a time column, the latest first row. A user with a single
+    basket keeps it, stays a candidate, and has no future.
     """
     order = ["time", "basket"] if "time" in history.columns else ["first_row"]
     baskets = history.with_row_index("first_row").unique(["user", "basket"], keep="first").sort(order)

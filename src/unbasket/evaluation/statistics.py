@@ -1,6 +1,5 @@
-"""How sure a mean over users is, and whether one model is better than another on the same users."""
+"""Confidence intervals of means over users, and paired comparisons of two models."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,9 +8,8 @@ from numpy.typing import ArrayLike
 
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.metrics import Floats
-from unbasket.evaluation.student_t import two_sided_p
 
-_DRAWS_AT_ONCE = 1 << 20  # keeps a block of resamples in the cache, and memory flat for any number of users
+_DRAWS_AT_ONCE = 1 << 20  # keeps a block of resamples in the cache, and memory constant for any number of users
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -36,22 +34,18 @@ class Comparison:
     second_mean: float
     difference: MeanInterval
     p_permutation: float
-    t: float
-    p_t: float
 
     def __repr__(self) -> str:
-        return (
-            f"{self.first_mean:.4f} - {self.second_mean:.4f} = {self.difference}, "
-            f"permutation p = {self.p_permutation:.2g}, t = {self.t:.2f}, p = {self.p_t:.2g}"
-        )
+        means = f"{self.first_mean:.4f} - {self.second_mean:.4f}"
+        return f"{means} = {self.difference}, permutation p = {self.p_permutation:.2g}"
 
 
 def bootstrap_mean(
     values: ArrayLike, *, confidence: float = 0.95, resamples: int = 2_000, seed: int = 0
 ) -> MeanInterval:
-    """The mean with its percentile bootstrap interval: users are drawn with replacement.
+    """Return the mean with its percentile bootstrap interval: users are drawn with replacement.
 
-    A NaN is a user without a value, who is left out. Equal arguments give equal intervals.
+    NaN marks a user without a value, who is left out. Equal arguments give equal intervals.
 
     >>> bootstrap_mean([0.0, 1.0] * 500)
     0.5000 [0.4700, 0.5320] (95%, 1000 users)
@@ -63,7 +57,7 @@ def bootstrap_mean(
 def bootstrap_means(
     columns: Sequence[Floats], *, confidence: float = 0.95, resamples: int = 2_000, seed: int = 0
 ) -> list[MeanInterval]:
-    """`bootstrap_mean` of several scores of the same users, none of them NaN. Users are drawn once for all columns."""
+    """Return the `bootstrap_mean` of several columns of the same users, without NaN. All columns share the draws."""
     return _intervals(columns, confidence, resamples, np.random.default_rng(seed))
 
 
@@ -72,10 +66,9 @@ def compare_paired(
 ) -> Comparison:
     """Compare two models by the scores of the same users, in the same order.
 
-    The interval is a bootstrap of the users' differences. The permutation test asks how often a mean
-    difference at least this large comes up when each user's two scores are swapped at random; it assumes no
-    distribution, and its smallest possible p is 1 / (resamples + 1). The paired t-test is there because
-    papers report it.
+    The interval is a bootstrap of the users' differences. The p-value is that of a paired permutation test: how often a
+    mean difference at least this large occurs when each user's two scores are swapped at random. The test assumes no
+    distribution; its smallest possible p is 1 / (resamples + 1).
     """
     one, two = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if one.shape != two.shape:
@@ -85,14 +78,11 @@ def compare_paired(
     one, two = _known(one, at_least=2), _known(two, at_least=2)
     differences = one - two
     rng = np.random.default_rng(seed)
-    t, p_t = _paired_t(differences)
     return Comparison(
         first_mean=float(one.mean()),
         second_mean=float(two.mean()),
         difference=_intervals([differences], confidence, resamples, rng)[0],
         p_permutation=_permutation_p(differences, resamples, rng),
-        t=t,
-        p_t=p_t,
     )
 
 
@@ -113,8 +103,8 @@ def _intervals(
     if resamples < 1:
         raise InvalidRequestError(f"resamples must be at least 1, not {resamples}")
     users = len(columns[0])
-    draws = (_drawn(users, rows, rng) for rows in _blocks(resamples, users))
-    # Column by column: one product for all would differ, in the last digit, from that of a column alone.
+    draws = (_draw_counts(users, rows, rng) for rows in _blocks(resamples, users))
+    # Column by column: one product for all columns would differ in the last digit from that of a single column.
     means = np.concatenate([[drawn @ column / users for column in columns] for drawn in draws], axis=1)
     ends = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).T.tolist()
     return [
@@ -123,17 +113,17 @@ def _intervals(
     ]
 
 
-def _drawn(users: int, resamples: int, rng: np.random.Generator) -> Floats:
-    """Resamples x users: how often each user is drawn."""
+def _draw_counts(users: int, resamples: int, rng: np.random.Generator) -> Floats:
+    """Return, as resamples x users, how often each user is drawn."""
     draws = rng.integers(users, size=(resamples, users)) + np.arange(resamples)[:, np.newaxis] * users
     return np.bincount(draws.ravel(), minlength=resamples * users).reshape(resamples, users).astype(np.float64)
 
 
 def _permutation_p(differences: Floats, resamples: int, rng: np.random.Generator) -> float:
-    """Swapping a user's two scores flips the sign of their difference. Zeros have no sign and are left out."""
+    """Return the two-sided p-value. A swap flips the sign of a difference; zeros have no sign and are left out."""
     signed = differences[differences != 0]
     total = signed.sum()
-    # A sum that is equal on paper may differ in the last digits by the order of its terms.
+    # Sums that are equal mathematically may differ in the last digits by the order of their terms.
     threshold = abs(total) - 1e-12 * np.abs(signed).sum()
     as_large = 0
     for rows in _blocks(resamples, max(len(signed), 1)):
@@ -142,17 +132,8 @@ def _permutation_p(differences: Floats, resamples: int, rng: np.random.Generator
     return (as_large + 1) / (resamples + 1)
 
 
-def _paired_t(differences: Floats) -> tuple[float, float]:
-    mean, deviation = float(differences.mean()), float(differences.std(ddof=1))
-    if deviation == 0:
-        t = math.copysign(math.inf, mean) if mean else 0.0
-    else:
-        t = mean / (deviation / math.sqrt(len(differences)))
-    return t, two_sided_p(t, len(differences) - 1)
-
-
 def _blocks(resamples: int, width: int) -> list[int]:
-    """Numbers of resamples, each computed at once, that sum to all of them."""
+    """Divide the resamples into blocks, and return the size of each."""
     rows = max(1, _DRAWS_AT_ONCE // width)
     full, rest = divmod(resamples, rows)
     return [rows] * full + [rest] * (rest > 0)

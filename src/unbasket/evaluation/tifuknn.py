@@ -1,4 +1,4 @@
-"""The engine of this package as a ranker, and one call that evaluates it beside the baselines."""
+"""TIFU-kNN as a ranker, evaluated beside the baselines."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ TIFUKNN = "TIFU-kNN"
 
 @dataclass(frozen=True, slots=True)
 class TifuKnn:
-    """TIFU-kNN as a ranker. The engine averages exactly `params.neighbors` other users."""
+    """The engine as a ranker. It averages exactly `params.neighbors` other users."""
 
     params: Params
     progress: Progress | None = None
@@ -40,10 +40,10 @@ def evaluate(
     cutoffs: Sequence[int] = (10, 20),
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Score TIFU-kNN and the named baselines under a protocol, on the users whom the protocol asks.
+    """Score TIFU-kNN and the named baselines under a protocol, on the query users of its split.
 
     `params.neighbors` is the published k: the protocol decides how many other users are averaged. `progress` is called
-    with the users answered so far, and all of them.
+    with the numbers of query users done and in total.
     """
     unknown = [name for name in baselines if name not in BASELINES]
     if unknown:
@@ -54,7 +54,7 @@ def evaluate(
     engine_params = replace(params, neighbors=protocol.true_neighbors(params.neighbors))
     engine = fit_candidates(data.history, split, engine_params)
     if protocol.twins_once:
-        split = _without_twins(engine, split)
+        split = without_twins(engine, split)
     n = max(cutoffs)
     rankings = {TIFUKNN: rank(engine, data.history, split, n, progress)}
     rankings |= {name: BASELINES[name](data.history, split, n) for name in baselines}
@@ -63,22 +63,22 @@ def evaluate(
 
 
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:
-    """An engine that has learned the baskets of the split's candidates, and of nobody else."""
+    """Fit an engine to the baskets of the split's candidates only."""
     return Recommender(params).fit(_of_users(history, split.candidates))
 
 
 def rank(
     engine: Recommender, history: pl.DataFrame, split: Split, n: int, progress: Progress | None = None
 ) -> pl.DataFrame:
-    """The engine's n best items for each query; a query that it does not hold is answered from its history alone."""
-    held = [user for user in split.queries if user in engine]
-    answers = engine.recommend_many(held, n, progress=progress)
-    strangers = _baskets(history, split.queries.filter([user not in engine for user in split.queries]))
-    for done, (user, baskets) in enumerate(strangers.items(), start=len(held) + 1):
-        answers[user] = engine.recommend_for(baskets, n)
+    """Rank the n best items for each query. A user unknown to the engine is served from the user's history alone."""
+    known = [user for user in split.queries if user in engine]
+    recommended = engine.recommend_many(known, n, progress=progress)
+    unknown = _baskets(history, split.queries.filter([user not in engine for user in split.queries]))
+    for done, (user, baskets) in enumerate(unknown.items(), start=len(known) + 1):
+        recommended[user] = engine.recommend_for(baskets, n)
         if progress is not None:
             progress(done, len(split.queries))
-    return _rankings(answers, split)
+    return _rankings(recommended, split)
 
 
 def _of_users(history: pl.DataFrame, users: pl.Series) -> pl.DataFrame:
@@ -86,7 +86,7 @@ def _of_users(history: pl.DataFrame, users: pl.Series) -> pl.DataFrame:
 
 
 def _baskets(history: pl.DataFrame, users: pl.Series) -> dict[Id, list[list[Id]]]:
-    """Each user's baskets, oldest first, in the order that the engine would give them."""
+    """Return each user's baskets, oldest first, in the engine's order."""
     purchases = _of_users(history, users)
     if "time" in history.columns:
         purchases = purchases.sort("time", "basket", maintain_order=True)
@@ -94,20 +94,19 @@ def _baskets(history: pl.DataFrame, users: pl.Series) -> dict[Id, list[list[Id]]
     return dict(baskets.group_by("user", maintain_order=True).agg("item").iter_rows())
 
 
-def _rankings(answers: dict[Id, list[Recommendation]], split: Split) -> pl.DataFrame:
-    """Answers as a frame, made from flat columns: from lists of lists, Polars takes five times as long."""
-    rows = {
-        "user": pl.Series([user for user, answer in answers.items() for _ in answer], dtype=split.queries.dtype),
-        "item": [item for answer in answers.values() for item, _ in answer],
-    }
+def _rankings(recommended: dict[Id, list[Recommendation]], split: Split) -> pl.DataFrame:
+    """Convert recommendations to a frame via flat columns: from lists of lists, Polars takes five times as long."""
+    users = [user for user, best in recommended.items() for _ in best]
+    items = [item for best in recommended.values() for item, _ in best]
+    rows = {"user": pl.Series(users, dtype=split.queries.dtype), "item": items}
     lists = pl.DataFrame(rows).group_by("user", maintain_order=True).agg(items="item")
-    asked = pl.DataFrame({"user": split.queries})
-    return asked.join(lists, on="user", how="left", maintain_order="left").with_columns(pl.col("items").fill_null([]))
+    queries = pl.DataFrame({"user": split.queries})
+    return queries.join(lists, on="user", how="left", maintain_order="left").with_columns(pl.col("items").fill_null([]))
 
 
-def _without_twins(engine: Recommender, split: Split) -> Split:
-    """The split without the queries that share their vector with a user of a lower id."""
+def without_twins(engine: Recommender, split: Split) -> Split:
+    """Return the split without queries that have the vector of a user with a lower id."""
     users = engine.users()
     vectors = [tuple(engine.vector(user).items()) for user in users]
     first = dict(zip(users, first_of_twins(users, vectors), strict=True))
-    return replace(split, queries=split.queries.filter([first[user] for user in split.queries]))
+    return replace(split, queries=split.queries.filter([first.get(user, False) for user in split.queries]))

@@ -1,4 +1,4 @@
-"""The search for the five parameters on a validation split, with Optuna. The future takes no part in it."""
+"""The search for the five parameters on a validation split, with Optuna. It never sees the future."""
 
 import importlib
 import warnings
@@ -26,12 +26,12 @@ _DIGITS = 3  # of decays and alpha: more would pretend to a precision that no va
 
 _NAMES = ("group_size", "basket_decay", "group_decay", "neighbors", "alpha")
 
-_SHOWN = 5  # trials in a notebook
+_SHOWN_TRIALS = 5  # in a notebook
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Parameters that were tried, and how good they are on the validation split."""
+    """Parameters and their score on the validation split."""
 
     params: Params
     value: float
@@ -39,7 +39,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Tuning:
-    """The best parameters so far, and how good they are on the validation split."""
+    """The best parameters found, and their score on the validation split."""
 
     params: Params
     metric: str
@@ -48,26 +48,26 @@ class Tuning:
     users: int
     """Users whose hidden basket was predicted."""
     tried: tuple[Trial, ...]
-    """All trials, the first one first."""
+    """All trials, in order."""
 
     def line(self) -> str:
-        """The parameters as a line of Python to paste."""
+        """Return the parameters as a line of Python."""
         given = _tuned(self.params) | _pool(self.params)
         return f"Params({', '.join(f'{name}={value}' for name, value in given.items())})"
 
     def frame(self) -> pl.DataFrame:
-        """All trials as a frame: trial (from 1), value, and a column per parameter."""
+        """Return all trials as a frame: trial (from 1), value, and a column per parameter."""
         rows = [{"trial": i, "value": trial.value} | _tuned(trial.params) for i, trial in enumerate(self.tried, 1)]
         return pl.DataFrame(rows)
 
     def plot(self) -> "Figure":
-        """How the search went, and what each parameter does to the metric. Needs Matplotlib."""
+        """Plot the metric by trial and against each parameter. Needs Matplotlib."""
         plots = import_optional("unbasket.evaluation.plots", "plots need Matplotlib", "plot")
         figure: Figure = plots.draw_tuning(self)
         return figure
 
     def title(self) -> str:
-        """How good the parameters are, and how they were found."""
+        """Return one line with the best score, the users and the trials."""
         users = f"{self.users:,} user{'s' * (self.users != 1)}"
         trials = f"{self.trials} trial{'s' * (self.trials != 1)}"
         return f"{self.metric} {self.value:.4f} on the validation baskets of {users}, the best of {trials}"
@@ -76,7 +76,7 @@ class Tuning:
         return f"{self.title()}:\n{self.line()}"
 
     def _repr_html_(self) -> str:
-        best = self.frame().sort("value", "trial", descending=[True, False]).head(_SHOWN)
+        best = self.frame().sort("value", "trial", descending=[True, False]).head(_SHOWN_TRIALS)
         rows = [[f"{value:.4f}" if name == "value" else str(value) for name, value in row.items()]
                 for row in best.iter_rows(named=True)]  # fmt: skip
         header = [self.metric if name == "value" else name for name in best.columns]
@@ -84,12 +84,12 @@ class Tuning:
 
 
 def _tuned(params: Params) -> dict[str, Any]:
-    """The parameters that are searched for."""
+    """Return the parameters that are searched for."""
     return {name: getattr(params, name) for name in _NAMES}
 
 
 def _pool(params: Params) -> dict[str, Any]:
-    """The pool that all trials have, if they have one."""
+    """Return the pool settings that all trials share, if any."""
     pool = {"pool": params.pool, "pool_seed": params.pool_seed}
     return {name: value for name, value in pool.items() if value is not None}
 
@@ -106,12 +106,11 @@ def tune(
 ) -> Tuning:
     """Search for the parameters that best predict each user's last basket from the ones before it.
 
-    `start` is tried first, so the result is at least as good on the validation split; its pool is that of all trials.
-    With a `study` file, the
-    search can be interrupted: a second call goes on from the trials in the file, to the same result as an
-    uninterrupted one, and stops when there are `trials` of them. The file holds parameters and scores, and the
-    numbers of users, baskets and purchases to recognize other data, but nothing about any person. `progress` is
-    called with the trials done so far, and all of them.
+    `start` is tried first, so the result is at least as good on the validation split; all trials share its pool. With a
+    `study` file, an interrupted search can be resumed: it continues after the trials in the file, stops at `trials` of
+    them, and ends with the same result as an uninterrupted search. The file holds parameters, scores, and the numbers
+    of users, baskets and purchases that identify the data, but no personal data. `progress` is called with the
+    numbers of trials done and in total.
     """
     if trials < 1:
         raise InvalidRequestError(f"trials must be at least 1, not {trials}")
@@ -126,9 +125,9 @@ def tune(
     with _open_study(optuna, study, {"metric": metric, **_counts(history), **pool}) as search:
         done = len(search.get_trials(states=[optuna.trial.TrialState.COMPLETE]))
         if done == 0:
-            search.enqueue_trial(_within(space, start))
+            search.enqueue_trial(_clipped(space, start))
         for number in range(done, trials):
-            # A sampler with its own seed for each trial: it draws the same whether the search was interrupted or not
+            # Each trial has a sampler with its own seed, so a resumed search draws the same parameters.
             search.sampler = optuna.samplers.TPESampler(seed=seed + number)
             trial = search.ask(space)
             search.tell(trial, _score(data, split, _params(trial.params, pool), metric, cutoff))
@@ -155,14 +154,14 @@ def _cutoff(metric: str) -> int:
 
 def _optuna() -> Any:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "IProgress not found")  # of a bar in notebooks that is not used here
+        warnings.filterwarnings("ignore", "IProgress not found")  # about a notebook progress bar that is not used here
         optuna = import_optional("optuna", "tuning needs Optuna", "tune")
-    optuna.logging.set_verbosity(optuna.logging.WARNING)  # not a line per trial
+    optuna.logging.set_verbosity(optuna.logging.WARNING)  # instead of a line per trial
     return optuna
 
 
 def _search_space(history: pl.DataFrame, pool: int | None) -> dict[str, Any]:
-    """The ranges. Groups longer than any history, or more neighbors than there can be, change nothing."""
+    """Return the ranges. Groups longer than any history, or more neighbors than users, would change nothing."""
     distributions = importlib.import_module("optuna").distributions
     longest: Any = history.group_by("user").agg(pl.col("basket").n_unique())["basket"].max()
     others = max(1, history["user"].n_unique() - 1)
@@ -176,8 +175,8 @@ def _search_space(history: pl.DataFrame, pool: int | None) -> dict[str, Any]:
     }
 
 
-def _within(space: dict[str, Any], params: Params) -> dict[str, Any]:
-    """The parameters, moved into the ranges."""
+def _clipped(space: dict[str, Any], params: Params) -> dict[str, Any]:
+    """Clip the parameters to the ranges."""
     return {name: min(max(getattr(params, name), span.low), span.high) for name, span in space.items()}
 
 
@@ -195,10 +194,10 @@ def _counts(history: pl.DataFrame) -> dict[str, int]:
 
 @contextmanager
 def _open_study(optuna: Any, path: str | Path | None, purpose: dict[str, Any]) -> Iterator[Any]:
-    """The study in the file, or a new one; never one that was made for other data or another metric."""
+    """Open the study in the file or create one; refuse a study of other data or another metric."""
     try:
         storage = optuna.storages.RDBStorage(f"sqlite:///{path}") if path is not None else None
-    except Exception as error:  # whatever SQLAlchemy and SQLite raise for a file that is not a study
+    except Exception as error:  # SQLAlchemy and SQLite raise many types for a file that is not a study
         reason = str(error).splitlines()[0]
         raise InvalidRequestError(f"{path} cannot be used as a study file: {reason}") from error
     try:

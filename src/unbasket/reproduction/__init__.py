@@ -1,14 +1,14 @@
-"""Section 6 of the paper once more, on the same data, with this engine's figures beside the paper's.
+"""Reproduction of the paper's section 6 on the same data, with this engine's figures beside the paper's.
 
-    settings -> runner -> parts -> results/*.json -> sections -> report.html, *.csv, *.tex, *.svg, *.png
+    settings -> runner -> experiments -> results/*.json -> sections -> report.html, *.csv, *.tex, *.svg, *.png
 
-A part (`parts`) is a table or a figure: a function that measures one dataset and returns rows, and one that
-presents the rows. The runner keeps the rows of each part and dataset, with the settings that made them, so that an
-interrupted run continues where it was. `docs/reproduction.md` says what the report shows.
+An experiment (`experiments`) makes a table or a figure: one function measures a dataset and returns rows, another one
+presents the rows. The runner caches the rows of each experiment and dataset with their settings, so an interrupted run
+can be resumed. `docs/reproduction.md` describes the report.
 """
 
-from unbasket.reproduction.experiments import DATASETS, PARTS
+from unbasket.reproduction.experiments import DATASETS, EXPERIMENTS
 from unbasket.reproduction.runner import reproduce
-from unbasket.reproduction.settings import Settings, quick_settings
+from unbasket.reproduction.workloads import Settings, quick_settings
 
-__all__ = ["DATASETS", "PARTS", "Settings", "quick_settings", "reproduce"]
+__all__ = ["DATASETS", "EXPERIMENTS", "Settings", "quick_settings", "reproduce"]

@@ -1,4 +1,4 @@
-"""Three ways to keep one user's vector up to date. Each update returns the seconds it took."""
+"""Update methods for one user's vector: two baselines and this engine. Each update returns its duration in seconds."""
 
 from time import perf_counter
 from typing import Protocol
@@ -14,23 +14,25 @@ from unbasket.reproduction.paper import PaperUser
 USER = 0
 
 
-class Rival(Protocol):
+class UpdateMethod(Protocol):
     """One user's history, oldest basket at position 0; items count from 0."""
 
     def load(self, baskets: list[list[int]]) -> None:
-        """Append baskets, off the clock."""
+        """Append baskets, untimed."""
+        for items in baskets:
+            self.add(items)
 
     def add(self, items: list[int]) -> float:
-        """Append a basket; returns the seconds."""
+        """Append a basket."""
 
     def delete(self, position: int) -> float:
-        """Delete a basket; returns the seconds."""
+        """Delete a basket."""
 
 
-class DenseRetrain:
-    """The paper's baseline: the vector anew from the whole history, over the whole vocabulary.
+class DenseRetrain(UpdateMethod):
+    """The paper's baseline: recomputes the vector from the whole history, over the whole vocabulary.
 
-    In its favor, the multi-hot matrix is kept ready and only the weighted sum of its rows is timed. It uses einsum,
+    In its favor, the multi-hot matrix is precomputed and only the weighted sum of its rows is timed. It uses einsum,
     since @ on a busy machine waits for BLAS's other threads up to a hundred times longer than it computes.
     """
 
@@ -61,23 +63,19 @@ class DenseRetrain:
         started = perf_counter()
         m, count = self._params.group_size, self._count
         groups = -(-count // m)
-        group, place = np.divmod(np.arange(count), m)
+        group, index = np.divmod(np.arange(count), m)
         size = np.minimum(m, count - group * m)
-        weights = self._params.group_decay ** (groups - 1 - group) * self._params.basket_decay ** (size - 1 - place)
+        weights = self._params.group_decay ** (groups - 1 - group) * self._params.basket_decay ** (size - 1 - index)
         self.vector = np.einsum("i,ij->j", weights / (size * groups), self._matrix[:count])
         return perf_counter() - started
 
 
-class PaperRules:
+class PaperRules(UpdateMethod):
     """The paper's incremental and decremental rules (sections 4.2 and 4.3)."""
 
     def __init__(self, params: Params, dimension: int) -> None:
         self._user = _FromNewest(params.group_size, params.basket_decay, params.group_decay, dimension)
         self._count = 0
-
-    def load(self, baskets: list[list[int]]) -> None:
-        for items in baskets:
-            self.add(items)
 
     def add(self, items: list[int]) -> float:
         started = perf_counter()
@@ -93,7 +91,7 @@ class PaperRules:
 
 
 class _FromNewest(PaperUser):
-    """Positions count from the newest basket, -1. Listing all baskets to find one would cost more than the rule."""
+    """A user whose positions count from the newest basket, -1: listing all baskets would cost more than the rule."""
 
     def _locate(self, position: int) -> tuple[int, int]:
         for j in range(len(self.groups) - 1, -1, -1):
@@ -101,11 +99,11 @@ class _FromNewest(PaperUser):
             if size + position >= 0:
                 return j, size + position
             position += size
-        raise InvalidRequestError(f"no basket {-position} places before the oldest")
+        raise InvalidRequestError(f"no basket {-position} positions before the oldest")
 
 
-class Engine:
-    """This package, through its public calls: history, vector and index and, on request, a recommendation."""
+class Engine(UpdateMethod):
+    """This package's public API: updates history, vector and index and, optionally, recommends."""
 
     def __init__(self, params: Params, others: pl.DataFrame, *, recommend: bool) -> None:
         self._engine = Recommender(params)
@@ -114,10 +112,6 @@ class Engine:
         self._recommend = recommend
         self._baskets: list[int] = []
         self._events = 0
-
-    def load(self, baskets: list[list[int]]) -> None:
-        for items in baskets:
-            self.add(items)
 
     def add(self, items: list[int]) -> float:
         self._events += 1

@@ -1,4 +1,4 @@
-"""Figure (c): what repeated deletions do to the numbers of a vector."""
+"""Figure (c): the numeric error of a vector after repeated deletions."""
 
 from functools import partial
 
@@ -7,60 +7,57 @@ import polars as pl
 from unbasket.domain.progress import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
-from unbasket.reproduction import claims
 from unbasket.reproduction.baselines import USER
-from unbasket.reproduction.paper import PaperUser
-from unbasket.reproduction.progress import Watch
-from unbasket.reproduction.section import Finding, Row, Section, Table, number
-from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.updates import ORDERS, positions
-from unbasket.reproduction.workloads import PARAMS
+from unbasket.reproduction.paper import DELETIONS_TO_ONE_PERCENT, PaperUser
+from unbasket.reproduction.section import Finding, Row, Section, StepProgress, Table, number
+from unbasket.reproduction.updates import ORDERS, deletion_positions
+from unbasket.reproduction.workloads import PARAMS, Settings
 
 ONE_PERCENT = 0.01
 _ITEM = 1
-_FLOOR = 1e-18  # where an error of exactly 0 is drawn on a logarithmic axis
+_FLOOR = 1e-18  # stands for an error of exactly 0 on a logarithmic axis
 
 
-def run(_: str, settings: Settings, watch: Watch) -> list[Row]:
-    """A row per order, rule and deletion."""
+def run(_: str, settings: Settings, step: StepProgress) -> list[Row]:
+    """Measure a row per order, rule and deletion."""
     rows: list[Row] = []
     for order in ORDERS:
-        places = positions(order, settings.drift_baskets, settings.seed)
+        positions = deletion_positions(order, settings.drift_baskets, settings.seed)
         for rule, errors in RULES.items():
-            progress = partial(watch, f"deletions from {order}, {rule}")
+            progress = partial(step, f"deletions from {order}, {rule}")
             rows += [
                 {"order": order, "rule": rule, "deletions": deletions, "relative_error": error}
-                for deletions, error in enumerate(errors(settings.drift_baskets, places, progress), 1)
+                for deletions, error in enumerate(errors(settings.drift_baskets, positions, progress), 1)
             ]
     return rows
 
 
-def paper_errors(baskets: int, places: list[int], progress: Progress) -> list[float]:
-    """The paper's rule against the same groups averaged afresh, after each deletion."""
+def paper_errors(baskets: int, positions: list[int], progress: Progress) -> list[float]:
+    """Compare the paper's rule with a recomputation from the same groups, after each deletion."""
     user = PaperUser(PARAMS.group_size, PARAMS.basket_decay, PARAMS.group_decay, dimension=1)
     for _ in range(baskets):
         user.add_basket([0])
     errors = []
-    for done, place in enumerate(places, 1):
-        user.delete_basket(place)
+    for done, position in enumerate(positions, 1):
+        user.delete_basket(position)
         errors.append(_relative(float(user.vector[0]), float(user.retrained()[0])))
-        progress(done, len(places))
+        progress(done, len(positions))
     return errors
 
 
-def our_errors(baskets: int, places: list[int], progress: Progress) -> list[float]:
-    """The engine against a fresh one that only ever saw the remaining baskets, after each deletion."""
+def our_errors(baskets: int, positions: list[int], progress: Progress) -> list[float]:
+    """Compare the engine with a new one fitted to the remaining baskets, after each deletion."""
     engine = Recommender(PARAMS)
     remaining = list(range(baskets))
     for basket in remaining:
         engine.learn(USER, [_ITEM], basket=basket, time=basket)
     errors = []
-    for done, place in enumerate(places, 1):
-        engine.forget(USER, basket=remaining.pop(place))
+    for done, position in enumerate(positions, 1):
+        engine.forget(USER, basket=remaining.pop(position))
         frame = pl.DataFrame({"user": USER, "basket": remaining, "item": _ITEM, "time": remaining})
         retrained = Recommender(PARAMS).fit(frame)
         errors.append(_relative(engine.vector(USER)[_ITEM], retrained.vector(USER)[_ITEM]))
-        progress(done, len(places))
+        progress(done, len(positions))
     return errors
 
 
@@ -72,18 +69,16 @@ RULES = {"paper's rule": paper_errors, "ours": our_errors}
 
 
 def present(frame: pl.DataFrame) -> Section:
-    """Error against deletions, and how many of them make 1 %."""
+    """Present the error by deletions, and the number of deletions until it passes 1 %."""
     figure, axes = plots.panels(1, len(ORDERS), 13, 4.6)
     for axis, order in zip(axes, ORDERS, strict=True):
-        part = frame.filter(pl.col("order") == order)
         for rule, color in (("paper's rule", plots.PAPER), ("ours", plots.OURS)):
-            curve = part.filter(pl.col("rule") == rule)
+            curve = frame.filter(pl.col("order") == order, pl.col("rule") == rule)
             label = "ours (exactly 0, drawn at 1e-18)" if rule == "ours" else rule
             axis.plot(curve["deletions"], curve["relative_error"].clip(_FLOOR), color=color, label=label)
         axis.axhline(ONE_PERCENT, color=plots.RETRAIN, linestyle="--", linewidth=1, label="1 %")
-        axis.axvline(
-            claims.DELETIONS_TO_ONE_PERCENT, color=plots.CLAIM, linestyle=":", label="paper: 1 % after 180 deletions"
-        )
+        claim = f"paper: 1 % after {DELETIONS_TO_ONE_PERCENT} deletions"
+        axis.axvline(DELETIONS_TO_ONE_PERCENT, color=plots.CLAIM, linestyle=":", label=claim)
         axis.set_yscale("log")
         axis.set_title(f"deletions: {order}")
         axis.set_xlabel("deletions in a row")
@@ -91,9 +86,9 @@ def present(frame: pl.DataFrame) -> Section:
     plots.legend_below(figure, axes[0], 4)
     notes = (
         "One user, one item, m = 2, r_g = 0.7, r_b = 0.9, as in section 6.3 of the paper. After each deletion the "
-        "maintained vector is compared with one computed afresh from what remains.",
+        "maintained vector is compared with one recomputed from the remaining baskets.",
         "The paper's rule divides by a decay rate whenever a group is removed, and so multiplies the rounding error. "
-        "The engine replays the history from the deletion on, with the very operations of a retrain: its error must "
+        "The engine replays the history from the deletion on, with exactly the operations of a retrain: its error must "
         "be 0, not merely small.",
     )
     return Section(_findings(frame), notes, (_table(frame),), figure)
@@ -114,19 +109,18 @@ def _passing_one_percent(frame: pl.DataFrame) -> str:
     past = drifting.filter(pl.col("relative_error") > ONE_PERCENT)
     if past.is_empty():
         return "the relative error never passes 1 %"
-    says = f"the paper says {claims.DELETIONS_TO_ONE_PERCENT}"
-    return f"the relative error passes 1 % after {past['deletions'][0]} deletions ({says})"
+    published = f"the paper says {DELETIONS_TO_ONE_PERCENT}"
+    return f"the relative error passes 1 % after {past['deletions'][0]} deletions ({published})"
 
 
 def _table(frame: pl.DataFrame) -> Table:
     rows = []
-    for (order, rule), part in frame.group_by("order", "rule", maintain_order=True):
-        past = part.filter(pl.col("relative_error") > ONE_PERCENT)["deletions"]
-        largest = part["relative_error"].max()
+    for (order, rule), curve in frame.group_by("order", "rule", maintain_order=True):
+        past = curve.filter(pl.col("relative_error") > ONE_PERCENT)["deletions"]
+        largest = curve["relative_error"].max()
         assert isinstance(largest, float)
         first = number(past[0], 0) if len(past) else "never"
         rows.append((str(order), str(rule), first, f"{largest:.1e}" if largest else "0 (exactly)"))
     header = ("deletions from", "rule", "deletions until the error passes 1 %", "largest relative error")
-    return Table(
-        f"How soon the error passes 1 %; the paper says {claims.DELETIONS_TO_ONE_PERCENT} deletions", header, rows
-    )
+    caption = f"Deletions until the error passes 1 %; the paper says {DELETIONS_TO_ONE_PERCENT}"
+    return Table(caption, header, rows)

@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs no other file: a verdict, contents, then a section per part."""
+"""The report as a self-contained HTML page: a verdict, contents, then a chapter per experiment."""
 
 import base64
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from html import escape
 from unbasket.reproduction.section import Finding, Section, Table
 
 _TITLE = "Efficiently maintaining next basket recommendations: the paper's evaluation, reproduced"
-_MARKS = {True: ("holds", "✓"), False: ("fails", "✗"), None: ("found", "•")}
+_SYMBOLS = {True: ("holds", "✓"), False: ("fails", "✗"), None: ("found", "•")}
 
 _STYLE = """
 :root { color-scheme: light dark; --text: #1d2329; --soft: #5b6673; --page: #fff; --card: #f4f6f9; --line: #d9dee5;
@@ -30,8 +30,8 @@ p, li { max-width: 75ch }
 
 .findings { list-style: none; padding: 0 }
 .findings li { max-width: none; padding-left: 1.5em; text-indent: -1.5em; margin: .35em 0 }
-.mark { display: inline-block; width: 1.5em; text-indent: 0; font-weight: 700 }
-.holds .mark { color: var(--good) } .fails .mark, .fails { color: var(--bad) } .found .mark { color: var(--soft) }
+.symbol { display: inline-block; width: 1.5em; text-indent: 0; font-weight: 700 }
+.holds .symbol { color: var(--good) } .fails .symbol, .fails { color: var(--bad) } .found .symbol { color: var(--soft) }
 nav ol { columns: 2; column-gap: 2em }
 .box { overflow-x: auto; margin: 1em 0 }
 .box img { display: block; max-width: 100%; min-width: 600px; height: auto; background: #fff; border-radius: 6px }
@@ -42,28 +42,28 @@ th, td { border-bottom: 1px solid var(--line); padding: .3em .6em; text-align: r
 th { background: var(--card) }
 td { white-space: nowrap }
 .text { text-align: left; white-space: normal }
-th:not(.text) { width: 1px }  /* as narrow as its figures, so that words get the room */
-.made { color: var(--soft); font-size: 13px; max-width: none }
+th:not(.text) { width: 1px }  /* as narrow as its numbers, to leave room for words */
+.provenance { color: var(--soft); font-size: 13px; max-width: none }
 @media (max-width: 600px) { nav ol { columns: 1 } h1 { font-size: 1.35em } body { padding-top: .5em } }
 """
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chapter:
-    """A part as the page shows it."""
+    """An experiment on the page."""
 
     name: str
     title: str
     section: Section
     drawing: str
     """The figure as SVG."""
-    made: str
-    """What was run: version, parameters, seed, quick or full."""
+    provenance: str
+    """Version, kind of run, seed, datasets and parameters."""
     files: Sequence[str]
 
 
 def page(chapters: Sequence[Chapter], environments: Sequence[str], missing: Sequence[str]) -> str:
-    """The whole report. `environments` are the versions and machines; `missing` says what was left out, and why."""
+    """Render the report. `environments` are versions and machines; `missing` are the reasons for omissions."""
     contents = "".join(f'<li><a href="#{c.name}">{escape(c.title)}</a></li>' for c in chapters)
     left_out = _list("Left out, because the data is missing:", missing)
     return (
@@ -71,7 +71,7 @@ def page(chapters: Sequence[Chapter], environments: Sequence[str], missing: Sequ
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{_TITLE}</title><style>{_STYLE}</style></head><body><h1>{_TITLE}</h1>"
         "<p>Tables and figures of section 6 of Wang and Schelter (2021), with this package's figures beside the "
-        "paper's, and some more that its claims call for.</p>"
+        "paper's, and further measurements of its </p>"
         f"{_verdict(chapters)}{left_out}<nav><h2>Contents</h2><ol>{contents}"
         f'<li><a href="#environment">Versions and machine</a></li></ol></nav>{"".join(map(_chapter, chapters))}'
         f'<h2 id="environment">Versions and machine</h2>{_list("", environments)}</body></html>\n'
@@ -82,35 +82,35 @@ def _verdict(chapters: Sequence[Chapter]) -> str:
     findings = [(chapter, finding) for chapter in chapters for finding in chapter.section.findings]
     checks = [finding.holds for _, finding in findings if finding.holds is not None]
     failed = checks.count(False)
-    words = f"{checks.count(True)} of {len(checks)} checks hold" if checks else "nothing was checked"
+    verdict = f"{checks.count(True)} of {len(checks)} checks hold" if checks else "nothing was checked"
     items = "".join(_finding(finding, _link(chapter)) for chapter, finding in findings)
     return (
-        f'<section class="verdict{" fails" if failed else ""}"><h2>Verdict: {words}</h2>'
+        f'<section class="verdict{" fails" if failed else ""}"><h2>Verdict: {verdict}</h2>'
         f'<ul class="findings">{items}</ul></section>'
     )
 
 
 def _link(chapter: Chapter) -> str:
-    """To the chapter, by what comes before the colon of its title."""
+    """Link to the chapter by its title up to the colon."""
     return f'<a href="#{chapter.name}">{escape(chapter.title.split(":")[0])}</a>: '
 
 
-def _finding(finding: Finding, before: str = "") -> str:
-    kind, mark = _MARKS[finding.holds]
-    return f'<li class="{kind}"><span class="mark">{mark}</span>{before}{escape(finding.text)}</li>'
+def _finding(finding: Finding, prefix: str = "") -> str:
+    kind, symbol = _SYMBOLS[finding.holds]
+    return f'<li class="{kind}"><span class="symbol">{symbol}</span>{prefix}{escape(finding.text)}</li>'
 
 
 def _chapter(chapter: Chapter) -> str:
     encoded = base64.b64encode(chapter.drawing.encode()).decode()
-    made = f'<p class="made">{escape(chapter.made)}</p>'
+    provenance = f'<p class="provenance">{escape(chapter.provenance)}</p>'
     files = ", ".join(f'<a href="{name}">{name}</a>' for name in chapter.files)
     return (
         f'<h2 id="{chapter.name}">{escape(chapter.title)}</h2>'
         f'<ul class="findings">{"".join(map(_finding, chapter.section.findings))}</ul>'
-        f'<div class="box"><img alt="{escape(chapter.title)}" src="data:image/svg+xml;base64,{encoded}"></div>{made}'
-        f"{''.join(_table(table) + made for table in chapter.section.tables)}"
+        f'<div class="box"><img alt="{escape(chapter.title)}" src="data:image/svg+xml;base64,{encoded}"></div>'
+        f"{provenance}{''.join(_table(table) + provenance for table in chapter.section.tables)}"
         f"{''.join(f'<p>{escape(note)}</p>' for note in chapter.section.notes)}"
-        f'<p class="made">Beside this page: {files}</p>'
+        f'<p class="provenance">Files: {files}</p>'
     )
 
 

@@ -1,4 +1,4 @@
-"""End to end: from an event to the recommendation that takes it into account."""
+"""End-to-end latency: from an event to a recommendation that includes it."""
 
 from time import perf_counter
 
@@ -10,17 +10,15 @@ from unbasket.datasets import load
 from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
-from unbasket.reproduction import claims
-from unbasket.reproduction.progress import Watch
-from unbasket.reproduction.section import Finding, Row, Section, Table, number
-from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.workloads import params_of
+from unbasket.reproduction import paper
+from unbasket.reproduction.section import Finding, Row, Section, StepProgress, Table, number
+from unbasket.reproduction.workloads import Settings, params_of
 
 EVENTS = ("learn", "forget")
 
 
-def run(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
-    """A row per kind of event: the update alone, and with the recommendation that follows."""
+def run(dataset: str, settings: Settings, step: StepProgress) -> list[Row]:
+    """Measure a row per kind of event: the update alone, and with the following recommendation."""
     history = load(dataset).history
     engine = Recommender(params_of(dataset)).fit(history)
     before = engine.digest()
@@ -34,7 +32,7 @@ def run(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
         user = users[rng.integers(len(users))]
         seconds["learn"].append(_learn_newest(engine, user))
         seconds["forget"].append(_forget_one(engine, user, int(rng.integers(len(engine.history(user))))))
-        watch("learning, forgetting, recommending", done + 1, settings.latency_events)
+        step("learning, forgetting, recommending", done + 1, settings.latency_events)
     return [
         {
             "dataset": dataset,
@@ -52,7 +50,7 @@ def run(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
 
 
 def _learn_newest(engine: Recommender, user: Id) -> tuple[float, float]:
-    """Learn a user's newest basket, which was taken away before the clock runs."""
+    """Time the learning of a user's newest basket, which is first forgotten untimed."""
     newest = engine.history(user)[-1]
     engine.forget(user, basket=newest.basket)
     started = perf_counter()
@@ -61,7 +59,7 @@ def _learn_newest(engine: Recommender, user: Id) -> tuple[float, float]:
 
 
 def _forget_one(engine: Recommender, user: Id, position: int) -> tuple[float, float]:
-    """Forget one of a user's baskets; it is put back when the clock has stopped."""
+    """Time the forgetting of one of a user's baskets, which is then learned again untimed."""
     basket = engine.history(user)[position]
     started = perf_counter()
     engine.forget(user, basket=basket.basket)
@@ -81,7 +79,7 @@ def _percentile(pairs: list[tuple[float, float]], which: int, percent: int) -> f
 
 
 def present(frame: pl.DataFrame) -> Section:
-    """A table with the paper's own figures beside it, and bars."""
+    """Present a table with the paper's figures in the notes, and bars."""
     rows = [
         (
             row["dataset"],
@@ -96,28 +94,28 @@ def present(frame: pl.DataFrame) -> Section:
     ]
     header = ("data", "users", "k", "event", "update", "update and recommendation", "digest as before")
     micro_batch = (
-        f"{claims.MICRO_BATCH_MS:g} ms on its single-user stream, {claims.TAFENG_MICRO_BATCH_MS:g} ms on Ta-Feng"
+        f"{paper.MICRO_BATCH_MS:g} ms on its single-user stream, {paper.TAFENG_MICRO_BATCH_MS:g} ms on Ta-Feng"
     )
     notes = (
         "Each event is that of a user drawn at random: the newest basket is learned, and a random basket is forgotten "
-        "(and put back, so that the model stays as it was: the digest at the end shows it). End to end means the "
-        "update and the recommendation of 10 items from all users' live vectors.",
-        f"The paper: {claims.ADDITION_MS:g} ms per addition and less than {claims.DELETION_MS:g} ms per deletion for "
-        f"the state update of one customer with ten items, {claims.TAFENG_UPDATE_MS:g} ms on Ta-Feng; the micro-batch "
+        "and learned again, so the model does not change: the digest at the end shows it. End to end means the update "
+        "and the recommendation of 10 items from all users' live vectors.",
+        f"The paper: {paper.ADDITION_MS:g} ms per addition and less than {paper.DELETION_MS:g} ms per deletion for "
+        f"the state update of one customer with ten items, {paper.TAFENG_UPDATE_MS:g} ms on Ta-Feng; the micro-batch "
         f"around it takes {micro_batch} (medians, its authors' result files), and neighbors are computed later, "
         "in batch.",
-        "In memory and in one process: no network and no disk, on either side of the comparison.",
+        "In memory and in one process: neither the paper's figures nor ours include network or disk.",
     )
     table = Table("Milliseconds per event: median (99th percentile)", header, rows)
     return Section(_findings(frame), notes, (table,), _draw(frame))
 
 
 def _findings(frame: pl.DataFrame) -> tuple[Finding, ...]:
-    undone = frame["same_digest_afterwards"].all()
-    text = "is as before" if undone else "is NOT as before"
+    same = frame["same_digest_afterwards"].all()
+    text = "is as before" if same else "is NOT as before"
     slowest = frame.row(by_predicate=pl.col("end_to_end_p50_ms") == pl.col("end_to_end_p50_ms").max(), named=True)
     return (
-        Finding(f"When every event has been undone, the digest {text}.", undone),
+        Finding(f"When every event has been undone, the digest {text}.", same),
         Finding(
             f"From the event to the fresh recommendation: {slowest['end_to_end_p50_ms']:.2f} ms in the slowest median "
             f"({slowest['event']} on {slowest['dataset']}).",
@@ -128,21 +126,18 @@ def _findings(frame: pl.DataFrame) -> tuple[Finding, ...]:
 
 def _draw(frame: pl.DataFrame) -> Figure:
     figure, axes = plots.panels(1, 2, 11, 4.4)
-    for axis, event, claim in zip(axes, EVENTS, (claims.ADDITION_MS, claims.DELETION_MS), strict=True):
-        part = frame.filter(pl.col("event") == event)
-        places = range(part.height)
-        for shift, what, alpha in ((-0.2, "update", 1.0), (0.2, "end_to_end", 0.5)):
-            bars = [place + shift for place in places]
-            axis.bar(
-                bars, part[f"{what}_p50_ms"], 0.38, color=plots.OURS, alpha=alpha,
-                label=f"ours, {what.replace('_', ' ')}, median",
-            )  # fmt: skip
-            label = "99th percentile" if what == "update" else None
-            axis.plot(bars, part[f"{what}_p99_ms"], "_", color="black", markersize=12, label=label)
+    for axis, event, claim in zip(axes, EVENTS, (paper.ADDITION_MS, paper.DELETION_MS), strict=True):
+        measured = frame.filter(pl.col("event") == event)
+        positions = np.arange(measured.height)
+        for shift, span, alpha in ((-0.2, "update", 1.0), (0.2, "end_to_end", 0.5)):
+            bars, label = positions + shift, f"ours, {span.replace('_', ' ')}, median"
+            axis.bar(bars, measured[f"{span}_p50_ms"], 0.38, color=plots.OURS, alpha=alpha, label=label)
+            label_p99 = "99th percentile" if span == "update" else None
+            axis.plot(bars, measured[f"{span}_p99_ms"], "_", color="black", markersize=12, label=label_p99)
         axis.axhline(claim, color=plots.CLAIM, linestyle=":", label="paper's claim, update (0.2 ms, 1 ms)")
-        micro_batch = f"Spark micro-batch around it, {claims.MICRO_BATCH_MS:g} ms"
-        axis.axhline(claims.MICRO_BATCH_MS, color=plots.CLAIM, linestyle="-.", label=micro_batch)
-        axis.set_xticks(list(places), part["dataset"].to_list())
+        micro_batch = f"Spark micro-batch around it, {paper.MICRO_BATCH_MS:g} ms"
+        axis.axhline(paper.MICRO_BATCH_MS, color=plots.CLAIM, linestyle="-.", label=micro_batch)
+        axis.set_xticks(positions, measured["dataset"].to_list())
         axis.set_yscale("log")
         axis.set_ylabel("ms (log scale)")
         axis.set_title(f"{event} a basket")

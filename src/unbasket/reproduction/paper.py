@@ -1,10 +1,10 @@
-"""The paper's own update rules (sections 4.1 to 4.3), literally: the yardstick, not the engine.
+"""The paper: its published figures, and a literal implementation of its update rules (sections 4.1 to 4.3).
 
-The engine replays a history instead, because the deletion rule below divides by a decay rate and so
-multiplies every rounding error (section 6.3). Tests and experiments use this module to show that drift.
+The engine replays a history instead of these rules, because the deletion rule divides by a decay rate and so multiplies
+every rounding error (section 6.3). Tests and experiments use this module to show that drift.
 
-Positions count from 0 here and from 1 in the paper, so its exponent n - i is n - 1 - i in this file.
-Equations are cited by their labels in the paper's source.
+Positions count from 0 here and from 1 in the paper, so its exponent n - i is n - 1 - i in this file. Equations are
+cited by their labels in the paper's source.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,13 +18,65 @@ from numpy.typing import NDArray
 from unbasket.errors import InvalidBasketError, InvalidRequestError
 
 Vector = NDArray[np.float64]
-Value = TypeVar("Value", float, Vector)  # a series is one of numbers or one of dense vectors
+Value = TypeVar("Value", float, Vector)  # an element of a series: a number or a dense vector
+
+_STATISTICS = {
+    "tafeng": {"users": 13949, "items": 11997, "baskets": 79423, "basket_size": 6.2, "baskets_per_user": 5.7},
+    "instacart": {"users": 19935, "items": 7999, "baskets": 158933, "basket_size": 8.9, "baskets_per_user": 8.0},
+    "valuedshopper": {"users": 10000, "items": 7874, "baskets": 568573, "basket_size": 9.1, "baskets_per_user": 56.9},
+}
+"""Table 1. The average basket size of ValuedShopper counts an item as often as it is listed."""
+
+METRICS = ("recall@10", "ndcg_paper@10", "recall@20", "ndcg_paper@20")
+METRIC_NAMES = dict(zip(METRICS, ("Recall@10", "NDCG@10", "Recall@20", "NDCG@20"), strict=True))
+
+_QUALITY = {
+    "tafeng": {
+        "baseline": (0.1298, 0.0847, 0.1859, 0.0816),
+        "incremental": (0.1298, 0.0847, 0.1859, 0.0816),
+        "decremental": (0.1297, 0.0847, 0.1856, 0.0817),
+    },
+    "instacart": {
+        "baseline": (0.1709, 0.5789, 0.2291, 0.5037),
+        "incremental": (0.1709, 0.5789, 0.2291, 0.5037),
+        "decremental": (0.1710, 0.5788, 0.2291, 0.5035),
+    },
+    "valuedshopper": {
+        "baseline": (0.1436, 0.4058, 0.2133, 0.3465),
+        "incremental": (0.1436, 0.4058, 0.2133, 0.3465),
+        "decremental": (0.1437, 0.4060, 0.2131, 0.3465),
+    },
+}
+
+ADDITION_MS = 0.2
+DELETION_MS = 1.0
+"""The abstract: around 0.2 ms per addition, less than one millisecond per deletion; the state update alone."""
+
+MICRO_BATCH_MS = 120.0
+"""The micro-batch around each of those updates: the median in the authors' result files (117 to 125 ms)."""
+
+TAFENG_UPDATE_MS, TAFENG_MICRO_BATCH_MS = 3.3, 196.0
+"""The same files on Ta-Feng."""
+
+DELETIONS_TO_ONE_PERCENT = 180
+"""Section 6.3: the number of consecutive deletions after which the relative error reaches 1 %."""
+
+
+def published_statistic(dataset: str, name: str) -> float | None:
+    """Return a figure of Table 1, or None for a dataset that is not in it."""
+    return _STATISTICS.get(dataset, {}).get(name)
+
+
+def published_quality(dataset: str, model: str, metric: str) -> float | None:
+    """Return a figure of Table 2, or None for a dataset or model that is not in it."""
+    values = _QUALITY.get(dataset, {}).get(model)
+    return None if values is None else values[METRICS.index(metric)]
 
 
 def decaying_average(series: Sequence[Value], r: float) -> Value:
-    """Sum of r^(n-i) * x_i over n: section 4.1, and with it Eq. groupvector and Eq. uservector.
+    """Return the sum of r^(n-i) * x_i over n: section 4.1, and so Eq. groupvector and Eq. uservector.
 
-    Eq. groupvector writes the group size m for n, which the newest, shorter group does not have.
+    Eq. groupvector writes the group size m for n, which is wrong for the newest, shorter group.
     """
     n = len(series)
     if n == 0:
@@ -58,7 +110,7 @@ def update(average: Value, n: int, i: int, old: Value, new: Value, r: float) -> 
 
 
 def differences(values: Sequence[Value]) -> list[Value]:
-    """D(.) of section 4.1: the first-order differences, then the last value negated.
+    """Return D(.) of section 4.1: the first-order differences, then the last value negated.
 
     Scenario 2 of section 4.3 ends D with -v_bk where the last group vector, -v_gk, is meant.
     """
@@ -66,7 +118,7 @@ def differences(values: Sequence[Value]) -> list[Value]:
 
 
 def decays(r: float, n: int) -> list[float]:
-    """R(r, n) of section 4.1: r^n, ..., r, 1."""
+    """Return R(r, n) of section 4.1: r^n, ..., r, 1."""
     return [r**exponent for exponent in range(n, -1, -1)]
 
 
@@ -78,7 +130,7 @@ def _weighted_sum(weights: Sequence[float], values: Sequence[Value]) -> Value:
 
 
 def multi_hot(items: Iterable[int], dimension: int) -> Vector:
-    """The basket as a vector of zeros and ones: step 1 of section 2.2, items counted from 0."""
+    """Encode a basket as a vector of zeros and ones: step 1 of section 2.2, items counted from 0."""
     basket = sorted(set(items))
     if not basket or basket[0] < 0 or basket[-1] >= dimension:
         raise InvalidBasketError(f"a basket holds at least one item from 0 to {dimension - 1}, not {basket}")
@@ -148,20 +200,20 @@ class PaperUser:
             self.delete_basket(position)
 
     def retrained(self) -> Vector:
-        """The user vector computed afresh from the present groups: Eq. groupvector and Eq. uservector."""
+        """Return the user vector recomputed from the current groups: Eq. groupvector and Eq. uservector."""
         if not self.groups:
             return np.zeros(self.dimension)
         return decaying_average([decaying_average(group.baskets, self.r_b) for group in self.groups], self.r_g)
 
     def _locate(self, position: int) -> tuple[int, int]:
-        """The group that holds a basket, and the basket's position in it."""
+        """Return the group that holds a basket, and the basket's position in it."""
         slots = [(j, i) for j, group in enumerate(self.groups) for i in range(len(group.baskets))]
         if not 0 <= position < len(slots):
             raise InvalidRequestError(f"no basket at position {position}: the history holds {len(slots)}")
         return slots[position]
 
     def _set_group_vector(self, j: int, changed: Vector) -> None:
-        """Carry a changed group over to the user vector: Eq. dec_user_vector_update_rule_1.
+        """Propagate a changed group to the user vector: Eq. dec_user_vector_update_rule_1.
 
         The paper's exponent there is k - i, by the basket's position; k - j, by the group's, is meant.
         """
@@ -172,7 +224,7 @@ class PaperUser:
     def _delete_group(self, j: int) -> None:
         """Delete a group with its only basket: scenario 2, Eq. dec_user_vector_update_rule_2.
 
-        The paper does not say what remains after the last group: here the zero vector, that of a new user.
+        The paper does not define the result for the last group: here it is the zero vector of a new user.
         """
         if len(self.groups) > 1:
             self.vector = delete(self.vector, [group.vector for group in self.groups], j, self.r_g)

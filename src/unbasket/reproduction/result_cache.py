@@ -1,18 +1,21 @@
-"""Results on disk, each with the settings that made it, so that nothing is computed twice."""
+"""A cache of results on disk, each with the settings and the environment that produced it."""
 
 import json
+import os
+import platform
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from unbasket.files import write
 from unbasket.reproduction.section import Row
-from unbasket.reproduction.settings import Settings
+from unbasket.reproduction.workloads import Settings
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a part measured on a dataset, how long that took, and with what."""
+    """The rows of an experiment on a dataset, with its settings, environment and duration."""
 
     settings: dict[str, Any]
     environment: dict[str, str]
@@ -20,35 +23,44 @@ class Result:
     rows: list[Row]
 
 
-class Ledger:
+class ResultCache:
     """The results in a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "results"
 
-    def find(self, part: str, dataset: str) -> Result | None:
-        """The stored result, whatever its settings."""
-        path = self._path(part, dataset)
+    def find(self, experiment: str, dataset: str) -> Result | None:
+        """Return the stored result with any settings, or None."""
+        path = self._path(experiment, dataset)
         return Result(**json.loads(path.read_text())) if path.exists() else None
 
-    def has(self, part: str, dataset: str, settings: Settings, environment: dict[str, str]) -> bool:
-        """Is there a result of these settings, made with these versions?"""
-        found = self.find(part, dataset)
-        return found is not None and found.settings == _plain(settings) and found.environment == environment
+    def has(self, experiment: str, dataset: str, settings: Settings, environment: dict[str, str]) -> bool:
+        """Return whether there is a result with these settings and this environment."""
+        found = self.find(experiment, dataset)
+        return found is not None and found.settings == _as_json(settings) and found.environment == environment
 
-    def keep(
-        self, part: str, dataset: str, settings: Settings, environment: dict[str, str], seconds: float, rows: list[Row]
-    ) -> None:
-        """Store a result: completely or, if interrupted, not at all."""
+    def store(self, experiment: str, dataset: str, settings: Settings, versions: dict[str, str], seconds: float,
+              rows: list[Row]) -> None:  # fmt: skip
+        """Store a result atomically."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        path = self._path(part, dataset)
-        write(path, json.dumps(asdict(Result(_plain(settings), environment, seconds, rows)), indent=1).encode())
+        result = Result(_as_json(settings), versions, seconds, rows)
+        write(self._path(experiment, dataset), json.dumps(asdict(result), indent=1).encode())
 
-    def _path(self, part: str, dataset: str) -> Path:
-        return self._folder / f"{part}-{dataset}.json"
+    def _path(self, experiment: str, dataset: str) -> Path:
+        return self._folder / f"{experiment}-{dataset}.json"
 
 
-def _plain(settings: Settings) -> dict[str, Any]:
-    """The settings as they come back from JSON."""
+def environment() -> dict[str, str]:
+    """Return package and library versions, Python, and the number of cores."""
+    packages = {name: version(name) for name in ("unbasket", "numpy", "polars")}
+    return packages | {
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "cores": str(os.cpu_count()),
+    }
+
+
+def _as_json(settings: Settings) -> dict[str, Any]:
+    """Return the settings as read back from JSON."""
     plain: dict[str, Any] = json.loads(json.dumps(asdict(settings)))
     return plain

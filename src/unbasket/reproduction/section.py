@@ -1,19 +1,22 @@
-"""What a part contributes to the report."""
+"""The output of an experiment: its progress, its rows, and its section of the report."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from matplotlib.figure import Figure
 
-Row = dict[str, Any]
-"""One measurement: a name and a JSON value for each column of the part's CSV file."""
+StepProgress = Callable[[str, int, int], object]
+"""A callback that gets a description of the step, the number of units done, and their total."""
 
-_FIGURES = frozenset("0123456789+-–<")
+Row = dict[str, Any]
+"""One measurement: a name and a JSON value for each column of the experiment's CSV file."""
+
+_NUMERIC_STARTS = frozenset("0123456789+-–<")
 
 
 class Finding(NamedTuple):
-    """A sentence for the head of the report. `holds` says how a check came out; None: there is nothing to check."""
+    """A sentence at the top of the report. `holds` is the outcome of a check, or None without a check."""
 
     text: str
     holds: bool | None
@@ -21,7 +24,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """A table as people read it: text in cells."""
+    """A table with formatted text in its cells."""
 
     caption: str
     header: tuple[str, ...]
@@ -29,13 +32,13 @@ class Table:
 
     @property
     def text_columns(self) -> list[bool]:
-        """Which columns hold words; the others, with a figure in any cell, are aligned at the right."""
-        return [not any(cell[:1] in _FIGURES for cell in column) for column in zip(*self.rows, strict=True)]
+        """Whether each column holds words; a column with a number in any cell is right-aligned."""
+        return [not any(cell[:1] in _NUMERIC_STARTS for cell in column) for column in zip(*self.rows, strict=True)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """One part of the report: what came out, how it was done, tables, and a figure."""
+    """The section of one experiment: findings, notes on the method, tables, and a figure."""
 
     findings: tuple[Finding, ...]
     notes: tuple[str, ...]
@@ -44,19 +47,17 @@ class Section:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A figure for a cell; a dash where there is none."""
-    if value is None:
-        return "–"
-    return f"{value:,.{digits}f}"
+    """Format a number for a cell; None becomes a dash."""
+    return "–" if value is None else f"{value:,.{digits}f}"
 
 
 def signed(value: float, digits: int = 4) -> str:
-    """A difference for a cell."""
+    """Format a difference for a cell."""
     return f"{value:+.{digits}f}"
 
 
 def spread(values: Sequence[float]) -> str:
-    """The mean of several draws with the lowest and the highest of them; of one draw, its value.
+    """Format the mean of several draws with their minimum and maximum, or the value of a single draw.
 
     >>> spread([0.1, 0.2, 0.6]), spread([0.1])
     ('0.3000 [0.1000, 0.6000]', '0.1000')
@@ -66,7 +67,7 @@ def spread(values: Sequence[float]) -> str:
 
 
 def p_value(p: float) -> str:
-    """A probability for a cell.
+    """Format a probability for a cell.
 
     >>> p_value(0.0004), p_value(0.0304)
     ('< 0.001', '0.030')

@@ -1,4 +1,4 @@
-"""Figures (a) and (b): the time of an update as additions, or deletions, accumulate."""
+"""Figures (a) and (b): update time as additions or deletions accumulate."""
 
 from collections.abc import Callable
 from functools import partial
@@ -9,22 +9,20 @@ from matplotlib.axes import Axes
 
 from unbasket.domain.progress import Progress
 from unbasket.evaluation import plots
-from unbasket.reproduction import claims, workloads
-from unbasket.reproduction.baselines import DenseRetrain, Engine, PaperRules, Rival
-from unbasket.reproduction.progress import Watch
-from unbasket.reproduction.section import Finding, Row, Section, Table, number
-from unbasket.reproduction.settings import Settings
-from unbasket.reproduction.workloads import Stream
+from unbasket.reproduction import paper, workloads
+from unbasket.reproduction.baselines import DenseRetrain, Engine, PaperRules, UpdateMethod
+from unbasket.reproduction.section import Finding, Row, Section, StepProgress, Table, number
+from unbasket.reproduction.workloads import Settings, Stream
 
-RIVALS: dict[str, Callable[[Stream], Rival]] = {
+METHODS: dict[str, Callable[[Stream], UpdateMethod]] = {
     "retrain": lambda stream: DenseRetrain(stream.params, stream.dimension, len(stream.baskets)),
     "paper's rules": lambda stream: PaperRules(stream.params, stream.dimension),
     "ours": lambda stream: Engine(stream.params, stream.others, recommend=False),
     "ours, with a recommendation": lambda stream: Engine(stream.params, stream.others, recommend=True),
 }
 ORDERS = ("end", "start", "random")
-RUNS = 3  # each event is timed in so many runs, and the median is taken: other programs disturb one, seldom two
-POINTS = 40  # of a curve: each is the mean of the events between it and the one before
+RUNS = 3  # an event's time is the median of these runs: other programs disturb one of them, seldom two
+POINTS = 40  # of a curve; each is the mean of the events since the previous point
 
 _STYLES = {
     "retrain": {"color": plots.RETRAIN},
@@ -34,52 +32,52 @@ _STYLES = {
 }
 
 
-def run_additions(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
-    """A row per rival and point of its curve."""
+def run_additions(dataset: str, settings: Settings, step: StepProgress) -> list[Row]:
+    """Measure a row per method and point of its curve."""
     stream = workloads.read(dataset, settings.stream_baskets)
     rows: list[Row] = []
-    for name, make in RIVALS.items():
+    for name, make in METHODS.items():
         warm_up(make, stream)
-        runs = [_additions(make(stream), stream, partial(watch, f"additions, {name}")) for _ in range(RUNS)]
-        rows += [{"stream": dataset, "rival": name} | point for point in curve(runs)]
+        runs = [_additions(make(stream), stream, partial(step, f"additions, {name}")) for _ in range(RUNS)]
+        rows += [{"stream": dataset, "method": name} | point for point in curve(runs)]
     return rows
 
 
-def run_deletions(dataset: str, settings: Settings, watch: Watch) -> list[Row]:
-    """A row per order, rival and point of its curve. All baskets but the last are deleted."""
+def run_deletions(dataset: str, settings: Settings, step: StepProgress) -> list[Row]:
+    """Measure a row per order, method and point of its curve. All baskets but the last are deleted."""
     stream = workloads.read(dataset, settings.stream_baskets)
     rows: list[Row] = []
     for order in ORDERS:
-        places = positions(order, len(stream.baskets), settings.seed)
-        for name, make in RIVALS.items():
+        positions = deletion_positions(order, len(stream.baskets), settings.seed)
+        for name, make in METHODS.items():
             warm_up(make, stream)
             runs = []
             for _ in range(RUNS):
-                rival = make(stream)
-                rival.load(stream.baskets)
-                runs.append(_deletions(rival, places, partial(watch, f"deletions from {order}, {name}")))
-            rows += [{"stream": dataset, "order": order, "rival": name} | point for point in curve(runs)]
+                method = make(stream)
+                method.load(stream.baskets)
+                runs.append(_deletions(method, positions, partial(step, f"deletions from {order}, {name}")))
+            rows += [{"stream": dataset, "order": order, "method": name} | point for point in curve(runs)]
     return rows
 
 
-def _additions(rival: Rival, stream: Stream, progress: Progress) -> list[float]:
+def _additions(method: UpdateMethod, stream: Stream, progress: Progress) -> list[float]:
     seconds = []
     for done, basket in enumerate(stream.baskets, 1):
-        seconds.append(rival.add(basket))
+        seconds.append(method.add(basket))
         progress(done, len(stream.baskets))
     return seconds
 
 
-def _deletions(rival: Rival, places: list[int], progress: Progress) -> list[float]:
+def _deletions(method: UpdateMethod, positions: list[int], progress: Progress) -> list[float]:
     seconds = []
-    for done, place in enumerate(places, 1):
-        seconds.append(rival.delete(place))
-        progress(done, len(places))
+    for done, position in enumerate(positions, 1):
+        seconds.append(method.delete(position))
+        progress(done, len(positions))
     return seconds
 
 
-def positions(order: str, count: int, seed: int) -> list[int]:
-    """Where to delete, one after the other, until one basket is left."""
+def deletion_positions(order: str, count: int, seed: int) -> list[int]:
+    """Return the position of each deletion, in sequence, until one basket is left."""
     lengths = range(count, 1, -1)
     if order == "random":
         rng = np.random.default_rng(seed)
@@ -87,71 +85,69 @@ def positions(order: str, count: int, seed: int) -> list[int]:
     return [0 if order == "start" else length - 1 for length in lengths]
 
 
-def warm_up(make: Callable[[Stream], Rival], stream: Stream) -> None:
-    """Let caches fill before the clock starts."""
-    rival = make(stream)
-    rival.load(stream.baskets[:-1][:20])
-    rival.add(stream.baskets[-1])
-    rival.delete(0)
-    rival.delete(1)
+def warm_up(make: Callable[[Stream], UpdateMethod], stream: Stream) -> None:
+    """Fill caches before the measurement."""
+    method = make(stream)
+    method.load(stream.baskets[:-1][:20])
+    method.add(stream.baskets[-1])
+    method.delete(0)
+    method.delete(1)
 
 
 def curve(runs: list[list[float]]) -> list[Row]:
-    """The points of a curve, from the seconds of the same events in several runs."""
+    """Compute the points of a curve from the seconds of the same events in several runs."""
     seconds = np.median(runs, axis=0)
-    parts = [part for part in np.array_split(np.arange(len(seconds)), POINTS) if len(part)]
-    return [{"events": int(part[-1]) + 1, "ms": float(seconds[part].mean()) * 1e3} for part in parts]
+    chunks = [chunk for chunk in np.array_split(np.arange(len(seconds)), POINTS) if len(chunk)]
+    return [{"events": int(chunk[-1]) + 1, "ms": float(seconds[chunk].mean()) * 1e3} for chunk in chunks]
 
 
 _NOTES = (
-    "Retrain: the paper's baseline, dense vectors in NumPy on one core; the multi-hot matrix of the history is ready, "
-    "and only the weighted sum over it is timed (by einsum; BLAS on an idle machine is up to twice as fast). Paper's "
-    "rules: its incremental and decremental equations, dense, in NumPy. Ours: the public call. Ours, with a "
-    "recommendation: that call and the recommendation, end to end.",
-    f"Each event is timed in {RUNS} runs and the median is taken; a point is the mean of the events between it and the "
-    "point before.",
+    "Retrain: the paper's baseline, dense vectors in NumPy on one core; the multi-hot matrix of the history is "
+    "precomputed, and only the weighted sum over it is timed (by einsum; BLAS on an idle machine is up to twice as "
+    "fast). Paper's rules: its incremental and decremental equations, dense, in NumPy. Ours: the public call. Ours, "
+    "with a recommendation: that call and the recommendation, end to end.",
+    f"An event's time is the median of {RUNS} runs; a point is the mean of the events since the previous point.",
     "Single-item is the paper's stream: one user, one item, m = 2. Coop-100 is the longest history of 100 real "
     "supermarket customers (3,420 items, m = 7, k = 50), with the other 99 in the index.",
-    "Dotted lines mark the paper's claims for the state update, and the median micro-batch of Spark around it (about "
-    "120 ms in its authors' result files), which is what a customer of that system waits for.",
+    "Dotted lines show the paper's claims for the state update, and the median micro-batch of Spark around it (about "
+    "120 ms in its authors' result files), which a customer of that system has to wait for.",
 )
 _WHY_ABOVE = (
-    "Why our update lies above the paper's bare rule: the rule changes one dense vector and stops there, while our "
-    "call also checks ids, stores the basket and brings the neighbor index up to date, so that the next recommendation "
-    "is fresh."
+    "Our update takes longer than the paper's rule alone: the rule changes one dense vector and nothing else. Our call "
+    "also checks ids, stores the basket and updates the neighbor index for the next recommendation."
 )
 
 
 def present_additions(frame: pl.DataFrame) -> Section:
-    """Curves, and the first and the last point of each as a table."""
+    """Present the curves, and the first, median and last point of each as a table."""
     names = frame["stream"].unique(maintain_order=True).to_list()
     figure, axes = plots.panels(1, len(names), 5.2 * len(names) + 1, 5)
     for axis, name in zip(axes, names, strict=True):
-        _plot(axis, frame.filter(pl.col("stream") == name), claims.ADDITION_MS)
+        _plot(axis, frame.filter(pl.col("stream") == name), paper.ADDITION_MS)
         axis.set_title(name)
         axis.set_xlabel("baskets added so far")
     plots.legend_below(figure, axes[0], 3)
-    tables = (_ends_table(frame, ["stream", "rival"]),)
-    return Section(_findings(frame, claims.ADDITION_MS, "addition"), (_WHY_ABOVE, *_NOTES), tables, figure)
+    tables = (_points_table(frame, ["stream", "method"]),)
+    return Section(_findings(frame, paper.ADDITION_MS, "addition"), (_WHY_ABOVE, *_NOTES), tables, figure)
 
 
 def present_deletions(frame: pl.DataFrame) -> Section:
-    """A panel per stream and order."""
+    """Present a panel per stream and order, and the points as a table."""
     names = frame["stream"].unique(maintain_order=True).to_list()
     figure, axes = plots.panels(len(names), len(ORDERS), 14, 4 * len(names) + 0.6)
     cells = [(name, order) for name in names for order in ORDERS]
     for axis, (name, order) in zip(axes, cells, strict=True):
-        _plot(axis, frame.filter(pl.col("stream") == name, pl.col("order") == order), claims.DELETION_MS)
+        _plot(axis, frame.filter(pl.col("stream") == name, pl.col("order") == order), paper.DELETION_MS)
         axis.set_title(f"{name}, deletions: {order}")
         axis.set_xlabel("baskets deleted so far")
     plots.legend_below(figure, axes[0], 3)
-    tables = (_ends_table(frame, ["stream", "order", "rival"]),)
-    return Section(_findings(frame, claims.DELETION_MS, "deletion"), _NOTES, tables, figure)
+    tables = (_points_table(frame, ["stream", "order", "method"]),)
+    return Section(_findings(frame, paper.DELETION_MS, "deletion"), _NOTES, tables, figure)
 
 
 def _findings(frame: pl.DataFrame, claim: float, event: str) -> tuple[Finding, ...]:
-    """Is our curve below the paper's claim, apart from a few points that other programs disturb?"""
-    ours = frame.filter(pl.col("rival") == "ours")["ms"]
+    """Check that our median point is below the paper's claim; other programs may disturb a few points."""
+    ours = frame.filter(pl.col("method") == "ours")["ms"]
     below, median = int((ours < claim).sum()), ours.median()
     assert isinstance(median, float)
     text = (
@@ -161,27 +157,23 @@ def _findings(frame: pl.DataFrame, claim: float, event: str) -> tuple[Finding, .
     return (Finding(text, median < claim),)
 
 
-def _plot(axis: Axes, part: pl.DataFrame, claim_ms: float) -> None:
-    for rival in RIVALS:
-        curve = part.filter(pl.col("rival") == rival)
-        axis.plot(curve["events"], curve["ms"], label=rival, linewidth=1.6, **_STYLES[rival])  # type: ignore[arg-type]
+def _plot(axis: Axes, points: pl.DataFrame, claim_ms: float) -> None:
+    for name in METHODS:
+        curve = points.filter(pl.col("method") == name)
+        axis.plot(curve["events"], curve["ms"], label=name, linewidth=1.6, **_STYLES[name])  # type: ignore[arg-type]
     axis.axhline(claim_ms, color=plots.CLAIM, linestyle=":", label=f"paper's claim, {claim_ms:g} ms")
-    micro_batch = f"Spark micro-batch around it, {claims.MICRO_BATCH_MS:g} ms"
-    axis.axhline(claims.MICRO_BATCH_MS, color=plots.CLAIM, linestyle="-.", label=micro_batch)
+    micro_batch = f"Spark micro-batch around it, {paper.MICRO_BATCH_MS:g} ms"
+    axis.axhline(paper.MICRO_BATCH_MS, color=plots.CLAIM, linestyle="-.", label=micro_batch)
     axis.set_yscale("log")
     axis.set_ylabel("time of an update (ms, log scale)")
 
 
-def _ends_table(frame: pl.DataFrame, keys: list[str]) -> Table:
-    ends = frame.group_by(keys, maintain_order=True).agg(
-        pl.col("ms").first().alias("first"),
-        pl.col("ms").median().alias("middle"),
-        pl.col("ms").last().alias("last"),
-        pl.col("events").last(),
-    )
+def _points_table(frame: pl.DataFrame, keys: list[str]) -> Table:
+    ms, curves = pl.col("ms"), frame.group_by(keys, maintain_order=True)
+    points = curves.agg(first=ms.first(), middle=ms.median(), last=ms.last(), events=pl.col("events").last())
     rows = [
         (*row[: len(keys)], *(number(value, 4) for value in row[len(keys) : -1]), number(row[-1], 0))
-        for row in ends.iter_rows()
+        for row in points.iter_rows()
     ]
     header = (*keys, "first point, ms", "median point, ms", "last point, ms", "events")
     return Table("Milliseconds per update", header, rows)

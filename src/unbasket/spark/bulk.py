@@ -1,7 +1,7 @@
-"""Whole histories into and out of the state, in batch: the initial load, and moving to and from an engine.
+"""Batch import and export of states: the initial load, and moves to and from an engine.
 
-A history is a row with a user and that user's `baskets`, oldest first, each with its id, its time or none, its items,
-and whether it opens a group. That is all that an engine knows about a user.
+A history is a row with a user and the user's `baskets`, oldest first, each with its id, its time or null, its items,
+and whether it opens a group. An engine stores nothing else about a user's purchases.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,19 +19,20 @@ from unbasket.domain.ids import Id
 from unbasket.errors import InvalidFrameError
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify
-from unbasket.spark.processor import STATE, UPDATED
 from unbasket.spark.sources import item_type
 from unbasket.spark.state import decode
+from unbasket.spark.stream import STATE
+from unbasket.spark.table import UPDATED
 from unbasket.spark.updating import load_states
 
 _BATCH = 1000  # users in a record batch
 
 
 def load(history: DataFrame, params: Params) -> DataFrame:
-    """The state and the vector of every user in a history, for `maintain(..., loaded=...)`.
+    """Compute the state and the vector of every user in a history, for `maintain(..., loaded=...)`.
 
     The frame has one row per basket, with the columns user, basket, items, time and, under varying groups, optionally
-    group; or it has one row per user, as `histories` returns them.
+    group; or one row per user, as returned by `histories`.
     """
     if "baskets" in history.columns:
         element = item_type(history.schema["baskets"].dataType.elementType).simpleString()  # type: ignore[attr-defined]
@@ -47,38 +48,38 @@ def load(history: DataFrame, params: Params) -> DataFrame:
 
 
 def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Load the users of one partition, which has all of their baskets."""
+    """Load the users of one partition, which holds all of their baskets."""
     received = list(batches)
     if not received:
         return
     table = pa.Table.from_batches(received)
     if "baskets" in table.column_names:
-        orders = _orders_of(table.to_pylist())
+        columns = _columns_of(table.to_pylist())
         items = table.schema.field("baskets").type.value_type.field("items").type
     else:
         group = "group" if "group" in table.column_names else None
         names = {"user": "user", "basket": "basket", "item": "items", "time": "time"}
-        orders = read_baskets(table, **names, group=group, group_size=params.group_size)
+        columns = read_baskets(table, **names, group=group, group_size=params.group_size)
         items = table.schema.field("items").type
     fields = {"user": table.schema.field("user").type, "change": pa.string(), "items": items}
     schema = pa.schema([*fields.items(), ("weights", pa.list_(pa.float64())), ("state", pa.binary())])
     rows = (
         {"user": user, "change": UPDATED, **model.vector._asdict(), "state": model.state}
-        for user, model in load_states(params, orders)
+        for user, model in load_states(params, columns)
     )
     while some := list(islice(rows, _BATCH)):
         yield pa.RecordBatch.from_pylist(some, schema)
 
 
-def _orders_of(histories: list[dict[str, Any]]) -> BasketColumns:
-    """Histories as the engine loads them."""
+def _columns_of(histories: list[dict[str, Any]]) -> BasketColumns:
+    """Convert histories to the engine's columns."""
     return BasketColumns.of(
         (row["user"], [(b["basket"], b["time"], b["items"], b["opens"]) for b in row["baskets"]]) for row in histories
     )
 
 
 def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
-    """Everything in a checkpoint's state as of its last batch, one row per user."""
+    """Read a checkpoint's state as of its last batch, one row per user."""
     kinds = identify(spark, checkpoint).kinds
     states = spark.read.format("statestore").option("stateVarName", STATE).load(checkpoint)
     basket = f"struct<basket: {kinds['basket']}, time: bigint, opens: boolean, items: array<{kinds['item']}>>"
@@ -87,7 +88,7 @@ def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
 
 
 def history_schema(kinds: dict[str, str]) -> pa.Schema:
-    """The schema of histories whose ids are of these kinds, `string` or `bigint`."""
+    """Return the schema of histories with ids of these types, `string` or `bigint`."""
     user, basket, item = (pa.string() if kinds[name] == "string" else pa.int64() for name in ("user", "basket", "item"))
     fields = [("basket", basket), ("time", pa.int64()), ("opens", pa.bool_()), ("items", pa.list_(item))]
     return pa.schema([("user", user), ("baskets", pa.list_(pa.struct(fields)))])
@@ -95,15 +96,15 @@ def history_schema(kinds: dict[str, str]) -> pa.Schema:
 
 def _decode(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        orders = decode(batch["state"].to_pylist())
-        opens = iter(orders.opens.tolist())
-        found = orders.histories(np.arange(len(orders.users)))
+        columns = decode(batch["state"].to_pylist())
+        opens = iter(columns.opens.tolist())
+        found = columns.histories(np.arange(len(columns.users)))
         rows = [history_row(user, [(basket, next(opens)) for basket in baskets]) for user, baskets in found]
         yield pa.RecordBatch.from_pylist(rows, history_schema(kinds))
 
 
 def history_row(user: Id, baskets: Iterable[tuple[tuple[Any, ...], bool]]) -> dict[str, Any]:
-    """A history as a row, from an engine's baskets and whether each of them opens a group."""
+    """Build a history row from an engine's baskets, each with whether it opens a group."""
     return {
         "user": user,
         "baskets": [

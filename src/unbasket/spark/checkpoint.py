@@ -1,7 +1,7 @@
-"""What a stream's checkpoint must be used with: the model's parameters, the types of ids, a key that hides users.
+"""The identity of a stream's checkpoint: the model's parameters, the types of ids, and a secret key.
 
-RocksDB's manifest keeps the smallest and largest key of every file for a while, even if those keys are gone. So the
-state is keyed not by the user's id but by a hash of it, under a secret key that is made with the checkpoint.
+RocksDB's manifest keeps the smallest and largest key of every file for a while, even after those keys are deleted. So
+the state is keyed by an HMAC of the user's id, under a secret key that is created with the checkpoint.
 """
 
 import hmac
@@ -17,12 +17,12 @@ from unbasket.errors import SparkError
 from unbasket.params import MAX_SEED, Params
 
 _FILE = "unbasket.json"
-_BLOCK = 64  # bytes that SHA-256 works on at a time
-_SIZE = 16  # bytes of a state key: no two of 2^40 users share one
+_BLOCK = 64  # bytes in a block of SHA-256
+_SIZE = 16  # bytes of a state key: no collision is expected among 2^40 users
 
 
 class Identity(NamedTuple):
-    """The file in the checkpoint's folder."""
+    """The content of the file in the checkpoint's folder."""
 
     params: Params
     kinds: dict[str, str]
@@ -30,17 +30,16 @@ class Identity(NamedTuple):
 
     @property
     def name(self) -> str:
-        """A name for the checkpoint, by which a sink knows whose batches it has."""
+        """A name of the checkpoint, by which a sink recognizes its batches."""
         return hmac.digest(self.key, b"name", "sha256").hex()
 
 
 def identify(
     spark: SparkSession, checkpoint: str, params: Params | None = None, kinds: dict[str, str] | None = None
 ) -> Identity:
-    """What a checkpoint was made with.
+    """Read the identity of a checkpoint.
 
-    With `params` and `kinds`, a checkpoint that does not exist is created, and one that does must have been made with
-    them.
+    With `params` and `kinds`, a missing checkpoint is created, and an existing one must have been created with them.
     """
     context: Any = spark.sparkContext
     files = context._jvm.org.apache.hadoop.fs
@@ -67,7 +66,7 @@ def identify(
 
 
 def _create(files: Any, system: Any, path: Any, fields: dict[str, Any]) -> None:
-    """Write the file, complete or not at all; only its owner can read it."""
+    """Write the file atomically, readable by its owner only."""
     partial = files.Path(f"{path}-partial")
     stream = system.create(partial, True)
     stream.write(bytearray(json.dumps(fields).encode()))
@@ -78,7 +77,7 @@ def _create(files: Any, system: Any, path: Any, fields: dict[str, Any]) -> None:
 
 
 def state_key(user: Column, key: bytes) -> Column:
-    """The state key of a user: HMAC-SHA256 of the id, computed by Spark itself, since Python would cost more."""
+    """Return the state key of a user: HMAC-SHA256 of the id, computed by Spark, since Python would cost more."""
     inner, outer = (bytes(byte ^ pad for byte in key.ljust(_BLOCK, b"\0")) for pad in (0x36, 0x5C))
     message = sql.coalesce(user.cast("string"), sql.lit("")).cast("binary")
     hashed = _sha256(sql.concat(sql.unhex(sql.lit(inner.hex())), message))
@@ -86,7 +85,7 @@ def state_key(user: Column, key: bytes) -> Column:
 
 
 def bucket_of(key: Column) -> Column:
-    """The bucket of users that a state key is in: one of 256."""
+    """Return the bucket of a state key: one of 256."""
     return sql.substring(key, 1, 1)
 
 

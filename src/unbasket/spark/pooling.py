@@ -1,10 +1,10 @@
-"""Recommendations with neighbors from a pool: one pass over all users to find it, and one to compare each with it.
+"""Recommendations with neighbors from a pool: one pass over all users selects it, another compares them with it.
 
     vectors -> the pool -> index in every task
     vectors ----------------------------------> best items
 
-The pool is found by its users' lots, which depend on ids alone, and comes to the driver, which sends it to every task.
-No row is moved between tasks, so the work grows with the number of users and with nothing else.
+The pool is selected by the users' priorities, which depend on ids alone. The driver collects and broadcasts it. There
+is no shuffle, so the work grows with the number of users only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,14 +22,13 @@ from unbasket.core import ONE, GrowableArray, Index, Query, QueryBatch, SearchWo
 from unbasket.domain.ids import sort_key
 from unbasket.engine.sampling import PoolPriorities
 from unbasket.params import Params
-from unbasket.spark.lists import offsets
 from unbasket.spark.sources import item_type
 
-_LOTS = 2**64
+_PRIORITIES = 2**64
 
 
 def recommend(vectors: DataFrame, asked: DataFrame, params: Params, n: int) -> DataFrame:
-    """The n best items for those who are asked for, with neighbors from the pool of all."""
+    """Recommend n items to the users in `asked`, with neighbors from the pool of all users."""
     pool = vectors.sparkSession.sparkContext.broadcast(_pool_of(vectors, params.seeded()))
     user, item = (kind.simpleString() for kind in (vectors.schema["user"].dataType, item_type(vectors.schema)))
     schema = f"user {user}, recommendations array<struct<item: {item}, score: double>>"
@@ -37,7 +36,7 @@ def recommend(vectors: DataFrame, asked: DataFrame, params: Params, n: int) -> D
 
 
 class _Pool(NamedTuple):
-    """The users of the pool and their items, both in the order of ids, and the entries of their vectors."""
+    """The users of the pool and their items, both in the order of ids, and their vectors as flat arrays."""
 
     users: pa.Array
     items: pa.Array
@@ -47,9 +46,9 @@ class _Pool(NamedTuple):
 
 
 def _pool_of(vectors: DataFrame, params: Params) -> _Pool:
-    """The users with the smallest lots.
+    """Collect the users with the smallest priorities.
 
-    Lots are spread evenly, so how many users stay below a limit is known well enough to ask for few in vain.
+    Priorities are uniform, so a limit is computed that few users beyond the pool stay below.
     """
     assert params.pool is not None
     assert params.pool_seed is not None
@@ -57,22 +56,22 @@ def _pool_of(vectors: DataFrame, params: Params) -> _Pool:
     wanted, expected = min(params.pool, count), params.pool + 6 * sqrt(params.pool)
     columns = vectors.select("user", "items", "weights")
     while True:
-        limit = min(_LOTS - 1, int(_LOTS * expected) // max(count, 1))
-        found = columns.mapInArrow(partial(_with_small_lots, params.pool_seed, limit), columns.schema).toArrow()
+        limit = min(_PRIORITIES - 1, int(_PRIORITIES * expected) // max(count, 1))
+        found = columns.mapInArrow(partial(_with_small_priorities, params.pool_seed, limit), columns.schema).toArrow()
         if len(found) >= wanted:
             return _sorted(_smallest(found, params.pool_seed, wanted))
         expected *= 2
 
 
-def _with_small_lots(seed: int, limit: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    lots = PoolPriorities(seed)
+def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    priorities = PoolPriorities(seed)
     for batch in batches:
-        yield batch.filter(pa.array(lots.of_all(batch["user"].to_pylist()) <= limit))
+        yield batch.filter(pa.array(priorities.of_all(batch["user"].to_pylist()) <= limit))
 
 
 def _smallest(found: pa.Table, seed: int, wanted: int) -> pa.Table:
-    users, lots = found["user"].to_pylist(), PoolPriorities(seed)
-    order = sorted(range(len(users)), key=lambda place: (lots.of(users[place]), sort_key(users[place])))
+    users, priorities = found["user"].to_pylist(), PoolPriorities(seed)
+    order = sorted(range(len(users)), key=lambda row: (priorities.of(users[row]), sort_key(users[row])))
     return found.take(pa.array(order[:wanted], pa.int64()))
 
 
@@ -96,7 +95,7 @@ def _fixed_point(weights: pa.Array) -> Any:
 
 
 def _index_of(pool: _Pool, neighbors: int) -> Index:
-    """The index, in which a user's code is the place among the users."""
+    """Build the index; a user's code is the position in `pool.users`."""
     index = Index(neighbors)
     index.admit(len(pool.users), len(pool.items))
     index.fill(pool.ends, pool.codes, pool.weights)
@@ -107,17 +106,17 @@ def _index_of(pool: _Pool, neighbors: int) -> Index:
 def _best_items(
     broadcast: Broadcast[_Pool], params: Params, n: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The answers to users, a batch at a time."""
+    """Recommend to users, a batch at a time."""
     pool = broadcast.value
-    index, space = _index_of(pool, params.neighbors), SearchWorkspace()
+    index, workspace = _index_of(pool, params.neighbors), SearchWorkspace()
     for batch in batches:
-        yield _answers(pool, index, space, params, n, batch)
+        yield _recommend_batch(pool, index, workspace, params, n, batch)
 
 
-def _answers(
-    pool: _Pool, index: Index, space: SearchWorkspace, params: Params, n: int, batch: pa.RecordBatch
+def _recommend_batch(
+    pool: _Pool, index: Index, workspace: SearchWorkspace, params: Params, n: int, batch: pa.RecordBatch
 ) -> pa.RecordBatch:
-    """The answers to the users of a batch, some of whose items nobody in the pool may have."""
+    """Recommend to the users of a batch. Their items may be missing from the pool."""
     bought = batch["items"].flatten()
     others = pc.unique(bought.filter(pc.invert(pc.is_in(bought, pool.items))))
     items = pa.concat_arrays([pool.items, others])
@@ -127,19 +126,24 @@ def _answers(
     )
     index.admit(len(pool.users), len(items))
     own = pc.fill_null(pc.index_in(batch["user"], pool.users), -1).to_pylist()
-    questions = [Query(vector, code, None, n) for vector, code in zip(_vectors(batch, items), own, strict=True)]
-    space.recommend(QueryBatch(index, questions, params.neighbors, params.alpha, orders))
-    best = [question.take() for question in questions]
-    codes = pa.array([code for answer in best for code, _ in answer], pa.int64())
-    scores = pa.array([score for answer in best for _, score in answer], pa.float64())
+    queries = [Query(vector, code, None, n) for vector, code in zip(_vectors(batch, items), own, strict=True)]
+    workspace.recommend(QueryBatch(index, queries, params.neighbors, params.alpha, orders))
+    best = [query.take() for query in queries]
+    codes = pa.array([code for ranked in best for code, _ in ranked], pa.int64())
+    scores = pa.array([score for ranked in best for _, score in ranked], pa.float64())
     pairs = pa.StructArray.from_arrays([items.take(codes), scores], ["item", "score"])
-    lists = pa.ListArray.from_arrays(offsets([len(answer) for answer in best]), pairs)
+    lists = pa.ListArray.from_arrays(offsets([len(ranked) for ranked in best]), pairs)
     return pa.RecordBatch.from_arrays([batch["user"], lists], ["user", "recommendations"])
 
 
 def _vectors(batch: pa.RecordBatch, items: pa.Array) -> Iterator[Vector]:
-    """The vectors of a batch as the index would hold them."""
+    """Return the vectors of a batch in the index's representation."""
     ends = np.cumsum(batch["items"].value_lengths().to_numpy())[:-1]
     codes = pc.index_in(batch["items"].flatten(), items).to_numpy().astype(np.uint32)
     weights = _fixed_point(batch["weights"].flatten()).astype(np.uint32)
     return map(Vector, np.split(codes, ends), np.split(weights, ends))
+
+
+def offsets(lengths: Any) -> pa.Array:
+    """Return the offsets of lists with these lengths, for an Arrow list column."""
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))

@@ -1,4 +1,4 @@
-"""A Spark session whose settings keep the promises of docs/spark.md."""
+"""A Spark session with the settings that docs/spark.md relies on for erasure."""
 
 import os
 import shutil
@@ -11,9 +11,9 @@ from unbasket.errors import SparkError
 
 _ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
 
-# What a query needs, settable on any session. Old versions of the state are removed with the second batch after them.
-# The files of the state store hold nothing that was deleted (compaction at every commit, no changelog) and nothing
-# compressed, so that an audit can read them. Shuffle files are removed with the job that wrote them.
+# Settings of a query, for any session. Old versions of the state are removed with the second batch after them. The
+# state store's files hold no deleted data (compaction at every commit, no changelog) and are not compressed, so an
+# audit can read them. Shuffle files are removed with their job.
 STATE_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -27,9 +27,9 @@ STATE_SETTINGS = {
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
 
-# What only a new session can be given.
+# Settings for a new session only.
 _SESSION_SETTINGS = {
-    "spark.driver.extraJavaOptions": "-Xss8m",  # Spark reads Python's tracebacks by a recursive regular expression
+    "spark.driver.extraJavaOptions": "-Xss8m",  # Spark parses Python's tracebacks with a recursive regular expression
     "spark.cleaner.periodicGC.interval": "5s",  # for the shuffle files of jobs that were interrupted
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -45,13 +45,12 @@ _SESSION_SETTINGS = {
 def session(
     master: str | None = None, *, work: str | None = None, partitions: int = 2, settings: dict[str, str] | None = None
 ) -> SparkSession:
-    """A session for `maintain` and `recommend`; `settings` of your own override ours.
+    """Create a session for `maintain` and `recommend`; `settings` override the defaults.
 
-    `work` is a folder for Spark's temporary files and nothing else: it is emptied first, since a killed driver may have
-    left data there.
+    `work` is a folder for Spark's temporary files only: it is emptied first, since a killed driver may have left data.
     """
     check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run whatever python3 is in the path
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 in the path
     builder = SparkSession.builder.appName("unbasket")
     if master is not None:
         builder = builder.master(master)
@@ -66,10 +65,10 @@ def session(
 
 
 def check_java() -> None:
-    """Raise an error that says how to install Java, if there is none."""
+    """Raise an error with instructions if Java is missing."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
         raise SparkError(
-            "Spark needs Java 17 or newer, and there is none. On Debian: apt install openjdk-17-jre-headless; "
-            "on macOS: brew install openjdk@17. If you have one, set JAVA_HOME to its folder"
+            "Spark needs Java 17 or newer, which was not found. On Debian: apt install openjdk-17-jre-headless; "
+            "on macOS: brew install openjdk@17. If it is installed, set JAVA_HOME to its folder"
         )

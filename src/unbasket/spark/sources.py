@@ -1,7 +1,7 @@
-"""Where events come from: streaming DataFrames with the fields of an event.
+"""Sources of events: streaming DataFrames with the fields of an event.
 
-A column of ids has either texts or whole numbers. The column `sequence` (of any type that can be compared) gives the
-order of a user's events within one micro-batch.
+A column of ids has either strings or integers. The column `sequence` (of any comparable type) gives the order of a
+user's events within one micro-batch.
 """
 
 from collections.abc import Iterator
@@ -22,12 +22,12 @@ FIELDS = ("event", "user", "basket", "item", "items", "time")
 
 
 def id_type(kind: IdType) -> DataType:
-    """The type of a column of ids."""
+    """Return the type of a column of ids."""
     return StringType() if kind == "string" else LongType()
 
 
 def item_type(schema: StructType) -> DataType:
-    """The type of items in a frame with lists of them."""
+    """Return the type of items in a frame with a column of item lists."""
     lists = schema["items"].dataType
     if not isinstance(lists, ArrayType):
         raise InvalidFrameError(f"the column 'items' has type {lists.simpleString()}; it must be an array of item ids")
@@ -35,7 +35,7 @@ def item_type(schema: StructType) -> DataType:
 
 
 def event_schema(user: IdType = "string", basket: IdType = "string", item: IdType = "string") -> StructType:
-    """The schema of events, for any source: JSON and Parquet files, or the values of Kafka's messages."""
+    """Return the schema of events, for any source: JSON and Parquet files, or the values of Kafka's messages."""
     types = {
         "event": StringType(),
         "user": id_type(user),
@@ -50,18 +50,18 @@ def event_schema(user: IdType = "string", basket: IdType = "string", item: IdTyp
 def read_files(
     spark: SparkSession, folder: str, schema: StructType, *, kind: Format = "json", most: int | None = None
 ) -> DataFrame:
-    """The events in the files that appear in a folder: lines of JSON, Parquet, or CSV.
+    """Read the events in files as they appear in a folder: JSON lines, Parquet, or CSV.
 
-    Files are taken in the order of their modification times, at most `most` of them in a batch. Within a batch, events
-    are applied in the order of file names and, within a file, of lines. To know the lines, Spark reads each file as one
-    text, so keep files below some 100 MB.
+    Files are read in the order of their modification times, at most `most` of them in a batch. Within a batch, events
+    are applied in the order of file names and, within a file, of lines. To number the lines, Spark reads each file as
+    one text, so keep files below some 100 MB.
     """
     reader = spark.readStream if most is None else spark.readStream.option("maxFilesPerTrigger", most)
     if kind == "parquet":
-        place = sql.struct("_metadata.file_name", "_metadata.row_index")
+        sequence = sql.struct("_metadata.file_name", "_metadata.row_index")
         with _existing(folder):
             rows = reader.schema(schema).parquet(folder)
-        return rows.select(*FIELDS, place.alias("sequence"))
+        return rows.select(*FIELDS, sequence.alias("sequence"))
     with _existing(folder):
         texts = reader.text(folder, wholetext=True)
     numbered = sql.posexplode(sql.split("value", r"\r?\n")).alias("number", "line")
@@ -75,7 +75,7 @@ def read_files(
 
 @contextmanager
 def _existing(folder: str) -> Iterator[None]:
-    """Around a look into a folder: an error in one line if it is not there."""
+    """Raise a one-line error if the folder does not exist."""
     try:
         yield
     except AnalysisException as error:
@@ -85,23 +85,23 @@ def _existing(folder: str) -> Iterator[None]:
 
 
 def _from_csv(schema: StructType) -> Column:
-    """A line of CSV as an event: fields in the order of `FIELDS`, items separated by |."""
+    """Parse a line of CSV as an event: fields in the order of `FIELDS`, items separated by |."""
     flat = StructType([StructField("items", StringType()) if field.name == "items" else field for field in schema])
     fields = sql.from_csv("line", flat.simpleString().removeprefix("struct<").removesuffix(">").replace(":", " "))
     return fields.withField("items", sql.split(fields["items"], r"\|").cast(schema["items"].dataType))
 
 
 def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
-    """The events in messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`."""
+    """Parse messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`."""
     event = sql.from_json(sql.col("value").cast("string"), schema).alias("event")
     parsed = messages.select(event, sql.struct("partition", "offset").alias("sequence"))
     return parsed.select(*(f"event.{name}" for name in FIELDS), "sequence")
 
 
 def ordered(events: DataFrame) -> DataFrame:
-    """All fields of the events, and their `sequence`.
+    """Return all fields of the events, and their `sequence`.
 
-    Without a `sequence`, baskets are learned in the order of time, then those without a time in any order, and then the
+    Without a `sequence`, baskets are learned in the order of time, then baskets without a time in any order, and then
     forgets are applied.
     """
     missing = [name for name in ("event", "user", "basket", "items") if name not in events.columns]

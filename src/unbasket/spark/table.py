@@ -1,9 +1,8 @@
 """A table of all users' current vectors, in Parquet files, to which every batch is applied exactly once.
 
-Users are divided into buckets, one file each. A batch writes the buckets that it changes beside the old files. Then it
-replaces the manifest, which names the files of the table and the last batch; at that moment the whole batch takes
-effect. A batch that comes again after a crash is recognized by its number. Replaced files stay for one more batch, for
-those who are still reading them.
+Users are divided into buckets, one file each. A batch writes new files for the buckets that it changes. Then it
+replaces the manifest, which names the files of the table and the last batch: this commits the whole batch. A batch that
+is repeated after a crash is recognized by its number. Replaced files stay for one more batch, for concurrent readers.
 """
 
 import json
@@ -25,8 +24,10 @@ from unbasket.errors import SparkError
 from unbasket.files import replacing, write
 from unbasket.params import Params
 from unbasket.spark.checkpoint import Identity
-from unbasket.spark.processor import REJECTED, UPDATED
 from unbasket.spark.sources import item_type
+
+UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
+"""The kinds of changes."""
 
 _MANIFEST = "table.json"
 _COLUMNS = ["user", "items", "weights"]
@@ -34,7 +35,7 @@ _WRITTEN = "bucket int, file string, users long, rejected long"
 
 
 class Manifest(NamedTuple):
-    """What the table consists of after a batch."""
+    """The content of the table after a batch."""
 
     stream: str
     params: dict[str, Any]
@@ -59,7 +60,7 @@ class Table:
 
     @classmethod
     def open_or_create(cls, path: str, identity: Identity, schema: StructType, buckets: int) -> Self:
-        """The table that a stream writes; an error if another stream has written it."""
+        """Open the table of a stream or create it; refuse the table of another stream."""
         folder = Path(path).absolute()
         if not (folder / _MANIFEST).exists():
             folder.mkdir(parents=True, exist_ok=True)
@@ -86,15 +87,15 @@ class Table:
         return sum(self.manifest.users.values())
 
     def read(self, spark: SparkSession) -> DataFrame:
-        """The vectors as they are now: user, items, weights."""
+        """Read the current vectors: user, items, weights."""
         files = [str(self.path / name) for name in self.manifest.files.values()]
         schema = f"user {self.manifest.user}, items array<{self.manifest.item}>, weights array<double>"
         return spark.read.schema(schema).parquet(*files) if files else spark.createDataFrame([], schema)
 
     def merge(self, changes: DataFrame, batch: int) -> None:
-        """Apply the changes of a batch, unless that was done before."""
+        """Apply the changes of a batch, unless it is already applied."""
         if batch <= self.batch:
-            changes.write.format("noop").mode("overwrite").save()  # the state store has to see the batch again
+            changes.write.format("noop").mode("overwrite").save()  # the state store must process the batch again
             return
         old = self.manifest
         bucket = sql.expr(f"cast(pmod(hash(user), {old.buckets}) as int)")
@@ -114,7 +115,7 @@ class Table:
 def _write_buckets(
     folder: str, files: dict[str, str], batch: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write new files for the buckets that this executor has changes for, and say what was written."""
+    """Write new files for the buckets with changes on this executor, and yield a summary of each."""
     received = list(batches)
     if not received:
         return
@@ -148,7 +149,7 @@ def _replace(folder: Path, manifest: Manifest) -> None:
 
 
 def _remove_others(folder: Path, names: set[str]) -> None:
-    """Remove files that are no longer needed: those of earlier batches, and of attempts that were interrupted."""
+    """Remove files of earlier batches and of interrupted attempts."""
     for file in folder.iterdir():
         if file.name not in names and file.name != _MANIFEST:
             file.unlink(missing_ok=True)

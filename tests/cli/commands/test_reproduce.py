@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from unbasket.cli import app
-from unbasket.reproduction import DATASETS, PARTS
+from unbasket.reproduction import DATASETS, EXPERIMENTS
 
 runner = CliRunner()
 
@@ -27,7 +27,7 @@ def test_writes_a_report_and_continues_it(tmp_path: Path) -> None:
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
     result = runner.invoke(app, ["reproduce", "--only", "table3", "--out", str(tmp_path)])
     assert result.exit_code == 2
-    assert "part must be one of table1, table2" in result.output
+    assert "experiment must be one of table1, table2" in result.output
     assert "Traceback" not in result.output
 
 
@@ -44,5 +44,5 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
 
 def test_help_names_every_part_and_dataset() -> None:
     text = runner.invoke(app, ["reproduce", "--help"], env={"COLUMNS": "200"}).output
-    for name in (*PARTS, *DATASETS):
+    for name in (*EXPERIMENTS, *DATASETS):
         assert name in text

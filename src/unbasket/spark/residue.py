@@ -1,8 +1,7 @@
-"""A search for what should be gone, in all files below some folders.
+"""A search for residue of forgotten data in all files below some folders.
 
-Files are read as they are. Archives (snapshots of the state) and Parquet files, which are compressed, are also opened,
-and their contents searched. A number is looked for in every form in which Spark and we store one: as text, as
-MessagePack, and as 8 bytes.
+Raw bytes are searched and, since they are compressed, also the contents of archives (snapshots of the state) and
+Parquet files. A number is searched in every encoding that Spark and this package use: text, MessagePack, and 8 bytes.
 """
 
 import os
@@ -20,20 +19,20 @@ import pyarrow.parquet as pq
 from unbasket.domain.ids import Id, checked
 from unbasket.errors import InvalidRequestError
 
-_PIECE = 2**24  # bytes read at a time
-_LONGEST_FORM = 1024  # of a marker, at least: pieces overlap by that much
-_SHORTEST_NUMBER = 5  # bytes in MessagePack; those of shorter ones are found by chance, everywhere
+_CHUNK = 2**24  # bytes read at a time
+_OVERLAP = 1024  # bytes shared by consecutive chunks, at least; more than the longest encoding of a marker
+_SHORTEST_NUMBER = 5  # bytes in MessagePack; shorter encodings occur by chance in any file
 
 
 class Finding(NamedTuple):
-    """A marker, and a file (or a member of an archive) that holds it."""
+    """A marker, and a file or archive member that contains it."""
 
     marker: Id
     place: str
 
 
 def audit(folders: Iterable[str | os.PathLike[str]], markers: Iterable[Id]) -> tuple[int, list[Finding]]:
-    """How many files were searched, and where the markers are. Files that vanish meanwhile hold nothing.
+    """Return the number of files searched, and the findings. Files that are deleted meanwhile are skipped.
 
     A marker is an id as the shop has it: the number 170017 and the text "170017" are stored in different ways.
     """
@@ -43,7 +42,7 @@ def audit(folders: Iterable[str | os.PathLike[str]], markers: Iterable[Id]) -> t
 
 
 def _pattern(marker: Id) -> re.Pattern[bytes]:
-    """All forms in which an id is stored."""
+    """Return a pattern of all encodings of an id."""
     if isinstance(marker, str):
         return re.compile(re.escape(marker.encode()))
     packed = msgspec.msgpack.encode(marker)
@@ -60,47 +59,47 @@ def _pattern(marker: Id) -> re.Pattern[bytes]:
 
 def _search(file: Path, markers: dict[Id, re.Pattern[bytes]]) -> Iterator[tuple[str, Id]]:
     try:
-        for place, pieces in _contents(file):
-            yield from ((place, marker) for marker in _found(pieces, markers))
+        for place, chunks in _contents(file):
+            yield from ((place, marker) for marker in _found(chunks, markers))
     except FileNotFoundError:
         return
 
 
 def _contents(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """The file, and what is compressed in it."""
+    """Yield the raw bytes of the file, and its decompressed contents."""
     with file.open("rb") as stream:
         start = stream.read(4)
-        yield str(file), _pieces(stream, start)
+        yield str(file), _chunks(stream, start)
     if start == b"PK\x03\x04":
         with zipfile.ZipFile(file) as archive:
             for name in archive.namelist():
                 with archive.open(name) as member:
-                    yield f"{file}, {name}", _pieces(member, b"")
+                    yield f"{file}, {name}", _chunks(member, b"")
     elif start == b"PAR1":
         yield f"{file}, values", _values(file)
 
 
-def _pieces(stream: IO[bytes], start: bytes) -> Iterator[bytes]:
-    yield start + stream.read(_PIECE)
-    while piece := stream.read(_PIECE):
-        yield piece
+def _chunks(stream: IO[bytes], start: bytes) -> Iterator[bytes]:
+    yield start + stream.read(_CHUNK)
+    while chunk := stream.read(_CHUNK):
+        yield chunk
 
 
 def _values(file: Path) -> Iterator[bytes]:
-    """All values of a Parquet file, as text."""
+    """Yield all values of a Parquet file as text."""
     for batch in pq.ParquetFile(file).iter_batches():
         for column in batch.columns:
             flat = column.flatten() if isinstance(column, pa.ListArray) else column
             yield "\n".join(map(str, flat.to_pylist())).encode()
 
 
-def _found(pieces: Iterable[bytes], markers: dict[Id, re.Pattern[bytes]]) -> list[Id]:
-    """The markers that are in a sequence of bytes, also across pieces."""
-    overlap = max([_LONGEST_FORM, *(len(pattern.pattern) for pattern in markers.values())])
+def _found(chunks: Iterable[bytes], markers: dict[Id, re.Pattern[bytes]]) -> list[Id]:
+    """Return the markers in consecutive chunks, including markers that span two chunks."""
+    overlap = max([_OVERLAP, *(len(pattern.pattern) for pattern in markers.values())])
     found: set[Id] = set()
     tail = b""
-    for piece in pieces:
-        window = tail + piece
+    for chunk in chunks:
+        window = tail + chunk
         found.update(marker for marker, pattern in markers.items() if pattern.search(window))
         tail = window[-overlap:]
     return [marker for marker in markers if marker in found]

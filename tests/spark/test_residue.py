@@ -1,4 +1,4 @@
-"""The audit finds a marker wherever a job may have left it."""
+"""The audit finds a marker in every file format of a job."""
 
 import zipfile
 from pathlib import Path
@@ -28,15 +28,15 @@ def test_in_bytes_archives_and_parquet(tmp_path: Path) -> None:
     assert places == {"1.zip", "deep/er/raw", "lists.parquet", "users.parquet"}
 
 
-def test_across_pieces_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.spark.traces._PIECE", 5)
+def test_across_chunks_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.spark.residue._CHUNK", 5)
     (tmp_path / "file").write_text("abcforgotten-userxyz")
     assert [finding.marker for finding in audit([tmp_path], ["forgotten-user"])[1]] == ["forgotten-user"]
 
 
 @pytest.mark.parametrize("number", [65_536, 170_017, 2**31, 2**40 + 5, 2**63 - 1, -40_000, -(2**63)])
-def test_a_number_in_every_form(tmp_path: Path, number: int) -> None:
-    """As the state has it, as Spark's rows have it, as text, and in a table."""
+def test_a_number_in_every_encoding(tmp_path: Path, number: int) -> None:
+    """As in the state, as in Spark's rows, as text, and in a table."""
     (tmp_path / "state").write_bytes(b"\0" + msgspec.msgpack.encode((2, "ann", [number], [])) + b"\0")
     (tmp_path / "row").write_bytes(b"\7" + number.to_bytes(8, "little", signed=True) + b"\7")
     (tmp_path / "java").write_bytes(b"\7" + number.to_bytes(8, "big", signed=True) + b"\7")
@@ -55,14 +55,14 @@ def test_a_number_in_every_form(tmp_path: Path, number: int) -> None:
 
 
 @pytest.mark.parametrize("number", [0, 17, 65_535, -1, -32_768])
-def test_a_number_that_any_file_holds_is_refused(tmp_path: Path, number: int) -> None:
+def test_a_number_that_occurs_by_chance_is_refused(tmp_path: Path, number: int) -> None:
     with pytest.raises(InvalidRequestError, match=f"the number {number} can't be searched for"):
         audit([tmp_path], [number])
     (tmp_path / "file").write_text(f"user {number}")
     assert len(audit([tmp_path], [str(number)])[1]) == 1
 
 
-def test_a_number_across_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.spark.traces._PIECE", 3)
+def test_a_number_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.spark.residue._CHUNK", 3)
     (tmp_path / "file").write_bytes(b"abc" + msgspec.msgpack.encode(170_017) + b"xyz")
     assert [finding.marker for finding in audit([tmp_path], [170_017])[1]] == [170_017]

@@ -1,9 +1,8 @@
-"""What is left in a process's memory of what it has forgotten: `python benchmarks/traces.py`.
+"""The residue of forgotten data in a process's memory: `python benchmarks/residue.py`.
 
-A process learns baskets whose users and items bear marks, beside a shop that stays, forgets all of them, and waits;
-then its memory is searched. The engine wipes its own arrays. What is left lies in memory that was handed back to the
-allocator and not used again. The program below holds no mark itself, so whatever its Python objects still refer to is
-the engine's, and must be none.
+A process learns baskets with marked users and items beside a shop that stays, forgets all of them, and waits. Then its
+memory is searched. The engine wipes its own arrays; the residue is in memory that was freed and not used again. The
+program below holds no marker itself, so markers referenced by its Python objects are the engine's, and must be 0.
 """
 
 import re
@@ -21,17 +20,17 @@ import gc, hashlib, sys
 import unbasket as ub
 from unbasket.datasets import generate
 
-def mark(kind, number):
+def marker(kind, number):
     return kind + hashlib.sha256(f"{kind}{number}".encode()).hexdigest()[:20]
 
 count = int(sys.argv[2])
 with ub.open(sys.argv[1]) as rec:
     rec.fit(generate(300).history)
     for number in range(count):
-        rec.learn(mark("user-", number), [mark("item-", number), "milk"], basket=1)
+        rec.learn(marker("user-", number), [marker("item-", number), "milk"], basket=1)
     for number in range(count):
-        rec.recommend(mark("user-", number))
-        assert rec.forget(mark("user-", number)).receipt.verified
+        rec.recommend(marker("user-", number))
+        assert rec.forget(marker("user-", number)).receipt.verified
     gc.collect()
     held = sum(
         isinstance(each, str) and len(each) == 25 and each.startswith(("user-", "item-"))
@@ -42,8 +41,8 @@ with ub.open(sys.argv[1]) as rec:
 """
 
 
-def marks_in(process: int) -> set[bytes]:
-    """The different marks in all memory of a process that can be written to."""
+def markers_in(process: int) -> set[bytes]:
+    """Return the distinct markers in all writable memory of a process."""
     found: set[bytes] = set()
     with Path(f"/proc/{process}/mem").open("rb", buffering=0) as memory:
         for line in Path(f"/proc/{process}/maps").read_text().splitlines():
@@ -56,18 +55,18 @@ def marks_in(process: int) -> set[bytes]:
 
 
 def main() -> None:
-    """Forget, search, and print both counts."""
+    """Run the process, search its memory, and print both counts."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-c", PROCESS, str(Path(folder, "shop.db")), str(FORGETS)]
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdin is not None
             assert process.stdout is not None
             held = int(process.stdout.readline())
-            found = marks_in(process.pid)
+            found = markers_in(process.pid)
             process.stdin.close()
     Console().print(
         f"After {FORGETS:,} users, each with an item of their own, were forgotten: "
-        f"{len(found):,} of {2 * FORGETS:,} marks are left in the process's memory; the engine refers to {held}."
+        f"{len(found):,} of {2 * FORGETS:,} markers are left in the process's memory; the engine refers to {held}."
     )
 
 
