@@ -11,7 +11,6 @@ particular: the same bits everywhere.
 
 import os
 import runpy
-import sys
 import sysconfig
 from pathlib import Path
 
@@ -21,15 +20,13 @@ from setuptools.command.build_ext import build_ext
 
 CORE = Path("src/unbasket/core")
 SOURCES = sorted(CORE.rglob("*.pyx"))
+HEADERS = [str(header) for header in sorted(CORE.rglob("*.h"))]
 
 KIND = os.environ.get("UNBASKET_BUILD", "release")
 DEBUG = {"release": False, "debug": True, "sanitized": True}[KIND]
 
-if sys.platform == "win32":
-    FLAGS = ["/O2", "/fp:precise"]
-else:
-    FLAGS = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
-    FLAGS += ["-ffp-contract=off", "-fno-fast-math", "-Wno-unused-function", "-Wno-unused-variable"]
+FLAGS = ["-O0", "-g"] if DEBUG else ["-O3", "-g0"]
+FLAGS += ["-ffp-contract=off", "-fno-fast-math", "-Wno-unused-function", "-Wno-unused-variable"]
 WATCHED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined"] if KIND == "sanitized" else []
 
 sources = runpy.run_path(str(CORE / "_build_check.py"))  # the package itself can't be imported before it is compiled
@@ -41,6 +38,7 @@ def extension(source: Path) -> Extension:
         ".".join(source.relative_to("src").with_suffix("").parts),
         [str(source)],
         include_dirs=[str(CORE)],
+        depends=HEADERS,  # Cython does not look for headers in `include_dirs`
         define_macros=[] if DEBUG else [("CYTHON_WITHOUT_ASSERTIONS", "1")],
         extra_compile_args=FLAGS + WATCHED,
         extra_link_args=WATCHED,

@@ -9,9 +9,6 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
-#ifdef _MSC_VER
-#include <intrin.h>
-#endif
 
 #ifdef CYTHON_WITHOUT_ASSERTIONS
 #define CHECKED 0
@@ -108,13 +105,7 @@ static inline size_t nonzero_bytes(const void *memory, size_t bytes)
 /* The number of the lowest bit that is 0; there must be one. */
 static inline int lowest_zero(uint64_t bits)
 {
-#ifdef _MSC_VER
-    unsigned long place;
-    _BitScanForward64(&place, ~bits);
-    return (int)place;
-#else
     return __builtin_ctzll(~bits);
-#endif
 }
 
 #endif

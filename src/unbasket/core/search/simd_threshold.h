@@ -7,9 +7,6 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
-#ifdef _MSC_VER
-#include <intrin.h>
-#endif
 
 enum { TOGETHER = 8 }; /* rows */
 
@@ -34,13 +31,7 @@ static inline unsigned rows_below(int64_t limit, const int64_t *norm, const int6
 /* The number of the lowest bit that is 1; there must be one. */
 static inline int lowest_one(unsigned bits)
 {
-#ifdef _MSC_VER
-    unsigned long place;
-    _BitScanForward(&place, bits);
-    return (int)place;
-#else
     return __builtin_ctz(bits);
-#endif
 }
 
 #endif
