@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbasket.core.codec.group_baskets import arrange, rows_by_user
+from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.codec.group_baskets import arrange, encode, rows_by_user, tick
 
 USERS, BASKETS, ITEMS = 4, 4, 5
 
@@ -123,3 +124,23 @@ def test_rows_by_user_keep_their_order(users: int) -> None:
     ends = rows_by_user(owners, users, rows)
     assert rows.tolist() == sorted(range(50), key=lambda row: owners[row])
     assert ends.tolist() == np.cumsum(np.bincount(owners, minlength=users)).tolist()
+
+
+def frozen(values: list[int]) -> Int64s:
+    array = np.array(values, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def test_values_tick_their_places() -> None:
+    table = np.zeros(6, np.uint32)
+    tick(frozen([-2, 3, -2]), -2, table)
+    tick(frozen([0]), -2, table)
+    assert table.tolist() == [1, 0, 1, 0, 0, 1]
+
+
+def test_values_are_looked_up() -> None:
+    table: Codes = np.array([7, 0, 8, 0, 0, 9], np.uint32)
+    codes = np.empty(4, np.uint32)
+    encode(frozen([3, -2, 0, 3]), -2, table, codes)
+    assert codes.tolist() == [9, 7, 8, 9]
