@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.core import GrowableArray
+from unbasket.core.check.testing import smallest
 from unbasket.core.model.queries import largest
-from unbasket.core.util.topn import smallest
 
 
 @st.composite

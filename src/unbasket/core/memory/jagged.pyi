@@ -1,9 +1,15 @@
-from unbasket.core.memory.slab import SlabAllocator
+from typing import type_check_only
+
+@type_check_only
+class _SlabAllocator:
+    segment_count: int
+    idle_count: int
+    used: int
 
 class JaggedArray:
     count: int
     width: int
-    blocks: SlabAllocator
+    blocks: _SlabAllocator
     def __init__(self, width: int) -> None: ...
     def add_rows(self, count: int) -> int: ...
     def reserve(self, row: int, length: int) -> int: ...

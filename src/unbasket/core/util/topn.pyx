@@ -130,19 +130,3 @@ cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, 
             low = i
         else:
             return
-
-
-def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):
-    """The positions of the k smallest keys, in no order; equal keys go by the order of their positions."""
-    cdef Py_ssize_t count = len(keys), i
-    assert 0 <= k <= count <= len(order), "as many places as keys"
-    if count == 0:
-        return []
-    cdef Candidate *candidates = <Candidate *> allocated(count, sizeof(Candidate))
-    try:
-        for i in range(count):
-            candidates[i] = Candidate(keys[i], <uint32_t> i, 0)
-        smallest_first(candidates, count, k, &order[0])
-        return [candidates[i].code for i in range(k)]
-    finally:
-        give_back(candidates, count * sizeof(Candidate))
