@@ -45,7 +45,7 @@ cdef class Query:
 
     def take(self):
         """The best items and their scores, best first; they are forgotten here."""
-        return self.best.take(ONE)
+        return self.best.drain(ONE)
 
 
 @cython.final
@@ -71,7 +71,7 @@ cdef class QueryBatch:
         cdef Py_ssize_t n = min(question.n, self.index.item_room)
         if n == 0 or (question.allowed is not None and question.allowed.shape[0] == 0):
             return False
-        question.best.expect(n, self.goods.data)
+        question.best.reserve(n, self.goods.data)
         return True
 
 
@@ -193,9 +193,9 @@ cdef class SearchWorkspace:
         if n == 0:
             return []
         self.ranking.widen(order.count, 0)
-        self.ranking.best.expect(n, order.data)
+        self.ranking.best.reserve(n, order.data)
         self.ranking.rank_totals(&query, alpha, found, items, totals)
-        return self.ranking.best.take(ONE)
+        return self.ranking.best.drain(ONE)
 
     def leftovers(self):
         """How many places of the work space are not zero, though no query is under way."""

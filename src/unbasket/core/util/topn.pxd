@@ -11,22 +11,22 @@ cdef struct Scored:
 cdef class TopN:
     cdef Scored *heap
     cdef const int64_t *order
-    cdef double floor
+    cdef double threshold
     cdef readonly Py_ssize_t count, room
 
-    cdef int expect(self, Py_ssize_t n, const int64_t *order) except -1 nogil
+    cdef int reserve(self, Py_ssize_t n, const int64_t *order) except -1 nogil
     cdef void swap(self, TopN other) noexcept nogil
-    cdef void take_in(self, Scored one) noexcept nogil
-    cdef void sink(self, Py_ssize_t count, Scored one) noexcept nogil
+    cdef void insert(self, Scored one) noexcept nogil
+    cdef void sift_down(self, Py_ssize_t count, Scored one) noexcept nogil
     cdef void clear(self) noexcept nogil
-    cdef list take(self, double unit)
+    cdef list drain(self, double unit)
 
-    cdef inline void offer(self, uint32_t item, double score) noexcept nogil:
+    cdef inline void push(self, uint32_t item, double score) noexcept nogil:
         """Put an item among the best, if it belongs there and has a score above 0."""
-        if score >= self.floor and score > 0.0:
-            self.take_in(Scored(score, item))
+        if score >= self.threshold and score > 0.0:
+            self.insert(Scored(score, item))
 
-    cdef inline bint comes_first(self, Scored one, Scored other) noexcept nogil:
+    cdef inline bint ranks_before(self, Scored one, Scored other) noexcept nogil:
         return one.score > other.score or (one.score == other.score and self.order[one.item] < self.order[other.item])
 
 

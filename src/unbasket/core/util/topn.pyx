@@ -10,13 +10,13 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 cdef class TopN:
     """A heap with the last of the best at the top: no item comes after the one at (place - 1) // 2.
 
-    Once n items are there, none with a score below the `floor` is wanted any more.
+    Once n items are there, none with a score below the `threshold` is wanted any more.
     """
 
     def __dealloc__(self):
         give_back(self.heap, self.room * sizeof(Scored))
 
-    cdef int expect(self, Py_ssize_t n, const int64_t *order) except -1 nogil:
+    cdef int reserve(self, Py_ssize_t n, const int64_t *order) except -1 nogil:
         """Let there be room for the n best, n > 0. Of equal scores, the item with the smaller `order` comes first."""
         assert n > 0 and self.count == 0, "nothing to choose, or not the first to do it"
         if n != self.room:
@@ -28,34 +28,34 @@ cdef class TopN:
         return 0
 
     cdef void swap(self, TopN other) noexcept nogil:
-        """Let the other have what is on offer here, and have what is on offer there."""
+        """Let the other have what is on push here, and have what is on push there."""
         self.heap, other.heap = other.heap, self.heap
         self.order, other.order = other.order, self.order
-        self.floor, other.floor = other.floor, self.floor
+        self.threshold, other.threshold = other.threshold, self.threshold
         self.count, other.count = other.count, self.count
         self.room, other.room = other.room, self.room
 
-    cdef void take_in(self, Scored one) noexcept nogil:
+    cdef void insert(self, Scored one) noexcept nogil:
         """Put an item among the best; if they are n already, in place of the last of them, if it comes before that."""
         cdef Py_ssize_t place = self.count
         if self.count == self.room:
-            if self.comes_first(one, self.heap[0]):
-                self.sink(self.count, one)
+            if self.ranks_before(one, self.heap[0]):
+                self.sift_down(self.count, one)
         else:
-            while place > 0 and self.comes_first(self.heap[(place - 1) // 2], one):
+            while place > 0 and self.ranks_before(self.heap[(place - 1) // 2], one):
                 self.heap[place] = self.heap[(place - 1) // 2]
                 place = (place - 1) // 2
             self.heap[place] = one
             self.count += 1
         if self.count == self.room:
-            self.floor = self.heap[0].score
+            self.threshold = self.heap[0].score
 
-    cdef void sink(self, Py_ssize_t count, Scored one) noexcept nogil:
+    cdef void sift_down(self, Py_ssize_t count, Scored one) noexcept nogil:
         """Replace the item at the top of a heap of this size."""
         cdef Py_ssize_t place = 0, other = 1
         while other < count:
-            other += other + 1 < count and self.comes_first(self.heap[other], self.heap[other + 1])
-            if not self.comes_first(one, self.heap[other]):
+            other += other + 1 < count and self.ranks_before(self.heap[other], self.heap[other + 1])
+            if not self.ranks_before(one, self.heap[other]):
                 break
             self.heap[place] = self.heap[other]
             place, other = other, 2 * other + 1
@@ -66,22 +66,22 @@ cdef class TopN:
         cdef Py_ssize_t i
         for i in range(self.count):
             self.heap[i] = Scored(0.0, 0)
-        self.count, self.floor = 0, 0.0
+        self.count, self.threshold = 0, 0.0
 
-    cdef list take(self, double unit):
+    cdef list drain(self, double unit):
         """The items and their scores as multiples of a unit, best first; they are forgotten here."""
         cdef Py_ssize_t i
         cdef Scored last
         for i in range(self.count - 1, 0, -1):
             last = self.heap[i]
             self.heap[i] = self.heap[0]
-            self.sink(i, last)
+            self.sift_down(i, last)
         answer = [(self.heap[i].item, self.heap[i].score / unit) for i in range(self.count)]
         self.clear()
         return answer
 
     def leftovers(self):
-        """How many places are not zero, though nothing is on offer."""
+        """How many places are not zero, though nothing is on push."""
         cdef Py_ssize_t i, count = self.count
         for i in range(self.room):
             count += self.heap[i].score != 0.0 or self.heap[i].item != 0
