@@ -63,7 +63,7 @@ def run(operations: list[Operation], record: np.dtype[Any] = RECORDS[0]) -> Jagg
     rows.add_rows(ROWS)
     for number, operation in enumerate(operations, 1):
         apply(rows, record, operation, 1000 * number)
-        assert rows.litter() == 0
+        assert rows.residue() == 0
     return rows
 
 
@@ -134,10 +134,10 @@ def test_litter_is_found_wherever_it_is() -> None:
     rows = run([(OPEN, 0, 0, 9), (OPEN, 1, 0, 9), (CLEAR, 1, 0, 0), (OPEN, 2, 0, 9), (RESERVE, 2, 0, 10)])
     for place in (testing.free_block(rows, 36), testing.spare(rows, 2)):
         place[3] = 1
-        assert rows.litter() == 1
+        assert rows.residue() == 1
         place[3] = 0
     testing.rows(rows)[0] = testing.rows(rows)[3]  # a block that no row has
-    assert rows.litter() == 1
+    assert rows.residue() == 1
 
 
 # Memory ---------------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ def test_long_rows_have_memory_of_their_own(length: int) -> None:
     assert testing.row(rows, 1, RECORDS[0])["a"][-length:].tolist() == list(range(1000, 1000 + length))
     apply(rows, RECORDS[0], (CLOSE, 1, 0, len(testing.row(rows, 1, RECORDS[0])) - 3), 0)
     assert testing.row(rows, 1, RECORDS[0])["a"].tolist() == [length + 997, length + 998, length + 999]
-    assert (rows.blocks.used, rows.litter()) == (1, 0)
+    assert (rows.blocks.used, rows.residue()) == (1, 0)
 
 
 def test_appending_is_amortised() -> None:
@@ -222,7 +222,7 @@ def test_a_stream_of_changes_needs_no_more_memory_with_time() -> None:
         shares.append(in_use(rows) / live(rows))
     assert max(shares) < 2
     assert shares[-1] < 1.05 * shares[1]
-    assert rows.litter() == 0
+    assert rows.residue() == 0
 
 
 def test_memory_that_is_not_needed_any_more_is_given_back() -> None:
@@ -235,7 +235,7 @@ def test_memory_that_is_not_needed_any_more_is_given_back() -> None:
         rows.clear_row(row)
     assert most > 24_000_000
     assert rows.blocks.segment_count * SEGMENT < 9_000_000  # two regions
-    assert rows.litter() == 0
+    assert rows.residue() == 0
 
 
 def test_want_of_memory_is_an_error_and_changes_nothing() -> None:

@@ -26,7 +26,7 @@ cdef class JaggedArray:
     cpdef int clear_row(self, Py_ssize_t row) except -1 nogil
     cdef void *append(self, Py_ssize_t row) except NULL nogil
     cdef void *open_gap(self, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count) except NULL nogil
-    cpdef Py_ssize_t litter(self) noexcept nogil
+    cpdef Py_ssize_t residue(self) noexcept nogil
     cdef size_t _room(self, const Row *row) noexcept nogil
     cdef int _move(self, Row *row, Py_ssize_t capacity) except -1 nogil
     cdef int _give_back(self, Row *row) except -1 nogil

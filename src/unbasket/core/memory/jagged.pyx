@@ -143,10 +143,10 @@ cdef class JaggedArray:
         memset(self.first(row), 0, place.length * self.width)
         return self._set_length(row, 0)
 
-    cpdef Py_ssize_t litter(self) noexcept nogil:
+    cpdef Py_ssize_t residue(self) noexcept nogil:
         """How many bytes are no record's, and not zero. A block that is no row's counts as one."""
         cdef Py_ssize_t i, blocks = self.blocks.used
-        cdef size_t used, room, count = self.blocks.litter()
+        cdef size_t used, room, count = self.blocks.residue()
         for i in range(self.count):
             if self.rows[i].first != NULL:
                 room = self._room(&self.rows[i])

@@ -41,7 +41,7 @@ cdef class SlabAllocator:
     cdef void *take(self, size_t bytes) except NULL nogil
     cdef int give(self, void *block) except -1 nogil
     cdef size_t room(self, void *block) noexcept nogil
-    cdef Py_ssize_t litter(self) noexcept nogil
+    cdef Py_ssize_t residue(self) noexcept nogil
     cdef Segment *_start(self, uint32_t kind) except NULL nogil
     cdef int _add_region(self) except -1 nogil
     cdef void _drop_region(self, Region *region) noexcept nogil

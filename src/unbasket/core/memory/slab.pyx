@@ -156,7 +156,7 @@ cdef class SlabAllocator:
         memset(region, 0, sizeof(Region))
         release(region, bytes)
 
-    cdef Py_ssize_t litter(self) noexcept nogil:
+    cdef Py_ssize_t residue(self) noexcept nogil:
         """How many bytes that are in no block in use are not zero."""
         cdef Region *region = self.regions
         cdef Segment *segment

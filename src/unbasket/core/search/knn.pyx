@@ -136,7 +136,7 @@ cdef class Scan:
         self.found = 0
         return 0
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work space are not zero, though no search is under way."""
         cdef Py_ssize_t i, count = self.found
         for i in range(self.row_room):
@@ -194,6 +194,6 @@ cdef class NearestNeighbors:
         with nogil:
             self.search_shards(index, scan)
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work spaces are not zero, though no search is under way."""
-        return sum([scan.leftovers() for scan in (self.scan, *self.helping)])
+        return sum([scan.residue() for scan in (self.scan, *self.helping)])

@@ -317,7 +317,7 @@ cdef class Scorer:
         self.finish(None)
         return items, totals
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work space are not zero, though no ranking is under way."""
         cdef Py_ssize_t i, count = self.seen_count + self.contender_count + self.absent_count
         for i in range(self.member_room):
@@ -325,4 +325,4 @@ cdef class Scorer:
         for i in range(self.item_room):
             count += (self.sums[i] != 0) + (self.seen[i] != 0) + (self.own[i] != 0) + (self.is_contender[i] != 0)
             count += self.contenders[i].item != 0 or self.contenders[i].own != 0
-        return count + self.best.leftovers()
+        return count + self.best.residue()

@@ -197,10 +197,10 @@ cdef class SearchWorkspace:
         self.ranking.rank_totals(&query, alpha, found, items, totals)
         return self.ranking.best.drain(ONE)
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work space are not zero, though no query is under way."""
-        own = self.nearest.leftovers() + self.ranking.leftovers()
-        return own + sum([space.leftovers() for space in self.helping])
+        own = self.nearest.residue() + self.ranking.residue()
+        return own + sum([space.residue() for space in self.helping])
 
 
 cdef int64_t weight_in(const VectorEntry *entries, Py_ssize_t length, int64_t item) except -1 nogil:

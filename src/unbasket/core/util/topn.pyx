@@ -80,7 +80,7 @@ cdef class TopN:
         self.clear()
         return answer
 
-    def leftovers(self):
+    def residue(self):
         """How many places are not zero, though nothing is on push."""
         cdef Py_ssize_t i, count = self.count
         for i in range(self.room):
