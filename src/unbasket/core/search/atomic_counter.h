@@ -3,6 +3,6 @@
 #ifndef UNBASKET_TURNS
 #define UNBASKET_TURNS
 
-static inline long take_turn(volatile long *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
+static inline long fetch_increment(volatile long *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 
 #endif

@@ -22,7 +22,7 @@ from unbasket.core.util.topn cimport Candidate, smallest_first
 from unbasket.core.search.parallel cimport together
 
 cdef extern from "search/atomic_counter.h" nogil:
-    long take_turn(long *turn)
+    long fetch_increment(long *turn)
 
 
 cdef extern from "search/prefetch.h" nogil:
@@ -180,13 +180,13 @@ cdef class NearestNeighbors:
 
     cdef int search_shards(self, Index index, Scan scan) except -1 nogil:
         """Search the shards whose turn it is, until there are none left."""
-        cdef Py_ssize_t number = take_turn(&self.turn)
+        cdef Py_ssize_t number = fetch_increment(&self.turn)
         scan.widen(index, self.query.k)
         # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
         scan.limit = index.limit_of(self.query.k + 1)
         while number < index.shard_count:
             scan.search_shard(<Shard> index.table[number], number * index.shard_size, &self.query)
-            number = take_turn(&self.turn)
+            number = fetch_increment(&self.turn)
         return 0
 
     def search(self, Index index, Scan scan):

@@ -23,7 +23,7 @@ cdef extern from "Python.h":
     void **PySequence_Fast_ITEMS(object sequence)
 
 cdef extern from "search/atomic_counter.h" nogil:
-    long take_turn(long *turn)
+    long fetch_increment(long *turn)
 
 
 cdef double ONE = 1 << ONE_BITS
@@ -110,10 +110,10 @@ cdef class SearchWorkspace:
         """Answer those questions of a round whose turn it is, until there are none left; in any thread."""
         cdef Py_ssize_t number
         with nogil:
-            number = take_turn(&asked.turn)
+            number = fetch_increment(&asked.turn)
             while number < asked.count:
                 self._answer_alone(asked, <Query> asked.table[number])
-                number = take_turn(&asked.turn)
+                number = fetch_increment(&asked.turn)
 
     cdef int _answer_alone(self, QueryBatch asked, Query question) except -1 nogil:
         cdef KnnQuery query = asked.query(question)
