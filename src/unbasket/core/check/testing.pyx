@@ -70,8 +70,8 @@ def spare(JaggedArray rows, Py_ssize_t row):
 
 def free_block(JaggedArray rows, size_t size):
     """The bytes of a block that is not in use, of a size of which some are."""
-    cdef void *block = rows.blocks.take(size)
-    rows.blocks.give(block)
+    cdef void *block = rows.blocks.allocate(size)
+    rows.blocks.free(block)
     return view(block, size, np.uint8)
 
 

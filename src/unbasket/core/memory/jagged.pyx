@@ -73,7 +73,7 @@ cdef class JaggedArray:
         if bytes > LARGEST:
             memory = allocated(capacity, self.width)
         else:
-            memory = self.blocks.take(bytes)
+            memory = self.blocks.allocate(bytes)
             capacity = bytes_of(kind_of(bytes)) // self.width
         if row.first != NULL:
             memcpy(memory, row.first, row.length * self.width)
@@ -88,7 +88,7 @@ cdef class JaggedArray:
         if room > LARGEST:
             give_back(row.first, room)
         else:
-            self.blocks.give(row.first)
+            self.blocks.free(row.first)
         row.first, row.capacity = NULL, 0
         return 0
 

@@ -38,8 +38,8 @@ cdef class SlabAllocator:
     cdef Region *regions
     cdef readonly Py_ssize_t segment_count, idle_count, used
 
-    cdef void *take(self, size_t bytes) except NULL nogil
-    cdef int give(self, void *block) except -1 nogil
+    cdef void *allocate(self, size_t bytes) except NULL nogil
+    cdef int free(self, void *block) except -1 nogil
     cdef size_t room(self, void *block) noexcept nogil
     cdef Py_ssize_t residue(self) noexcept nogil
     cdef Segment *_start(self, uint32_t kind) except NULL nogil

@@ -56,7 +56,7 @@ cdef class SlabAllocator:
             give_back(region, region.bytes)
             region = following
 
-    cdef void *take(self, size_t bytes) except NULL nogil:
+    cdef void *allocate(self, size_t bytes) except NULL nogil:
         """A block of zeros with room for so many bytes."""
         check(bytes <= LARGEST, "too large for a block")
         cdef uint32_t kind = kind_of(bytes)
@@ -74,7 +74,7 @@ cdef class SlabAllocator:
             unlink(&self.open[kind], segment)
         return block_at(segment, 64 * word + bit)
 
-    cdef int give(self, void *block) except -1 nogil:
+    cdef int free(self, void *block) except -1 nogil:
         """Give back a block, which the caller has wiped."""
         cdef Segment *segment = segment_of(block)
         cdef size_t number = (<char *> block - block_at(segment, 0)) // bytes_of(segment.kind)
