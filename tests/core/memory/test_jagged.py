@@ -14,7 +14,7 @@ from unbasket.core.memory.jagged import JaggedArray
 
 ROWS = 5
 APPEND, POP, OPEN, CLOSE, CLEAR, RESERVE, TRIM, MORE_ROWS = range(8)
-SEGMENT, LARGEST, LARGE = 2**16, 2**13, 2**22  # bytes: see blocks.pyx and buffers.h
+SLAB, LARGEST, LARGE = 2**16, 2**13, 2**22  # bytes: see blocks.pyx and buffers.h
 
 Operation = tuple[int, int, int, int]  # which, row, position, count
 
@@ -127,7 +127,7 @@ def test_cleared_rows_give_their_memory_back(record: np.dtype[Any]) -> None:
     clearing = [(CLEAR, row, 0, 0) for row in range(ROWS)]
     rows = run([*filling, *clearing], record)
     assert not any(testing.rows(rows).view(np.uint8))
-    assert (rows.blocks.used, rows.blocks.segment_count - rows.blocks.idle_count) == (0, 0)
+    assert (rows.blocks.used, rows.blocks.slab_count - rows.blocks.idle_count) == (0, 0)
 
 
 def test_litter_is_found_wherever_it_is() -> None:
@@ -180,8 +180,8 @@ def test_appending_is_amortised() -> None:
 
 
 def in_use(rows: JaggedArray) -> int:
-    """The bytes of all segments with a block in use."""
-    return (rows.blocks.segment_count - rows.blocks.idle_count) * SEGMENT
+    """The bytes of all slabs with a block in use."""
+    return (rows.blocks.slab_count - rows.blocks.idle_count) * SLAB
 
 
 def live(rows: JaggedArray) -> int:
@@ -234,7 +234,7 @@ def test_memory_that_is_not_needed_any_more_is_given_back() -> None:
     for row in range(20_000):
         rows.clear_row(row)
     assert most > 24_000_000
-    assert rows.blocks.segment_count * SEGMENT < 9_000_000  # two regions
+    assert rows.blocks.slab_count * SLAB < 9_000_000  # two regions
     assert rows.residue() == 0
 
 

@@ -2,7 +2,7 @@ from typing import type_check_only
 
 @type_check_only
 class _SlabAllocator:
-    segment_count: int
+    slab_count: int
     idle_count: int
     used: int
 

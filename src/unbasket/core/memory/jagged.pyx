@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport UINT32_MAX, uint32_t
 from libc.string cimport memcpy, memmove, memset
 
-from unbasket.core.memory.slab cimport LARGEST, SlabAllocator, bytes_of, kind_of
+from unbasket.core.memory.slab cimport LARGEST, SlabAllocator, bytes_of, size_class_of
 from unbasket.core.memory.buffers cimport allocated, check, give_back, grown, nonzero_bytes
 
 
@@ -53,7 +53,7 @@ cdef class JaggedArray:
         assert 0 <= row < self.count, "no such row"
         cdef Row *place = &self.rows[row]
         cdef Py_ssize_t length = place.length + place.length // 4 + 1
-        if 2 * place.length >= place.capacity or kind_of(length * self.width) >= kind_of(self._room(place)):
+        if 2 * place.length >= place.capacity or size_class_of(length * self.width) >= size_class_of(self._room(place)):
             return 0
         return self._move(place, length)
 
@@ -74,7 +74,7 @@ cdef class JaggedArray:
             memory = allocated(capacity, self.width)
         else:
             memory = self.blocks.allocate(bytes)
-            capacity = bytes_of(kind_of(bytes)) // self.width
+            capacity = bytes_of(size_class_of(bytes)) // self.width
         if row.first != NULL:
             memcpy(memory, row.first, row.length * self.width)
             self._give_back(row)
