@@ -5,12 +5,12 @@ from unbasket.core.arrays import Codes, Int64s
 class RowReader:
     count: int
     size: int
-    blank: int
-    seals: int
+    zeroed: int
+    checksums: int
     count_since: int
-    seals_since: int
-    blank_since: int
-    def __init__(self, salt: int, step: int, upto: int) -> None: ...
+    checksums_since: int
+    zeroed_since: int
+    def __init__(self, seed: int, step: int, upto: int) -> None: ...
     def add(self, rows: list[tuple[int, bytes]]) -> int: ...
     def columns(self) -> tuple[list[str | int], list[str | int], list[str], dict[str, Any]]: ...
 

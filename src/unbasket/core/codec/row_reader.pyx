@@ -241,13 +241,13 @@ cdef class RowReader:
 
     cdef Names users, items, texts
     cdef list chunks
-    cdef uint32_t salt
+    cdef uint32_t seed
     cdef int64_t step, upto
-    cdef readonly int64_t count, size, blank, seals, count_since, seals_since, blank_since
+    cdef readonly int64_t count, size, zeroed, checksums, count_since, checksums_since, zeroed_since
 
-    def __cinit__(self, uint32_t salt, int64_t step, int64_t upto):
+    def __cinit__(self, uint32_t seed, int64_t step, int64_t upto):
         self.users, self.items, self.texts = Names(), Names(), Names()
-        self.salt, self.step, self.upto = salt, step, upto
+        self.seed, self.step, self.upto = seed, step, upto
         self.chunks = []
 
     def add(self, list rows):
@@ -292,7 +292,7 @@ cdef class RowReader:
         """Read one row; whether it is as it was written."""
         cdef const uint8_t *payload = body.bytes + 4
         cdef Py_ssize_t i
-        cdef uint32_t seal
+        cdef uint32_t checksum
         cdef Cursor cursor
         if body.length < 5:
             return False
@@ -300,18 +300,18 @@ cdef class RowReader:
             for i in range(body.length):
                 if body.bytes[i]:
                     return False
-            self.blank += body.length
-            self.blank_since += body.row > self.upto
+            self.zeroed += body.length
+            self.zeroed_since += body.row > self.upto
             return True
-        seal = <uint32_t> big_endian(body.bytes, 4)
-        if crc32_of(payload, body.length - 4, <uint32_t> (self.salt + body.row)) != seal:
+        checksum = <uint32_t> big_endian(body.bytes, 4)
+        if crc32_of(payload, body.length - 4, <uint32_t> (self.seed + body.row)) != checksum:
             return False
         self.count += 1
         self.size += body.length
-        self.seals += seal
+        self.checksums += checksum
         if body.row > self.upto:
             self.count_since += 1
-            self.seals_since += seal
+            self.checksums_since += checksum
         cursor.at, cursor.end = payload, body.bytes + body.length
         chunk.rows[chunk.count] = body.row
         return self._read_basket(&cursor, chunk) and cursor.at == cursor.end

@@ -109,16 +109,16 @@ cdef class BasketRowWriter:
     cdef const int64_t[::1] keys, times, sizes, opens
     cdef const uint8_t[::1] are_texts
     cdef Py_ssize_t done, bought
-    cdef uint32_t salt
-    cdef readonly int64_t size, seals
+    cdef uint32_t seed
+    cdef readonly int64_t size, checksums
 
-    def __init__(self, orders, uint32_t salt):
+    def __init__(self, orders, uint32_t seed):
         self.packer = RowWriter()
         self.users, self.items, self.texts = orders.users, orders.items, orders.texts
         self.owners, self.purchases = orders.owners, orders.purchases
         self.keys, self.times, self.sizes, self.opens = orders.keys, orders.times, orders.sizes, orders.opens
         self.are_texts = orders.are_texts
-        self.salt = salt
+        self.seed = seed
 
     def take(self, int64_t first, Py_ssize_t most):
         """JaggedArray of the next baskets, numbered from `first` on: so many of them, or all that are left."""
@@ -129,16 +129,16 @@ cdef class BasketRowWriter:
 
     cdef tuple _row(self, int64_t number, Py_ssize_t basket):
         cdef RowWriter packer = self.packer
-        cdef uint32_t seal
+        cdef uint32_t checksum
         cdef int i
         for i in range(4):
             packer.put_byte(0)  # where the checksum goes
         self._pack(basket)
-        seal = crc32_of(packer.bytes + 4, packer.length - 4, <uint32_t> (self.salt + number))
+        checksum = crc32_of(packer.bytes + 4, packer.length - 4, <uint32_t> (self.seed + number))
         for i in range(4):
-            packer.bytes[i] = <uint8_t> (seal >> 8 * (3 - i))
+            packer.bytes[i] = <uint8_t> (checksum >> 8 * (3 - i))
         body = PyBytes_FromStringAndSize(<char *> packer.bytes, packer.length)
-        self.seals += seal
+        self.checksums += checksum
         self.size += packer.length
         packer.clear()
         return number, body
