@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.core.codec.group_baskets import arrange, encode, rows_by_user, tick
+from unbasket.core.codec.group_baskets import group, encode, rows_by_user, tick
 
 USERS, BASKETS, ITEMS = 4, 4, 5
 
@@ -30,7 +30,7 @@ def run(rows: list[Row], times: list[int]) -> tuple[int, list[Arranged]]:
     user, basket, item = np.array(rows, np.uint32).reshape(-1, 3).T.copy()
     by_user = np.empty(len(rows), np.uint32)
     ends = rows_by_user(user, len(set(user)), by_user)
-    first_rows, sizes, purchases, conflict = arrange(by_user, ends, basket, item, np.array(times, np.int64), ITEMS)
+    first_rows, sizes, purchases, conflict = group(by_user, ends, basket, item, np.array(times, np.int64), ITEMS)
     assert sizes.sum() == len(purchases)
     shards = np.split(purchases, np.cumsum(sizes))[:-1]
     return (

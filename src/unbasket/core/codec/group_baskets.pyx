@@ -112,7 +112,7 @@ cdef class Arrangement:
         return 0
 
 
-def arrange(rows, row_ends, basket, item, time, Py_ssize_t items):
+def group(rows, row_ends, basket, item, time, Py_ssize_t items):
     """Group rows, `rows_by_user`, into baskets, in order of (time, basket), or of first appearance without times.
 
     Returns the first row and the size of each basket, the items of all baskets, one after the other, and a row whose
