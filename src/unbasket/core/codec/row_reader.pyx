@@ -351,7 +351,7 @@ cdef class RowReader:
     def columns(self):
         """All that was read, by names. Users, items and texts are lists, in which other columns are positions."""
         cdef Chunk chunk_of_nothing
-        names = ("owners", "keys", "are_texts", "times", "places", "opens", "sizes", "rows", "purchases")
+        names = ("owners", "keys", "are_texts", "times", "positions", "opens", "sizes", "rows", "purchases")
         self.chunks.append(self._columns(0, 0, &chunk_of_nothing))  # of the right types, if nothing was read
         columns = {}
         for i, name in enumerate(names):
