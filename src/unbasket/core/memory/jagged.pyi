@@ -1,4 +1,4 @@
-from typing import type_check_only
+from typing import Self, final, type_check_only
 
 @type_check_only
 class _SlabAllocator:
@@ -6,11 +6,12 @@ class _SlabAllocator:
     idle_count: int
     used: int
 
+@final
 class JaggedArray:
     count: int
     width: int
     blocks: _SlabAllocator
-    def __init__(self, width: int) -> None: ...
+    def __new__(cls, width: int) -> Self: ...
     def add_rows(self, count: int) -> int: ...
     def reserve(self, row: int, length: int) -> int: ...
     def trim(self, row: int) -> int: ...

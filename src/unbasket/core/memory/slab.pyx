@@ -1,10 +1,9 @@
-"""SlabAllocator of memory of many sizes, at most 8 KiB: carved from slabs, each of which has blocks of one size.
+"""A slab allocator: blocks of up to 8 KiB, carved from slabs of 64 KiB that each hold blocks of one size class.
 
-Nothing is ever moved to make room, so a block costs the same in a large shop as in a small one. Sizes are at most 1/16
-apart. A free block is zero and is the next that is taken of its size; slabs whose blocks are all free serve blocks
-of any size, and a region of slabs that are all free is given back, unless it is the only one in reserve. What stays
-unused is therefore, for each size, what was once in use of it: a stream of changes that leaves as many rows of a size
-as it found needs no more memory with time.
+Blocks never move, so an allocation costs the same in a large shop as in a small one. Sizes of blocks are at most 1/16
+apart. A free block is zero and is the next to be allocated of its size. A slab without a block in use serves any size.
+A region without a slab in use is freed, unless it is the only one in reserve. Unused memory is thus bounded, for each
+size, by its peak use: a stream of changes that leaves as many rows of a size as before needs no more memory over time.
 """
 
 cimport cython
@@ -23,7 +22,7 @@ cdef inline char *block_at(Slab *slab, size_t number) noexcept nogil:
 
 
 cdef inline void link(Slab **head, Slab *slab) noexcept nogil:
-    """Put a slab in front of a list."""
+    """Put a slab at the head of a list."""
     slab.previous, slab.next = NULL, head[0]
     if head[0] != NULL:
         head[0].previous = slab
@@ -42,11 +41,7 @@ cdef inline void unlink(Slab **head, Slab *slab) noexcept nogil:
 
 @cython.final
 cdef class SlabAllocator:
-    """Lists of the slabs that have room, by the size of their blocks; of idle slabs; and of all regions.
-
-    `used` counts the blocks in use, `slab_count` and `idle_count` the slabs, those that were not started yet among
-    them. An idle slab is of size_class 0. Only the newest region, the first on the list, may have slabs to start.
-    """
+    """Regions of slabs, with lists of the slabs that have a free block, by size class, and of idle slabs."""
 
     def __dealloc__(self):
         cdef Region *region = self.regions
@@ -57,7 +52,7 @@ cdef class SlabAllocator:
             region = following
 
     cdef void *allocate(self, size_t bytes) except NULL nogil:
-        """A block of zeros with room for so many bytes."""
+        """Return a zeroed block of at least `bytes` bytes."""
         check(bytes <= LARGEST, "too large for a block")
         cdef uint32_t size_class = size_class_of(bytes)
         cdef Slab *slab = self.open[size_class]
@@ -70,25 +65,25 @@ cdef class SlabAllocator:
         slab.taken[word] |= <uint64_t> 1 << bit
         slab.used += 1
         self.used += 1
-        if slab.used == slab.room:
+        if slab.used == slab.capacity:
             unlink(&self.open[size_class], slab)
         return block_at(slab, 64 * word + bit)
 
     cdef int free(self, void *block) except -1 nogil:
-        """Give back a block, which the caller has wiped."""
+        """Free a block that the caller has zeroed."""
         cdef Slab *slab = slab_of(block)
         cdef size_t number = (<char *> block - block_at(slab, 0)) // bytes_of(slab.size_class)
-        assert slab.taken[number // 64] >> (number % 64) & 1, "no block that was taken"
+        assert slab.taken[number // 64] >> (number % 64) & 1, "no block in use"
         assert block == block_at(slab, number), "not the start of a block"
         slab.taken[number // 64] &= ~(<uint64_t> 1 << (number % 64))
-        if slab.used == slab.room:
+        if slab.used == slab.capacity:
             link(&self.open[slab.size_class], slab)
         slab.used -= 1
         self.used -= 1
         if slab.used > 0:
             return 0
         unlink(&self.open[slab.size_class], slab)
-        slab.size_class = slab.room = 0
+        slab.size_class = slab.capacity = 0
         link(&self.idle, slab)
         self.idle_count += 1
         slab.region.busy -= 1
@@ -96,12 +91,12 @@ cdef class SlabAllocator:
             self._drop_region(slab.region)
         return 0
 
-    cdef size_t room(self, void *block) noexcept nogil:
-        """How many bytes a block has."""
+    cdef size_t block_size(self, void *block) noexcept nogil:
+        """Return the size of a block, in bytes."""
         return bytes_of(slab_of(block).size_class)
 
     cdef Slab *_start(self, uint32_t size_class) except NULL nogil:
-        """Let an idle slab have blocks of this size_class."""
+        """Open an idle slab for blocks of a size class."""
         cdef Slab *slab = self.idle
         if slab != NULL:
             unlink(&self.idle, slab)
@@ -114,17 +109,17 @@ cdef class SlabAllocator:
         self.idle_count -= 1
         slab.region.busy += 1
         slab.size_class = size_class
-        slab.room = (SLAB - sizeof(Slab)) // bytes_of(size_class)
+        slab.capacity = (SLAB - sizeof(Slab)) // bytes_of(size_class)
         link(&self.open[size_class], slab)
         return slab
 
     cdef int _add_region(self) except -1 nogil:
-        """Allocate slabs: one at first, then as many as there are, up to some megabytes at a time.
+        """Allocate slabs: one at first, then as many as there are, up to 4 MB at a time.
 
-        They are not touched before they are started, since memory takes its time when it is touched first.
+        A slab is not touched before it is started: the first access to memory costs a page fault.
         """
         cdef Py_ssize_t slabs = min(max(self.slab_count, 1), <Py_ssize_t> REGION)
-        cdef size_t bytes = sizeof(Region) + (slabs + 1) * SLAB  # one more: they start at multiples of their size
+        cdef size_t bytes = sizeof(Region) + (slabs + 1) * SLAB  # one more, to align the first
         cdef Region *region = <Region *> allocated(bytes, 1)
         region.bytes, region.slabs = bytes, <uint32_t> slabs
         region.first = slab_of(<char *> region + sizeof(Region) + SLAB - 1)
@@ -137,7 +132,7 @@ cdef class SlabAllocator:
         return 0
 
     cdef void _drop_region(self, Region *region) noexcept nogil:
-        """Give back a region whose slabs are all idle."""
+        """Free a region whose slabs are all idle."""
         cdef Slab *slab
         cdef Py_ssize_t i
         cdef size_t bytes = region.bytes
@@ -157,7 +152,7 @@ cdef class SlabAllocator:
         release(region, bytes)
 
     cdef Py_ssize_t residue(self) noexcept nogil:
-        """How many bytes that are in no block in use are not zero."""
+        """Count the nonzero bytes outside blocks in use."""
         cdef Region *region = self.regions
         cdef Slab *slab
         cdef char *end
@@ -165,10 +160,10 @@ cdef class SlabAllocator:
         while region != NULL:
             for i in range(region.started):
                 slab = <Slab *> (<char *> region.first + i * SLAB)
-                for number in range(slab.room):
+                for number in range(slab.capacity):
                     if not slab.taken[number // 64] >> (number % 64) & 1:
                         count += nonzero_bytes(block_at(slab, number), bytes_of(slab.size_class))
-                end = block_at(slab, slab.room)
+                end = block_at(slab, slab.capacity)
                 count += nonzero_bytes(end, <char *> slab + SLAB - end)
             region = region.next
         return count
