@@ -3,16 +3,17 @@ from libc.stdint cimport int64_t, uint32_t
 
 
 cdef struct Scored:
-    double score
-    uint32_t item
+    double score  # above 0
+    uint32_t item  # code
 
 
 @cython.final
 cdef class TopN:
-    cdef Scored *heap
-    cdef const int64_t *order
-    cdef double threshold
-    cdef readonly Py_ssize_t count, room
+    cdef Scored *heap  # binary heap, the worst at the root
+    cdef const int64_t *order  # by item, for ties; borrowed from the caller of `reserve`
+    cdef double threshold  # the score of the worst once the heap is full, else 0
+    cdef readonly Py_ssize_t count  # items in the heap
+    cdef readonly Py_ssize_t capacity  # n
 
     cdef int reserve(self, Py_ssize_t n, const int64_t *order) except -1 nogil
     cdef void swap(self, TopN other) noexcept nogil
@@ -22,7 +23,7 @@ cdef class TopN:
     cdef list drain(self, double unit)
 
     cdef inline void push(self, uint32_t item, double score) noexcept nogil:
-        """Put an item among the best, if it belongs there and has a score above 0."""
+        """Add an item if its score is above 0 and among the n best so far."""
         if score >= self.threshold and score > 0.0:
             self.insert(Scored(score, item))
 
@@ -31,9 +32,9 @@ cdef class TopN:
 
 
 cdef struct Candidate:
-    int64_t key
-    uint32_t code
-    uint32_t slot
+    int64_t key  # compared first
+    uint32_t code  # of the user; breaks ties by `order[code]`
+    uint32_t slot  # of the user in the index; not compared
 
 
 cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, const int64_t *order) noexcept nogil
