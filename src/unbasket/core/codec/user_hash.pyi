@@ -1,11 +1,11 @@
-import numpy as np
-import numpy.typing as npt
+from typing import Self, final
 
-from unbasket.core.arrays import Int64s
+from unbasket.core.arrays import Flags, Int64s
 from unbasket.core.model.history import Histories
 
+@final
 class UserHasher:
-    def __init__(self, person: bytes) -> None: ...
+    def __new__(cls, person: bytes) -> Self: ...
     def hash_users(
         self,
         histories: Histories,
@@ -14,5 +14,5 @@ class UserHasher:
         items: list[str | int],
         labels: Int64s,
         texts: list[str],
-        hashes: npt.NDArray[np.uint8],
+        hashes: Flags,
     ) -> None: ...
