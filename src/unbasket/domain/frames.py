@@ -313,7 +313,7 @@ def _arranged(
     """The first rows and the sizes of all baskets in order, their items, and a row that `arrange` found wrong."""
     rows = np.empty(len(user), np.uint32)
     ends = group_baskets.rows_by_user(user, users, rows)
-    return group_baskets.group(rows, ends, basket, item, times, items)
+    return group_baskets.arrange(rows, ends, basket, item, times, items)
 
 
 def _opens(owners: Codes, groups: Codes | None, group_size: int) -> Int64s:

@@ -1,6 +1,9 @@
 from typing import Self, final
 
-from unbasket.core.arrays import Flags, Int64s
+import numpy as np
+import numpy.typing as npt
+
+from unbasket.core.arrays import Int64s
 from unbasket.core.model.history import Histories
 
 @final
@@ -14,5 +17,5 @@ class UserHasher:
         items: list[str | int],
         labels: Int64s,
         texts: list[str],
-        hashes: Flags,
+        hashes: npt.NDArray[np.uint8],
     ) -> None: ...

@@ -1,16 +1,16 @@
-/* Which of some keys are below a limit. Few are, so that rows are looked at together, and as bits. */
+/* SIMD comparison of keys with a limit. Few keys are below it, so rows are compared in blocks, with a bit per row. */
 
-#ifndef UNBASKET_BELOW
-#define UNBASKET_BELOW
+#ifndef UNBASKET_SIMD_THRESHOLD
+#define UNBASKET_SIMD_THRESHOLD
 
 #include <stdint.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
-enum { BLOCK_ROWS = 8 }; /* rows */
+enum { BLOCK_ROWS = 8 }; /* rows of a block */
 
-/* For each of the next rows a bit: whether norm - 2 dot < limit. No difference of such numbers overflows. */
+/* Return a bit for each row of a block: whether norm - 2 dot < limit. The differences do not overflow. */
 static inline unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
 {
     unsigned bits = 0;
@@ -28,7 +28,7 @@ static inline unsigned rows_below(int64_t limit, const int64_t *norm, const int6
     return bits;
 }
 
-/* The number of the lowest bit that is 1; there must be one. */
+/* Return the index of the lowest bit that is 1; there must be one. */
 static inline int lowest_one(unsigned bits)
 {
     return __builtin_ctz(bits);
