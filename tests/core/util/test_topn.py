@@ -1,4 +1,4 @@
-"""The n best of what is offered, ties and all, against sorted()."""
+"""The n best and the k smallest, with ties, against sorted()."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from unbasket.core.model.queries import largest
 
 
 @st.composite
-def offers(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int]:
+def inputs(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int]:
     spread = draw(st.sampled_from([1, 3, 2**53]))
     counts = draw(st.lists(st.integers(0, spread), max_size=60))
     order = draw(st.permutations(range(len(counts))))
@@ -20,11 +20,11 @@ def offers(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int
 
 
 @settings(max_examples=500, deadline=None)
-@given(offers())
-def test_the_n_largest_come_in_their_order(offer: tuple[list[int], list[int], list[int] | None, int]) -> None:
-    counts, order, items, n = offer
-    offered = [code for code in (range(len(counts)) if items is None else set(items)) if counts[code] > 0]
-    expected = sorted(offered, key=lambda code: (-counts[code], order[code]))[:n]
+@given(inputs())
+def test_the_n_largest_are_sorted(case: tuple[list[int], list[int], list[int] | None, int]) -> None:
+    counts, order, items, n = case
+    counted = [code for code in (range(len(counts)) if items is None else set(items)) if counts[code] > 0]
+    expected = sorted(counted, key=lambda code: (-counts[code], order[code]))[:n]
     codes = None if items is None else np.array(items, np.uint32)
     found = largest(np.array(counts, np.int64), codes, GrowableArray.of(np.array(order, np.int64)), n)
     assert found == [(code, counts[code]) for code in expected]
@@ -37,7 +37,7 @@ def test_all_of_many_are_sorted(shape: list[int]) -> None:
     assert largest(counts, None, GrowableArray.of(order), 1000) == [(code, shape[code]) for code in expected]
 
 
-def check(keys: list[int], order: list[int], k: int) -> None:
+def check_smallest(keys: list[int], order: list[int], k: int) -> None:
     expected = sorted(range(len(keys)), key=lambda code: (keys[code], order[code]))
     assert sorted(smallest(keys, k, np.array(order, np.int64))) == sorted(expected[:k])
 
@@ -53,12 +53,12 @@ def choices(draw: st.DrawFn) -> tuple[list[int], list[int], int]:
 @settings(max_examples=500, deadline=None)
 @given(choices())
 def test_the_k_smallest_come_first(choice: tuple[list[int], list[int], int]) -> None:
-    check(*choice)
+    check_smallest(*choice)
 
 
 @pytest.mark.parametrize("shape", ["rising", "falling", "equal", "organ pipe", "two values"])
 @pytest.mark.parametrize("k", [1, 2, 500, 999, 1000])
-def test_shapes_that_are_hard_for_quickselect(shape: str, k: int) -> None:
+def test_inputs_that_are_hard_for_quickselect(shape: str, k: int) -> None:
     keys = {
         "rising": list(range(1000)),
         "falling": list(range(1000, 0, -1)),
@@ -66,8 +66,8 @@ def test_shapes_that_are_hard_for_quickselect(shape: str, k: int) -> None:
         "organ pipe": [min(i, 999 - i) for i in range(1000)],
         "two values": [i % 2 for i in range(1000)],
     }[shape]
-    check(keys, [(i * 617) % 1000 for i in range(1000)], k)
+    check_smallest(keys, [(i * 617) % 1000 for i in range(1000)], k)
 
 
-def test_nothing_of_nothing() -> None:
+def test_no_keys() -> None:
     assert smallest([], 0, np.zeros(0, np.int64)) == []
