@@ -288,7 +288,7 @@ cdef class RowReader:
             give_back(bodies, length * sizeof(Body))
 
     cdef list _columns(self, Py_ssize_t baskets, Py_ssize_t purchases, Chunk *chunk):
-        """Return new columns for at most so many baskets and purchases, and point `chunk` to them."""
+        """Return new columns with these capacities, and point `chunk` to them."""
         kinds = [np.uint32, np.int64, np.uint8, np.int64, np.int64, np.uint8, np.int64, np.int64]
         columns = [*(np.empty(baskets, kind) for kind in kinds), np.empty(purchases, np.uint32)]
         chunk.owners, chunk.keys = <uint32_t *> data_of(columns[0]), <int64_t *> data_of(columns[1])
