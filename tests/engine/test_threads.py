@@ -121,7 +121,7 @@ def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None
         answers.append(rec.recommend_many(n=30))
     done.set()
     writer.join()
-    assert all(workspace.search.leftovers() == 0 for workspace in rec._model.workspaces._made)
+    assert all(workspace.search.residue() == 0 for workspace in rec._model.workspaces._made)
     for answer in answers:
         assert set(SHOPPERS) <= set(answer)
         for user in SHOPPERS:

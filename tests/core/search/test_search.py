@@ -145,7 +145,7 @@ class Shop:
     def check(self, user: Any, n: int = 10, banned: list[int] | None = None) -> None:
         expected = self.best(self.vector(user), user, n, banned or [])
         assert self.recommend(self.query(user), self.code(user), n, banned or []) == expected
-        assert self.space.leftovers() == 0
+        assert self.space.residue() == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -155,7 +155,7 @@ def test_neighbors_are_the_nearest_by_brute_force(seed: int, k: int) -> None:
     for name in shop.names():
         query, code = shop.query(name), shop.code(name)
         assert shop.neighbors(query, code, k) == shop.nearest(shop.vector(name), name, k)
-        assert shop.space.leftovers() == 0
+        assert shop.space.residue() == 0
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -211,7 +211,7 @@ def test_a_query_that_is_nobodys() -> None:
     assert shop.recommend(query, -1, 30, [3]) == shop.best(shop.dense(query), None, 30, [3])
     nothing = vector_of([], [])
     assert shop.neighbors(nothing, -1, 3) == shop.nearest(shop.dense(nothing), None, 3)
-    assert shop.space.leftovers() == 0
+    assert shop.space.residue() == 0
 
 
 def test_a_query_in_place_of_a_users_own_vector_leaves_them_out() -> None:
@@ -270,7 +270,7 @@ def test_only_what_is_allowed_is_offered(with_hubs: bool) -> None:
             allowed, banned = chance.sample(codes, count), chance.sample(codes, 2)
             expected = shop.best(shop.vector(name), name, 7, banned, allowed)
             assert shop.recommend(shop.query(name), shop.code(name), 7, banned, allowed) == expected
-            assert shop.space.leftovers() == 0
+            assert shop.space.residue() == 0
 
 
 def test_an_item_that_is_allowed_twice_is_offered_once() -> None:
@@ -279,7 +279,7 @@ def test_an_item_that_is_allowed_twice_is_offered_once() -> None:
     for name in shop.names():
         expected = shop.best(shop.vector(name), name, 7, [], [3, 5, 8])
         assert shop.recommend(shop.query(name), shop.code(name), 7, [], [5, 3, 3, 8, 5]) == expected
-        assert shop.space.leftovers() == 0
+        assert shop.space.residue() == 0
 
 
 def test_nothing_is_banned_where_no_choice_is_given() -> None:
@@ -304,7 +304,7 @@ def test_many_questions_at_once_have_the_answers_of_one_after_the_other(count: i
     ]
     assert shop.answers(questions) == expected
     assert [question.take() for question in questions] == [[]] * count  # they are taken once
-    assert shop.space.leftovers() == 0
+    assert shop.space.residue() == 0
 
 
 def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:
@@ -319,7 +319,7 @@ def test_neighbors_then_their_sums_then_the_best_is_a_recommendation() -> None:
         totals = np.concatenate([shard[1] for shard in shards])
         best = space.best_of(query, items, totals, len(codes), 0.7, memory.items.order, n)
         assert best == shop.recommend(query, owner, n, [])
-        assert shop.space.leftovers() == space.leftovers() == 0
+        assert shop.space.residue() == space.residue() == 0
 
 
 def test_holders_are_the_parts_of_a_score() -> None:
@@ -334,7 +334,7 @@ def test_holders_are_the_parts_of_a_score() -> None:
             weights = [int(vector[item]) if item >= 0 else 0 for vector in near]
             own = int(shop.vector(name)[item]) if item >= 0 else 0
             assert figures == [own, sum(weights), sum(weight > 0 for weight in weights)]
-    assert shop.space.leftovers() == 0
+    assert shop.space.residue() == 0
 
 
 def test_a_work_space_grows_with_the_items_and_to_the_size_of_a_shard(shard_size: int) -> None:

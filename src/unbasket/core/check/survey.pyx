@@ -210,14 +210,14 @@ def strays(Live live, Py_ssize_t users, list items):
             for shard in index.shards:
                 found[ENTRIES] += shard.postings.length(item)
     for shard in index.shards:
-        found[LITTER] += shard.vectors.litter() + shard.postings.litter()
+        found[LITTER] += shard.vectors.residue() + shard.postings.residue()
     found[MARKS] += stray_marks(live.checkpoints)
     if live.pool is not None:
         found[POOL] += stray_lots(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
-        found[LITTER] += (<JaggedArray> rows).litter()
+        found[LITTER] += (<JaggedArray> rows).residue()
     for rows in (live.items, live.gone):  # of an event that is over
-        found[LITTER] += (<JaggedArray> rows).litter() + (<JaggedArray> rows).length(0)
+        found[LITTER] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 
 

@@ -1,13 +1,8 @@
-/* Turns that several threads take: each number is given out once. */
+/* An atomic counter that hands out work: each thread takes the next number, each number is taken once. */
 
-#ifndef UNBASKET_TURNS
-#define UNBASKET_TURNS
+#ifndef UNBASKET_ATOMIC_COUNTER
+#define UNBASKET_ATOMIC_COUNTER
 
-#ifdef _MSC_VER
-#include <intrin.h>
-static inline long take_turn(volatile long *next) { return _InterlockedExchangeAdd(next, 1); }
-#else
-static inline long take_turn(volatile long *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
-#endif
+static inline long fetch_increment(volatile long *next) { return __atomic_fetch_add(next, 1, __ATOMIC_RELAXED); }
 
 #endif

@@ -17,12 +17,12 @@ from functools import partial
 
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.index.index cimport Index
-from unbasket.core.index.shard cimport TOGETHER, Shard, Posting
+from unbasket.core.index.shard cimport BLOCK_ROWS, Shard, Posting
 from unbasket.core.util.topn cimport Candidate, smallest_first
 from unbasket.core.search.parallel cimport together
 
 cdef extern from "search/atomic_counter.h" nogil:
-    long take_turn(long *turn)
+    long fetch_increment(long *turn)
 
 
 cdef extern from "search/prefetch.h" nogil:
@@ -43,7 +43,7 @@ cdef class Scan:
 
     cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil:
         """Make room for the rows of a shard, and for as many candidates as can come together."""
-        cdef Py_ssize_t rows = min(index.shard_size, index.slot_end) + TOGETHER, most = min(k, index.slot_end)
+        cdef Py_ssize_t rows = min(index.shard_size, index.slot_end) + BLOCK_ROWS, most = min(k, index.slot_end)
         cdef Py_ssize_t room = most + max(most, rows)  # what was found, and a shard or what another has found
         if rows > self.row_room:
             rows += rows // 4
@@ -67,8 +67,8 @@ cdef class Scan:
         cdef int64_t *dot = self.dot
         cdef const int64_t *norm = shard.norm
         self.accumulate(shard, query)
-        for block in range((shard.end + TOGETHER - 1) // TOGETHER):
-            first = block * TOGETHER
+        for block in range((shard.end + BLOCK_ROWS - 1) // BLOCK_ROWS):
+            first = block * BLOCK_ROWS
             below = rows_below(limit, norm + first, dot + first)
             while below:
                 row = first + lowest_one(below)
@@ -78,7 +78,7 @@ cdef class Scan:
                         norm[row] - 2 * dot[row], shard.owner[row], <uint32_t> (first_slot + row)
                     )
                     found += 1
-            memset(dot + first, 0, TOGETHER * sizeof(int64_t))
+            memset(dot + first, 0, BLOCK_ROWS * sizeof(int64_t))
         self.found = found
         return self.keep_nearest(query)
 
@@ -136,7 +136,7 @@ cdef class Scan:
         self.found = 0
         return 0
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work space are not zero, though no search is under way."""
         cdef Py_ssize_t i, count = self.found
         for i in range(self.row_room):
@@ -180,13 +180,13 @@ cdef class NearestNeighbors:
 
     cdef int search_shards(self, Index index, Scan scan) except -1 nogil:
         """Search the shards whose turn it is, until there are none left."""
-        cdef Py_ssize_t number = take_turn(&self.turn)
+        cdef Py_ssize_t number = fetch_increment(&self.turn)
         scan.widen(index, self.query.k)
         # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
         scan.limit = index.limit_of(self.query.k + 1)
         while number < index.shard_count:
             scan.search_shard(<Shard> index.table[number], number * index.shard_size, &self.query)
-            number = take_turn(&self.turn)
+            number = fetch_increment(&self.turn)
         return 0
 
     def search(self, Index index, Scan scan):
@@ -194,6 +194,6 @@ cdef class NearestNeighbors:
         with nogil:
             self.search_shards(index, scan)
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work spaces are not zero, though no search is under way."""
-        return sum([scan.leftovers() for scan in (self.scan, *self.helping)])
+        return sum([scan.residue() for scan in (self.scan, *self.helping)])

@@ -26,7 +26,7 @@ cdef class Scorer:
     cdef uint8_t *is_contender
     cdef uint8_t *is_near
     cdef uint32_t *absent
-    cdef readonly TopN best
+    cdef TopN best
     cdef readonly Py_ssize_t member_room, item_room, seen_count, contender_count, absent_count
 
     cdef int widen(self, Py_ssize_t items, Py_ssize_t members) except -1 nogil

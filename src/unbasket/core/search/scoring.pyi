@@ -1,6 +1,3 @@
-from unbasket.core.util.topn import TopN
-
 class Scorer:
-    best: TopN
     item_room: int
-    def leftovers(self) -> int: ...
+    def residue(self) -> int: ...

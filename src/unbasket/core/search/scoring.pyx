@@ -169,10 +169,10 @@ cdef class Scorer:
         cdef double alone = mixture.alpha * own
         if self.sums[item] == BANNED:
             return
-        if alone + mixture.share * (total + hubs) >= self.best.floor:
+        if alone + mixture.share * (total + hubs) >= self.best.threshold:
             self.contenders[self.contender_count] = Contender(item, own)
             self.contender_count += 1
-            self.best.offer(item, alone + mixture.share * total)
+            self.best.push(item, alone + mixture.share * total)
 
     cdef int consider_all(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil:
         """Consider the items that were seen: the query's own, then those of the neighbors.
@@ -206,7 +206,7 @@ cdef class Scorer:
 
     cdef int decide(self, Index index, const Mixture *mixture, bint hubs_alone) except -1 nogil:
         """Find the best among the contenders, with the hubs now; if `hubs_alone`, also among items that only it has."""
-        cdef double floor = self.best.floor
+        cdef double floor = self.best.threshold
         cdef Py_ssize_t i, count = self.contender_count
         cdef Contender contender
         cdef int64_t total
@@ -224,7 +224,7 @@ cdef class Scorer:
         for i in range(self.contender_count):
             contender = self.contenders[i]
             total = self.sum_of(contender.item)
-            self.best.offer(contender.item, mixture.alpha * contender.own + mixture.share * total)
+            self.best.push(contender.item, mixture.alpha * contender.own + mixture.share * total)
         return 0
 
     cdef inline void enter(self, Contender contender, int64_t total) noexcept nogil:
@@ -317,7 +317,7 @@ cdef class Scorer:
         self.finish(None)
         return items, totals
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work space are not zero, though no ranking is under way."""
         cdef Py_ssize_t i, count = self.seen_count + self.contender_count + self.absent_count
         for i in range(self.member_room):
@@ -325,4 +325,4 @@ cdef class Scorer:
         for i in range(self.item_room):
             count += (self.sums[i] != 0) + (self.seen[i] != 0) + (self.own[i] != 0) + (self.is_contender[i] != 0)
             count += self.contenders[i].item != 0 or self.contenders[i].own != 0
-        return count + self.best.leftovers()
+        return count + self.best.residue()

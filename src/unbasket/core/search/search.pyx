@@ -23,7 +23,7 @@ cdef extern from "Python.h":
     void **PySequence_Fast_ITEMS(object sequence)
 
 cdef extern from "search/atomic_counter.h" nogil:
-    long take_turn(long *turn)
+    long fetch_increment(long *turn)
 
 
 cdef double ONE = 1 << ONE_BITS
@@ -45,7 +45,7 @@ cdef class Query:
 
     def take(self):
         """The best items and their scores, best first; they are forgotten here."""
-        return self.best.take(ONE)
+        return self.best.drain(ONE)
 
 
 @cython.final
@@ -71,7 +71,7 @@ cdef class QueryBatch:
         cdef Py_ssize_t n = min(question.n, self.index.item_room)
         if n == 0 or (question.allowed is not None and question.allowed.shape[0] == 0):
             return False
-        question.best.expect(n, self.goods.data)
+        question.best.reserve(n, self.goods.data)
         return True
 
 
@@ -110,10 +110,10 @@ cdef class SearchWorkspace:
         """Answer those questions of a round whose turn it is, until there are none left; in any thread."""
         cdef Py_ssize_t number
         with nogil:
-            number = take_turn(&asked.turn)
+            number = fetch_increment(&asked.turn)
             while number < asked.count:
                 self._answer_alone(asked, <Query> asked.table[number])
-                number = take_turn(&asked.turn)
+                number = fetch_increment(&asked.turn)
 
     cdef int _answer_alone(self, QueryBatch asked, Query question) except -1 nogil:
         cdef KnnQuery query = asked.query(question)
@@ -193,14 +193,14 @@ cdef class SearchWorkspace:
         if n == 0:
             return []
         self.ranking.widen(order.count, 0)
-        self.ranking.best.expect(n, order.data)
+        self.ranking.best.reserve(n, order.data)
         self.ranking.rank_totals(&query, alpha, found, items, totals)
-        return self.ranking.best.take(ONE)
+        return self.ranking.best.drain(ONE)
 
-    def leftovers(self):
+    def residue(self):
         """How many places of the work space are not zero, though no query is under way."""
-        own = self.nearest.leftovers() + self.ranking.leftovers()
-        return own + sum([space.leftovers() for space in self.helping])
+        own = self.nearest.residue() + self.ranking.residue()
+        return own + sum([space.residue() for space in self.helping])
 
 
 cdef int64_t weight_in(const VectorEntry *entries, Py_ssize_t length, int64_t item) except -1 nogil:
