@@ -11,7 +11,7 @@ from tests.oracle import Oracle, lot
 
 import unbasket as ub
 from unbasket.core.check import testing
-from unbasket.core.index.events import Live
+from unbasket.core.index.live_index import LiveIndex
 from unbasket.domain.ids import Id
 
 PARAMS = ub.Params(group_size=2, neighbors=3, pool=5, pool_seed=7)
@@ -180,28 +180,28 @@ def test_a_database_draws_a_seed_and_keeps_it(tmp_path: Path) -> None:
 
 # A wrong pool is found ------------------------------------------------------------------------------------------
 
-Spoiler = Callable[[Live, int], None]  # of a user in the pool or of one outside, who are codes
+Spoiler = Callable[[LiveIndex, int], None]  # of a user in the pool or of one outside, who are codes
 
 
-def a_member_out_of_the_index(live: Live, user: int) -> None:
+def a_member_out_of_the_index(live: LiveIndex, user: int) -> None:
     testing.put(live, user, in_index=False)
 
 
-def an_outsider_in_the_index(live: Live, user: int) -> None:
+def an_outsider_in_the_index(live: LiveIndex, user: int) -> None:
     testing.put(live, user, in_index=True)
 
 
-def a_lot(live: Live, user: int) -> None:
+def a_lot(live: LiveIndex, user: int) -> None:
     assert live.pool is not None
     testing.pool(live.pool)["lots"][user] ^= 1
 
 
-def a_place(live: Live, user: int) -> None:
+def a_place(live: LiveIndex, user: int) -> None:
     assert live.pool is not None
     testing.pool(live.pool)["places"][user] += 1
 
 
-def places_exchanged(live: Live, user: int) -> None:
+def places_exchanged(live: LiveIndex, user: int) -> None:
     """The user and one from the other side of the border, in the line and in the index."""
     assert live.pool is not None
     arrays = testing.pool(live.pool)

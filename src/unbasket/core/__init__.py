@@ -52,28 +52,29 @@ if not are_compiled():
 # Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
 from unbasket.core.check import invariants
 from unbasket.core.codec import row_reader, row_writer, user_hash
-from unbasket.core.index import bulk_load, events, index, pool
+from unbasket.core.index import index, live_index, pool
 from unbasket.core.memory import growable
-from unbasket.core.model import checkpoints, fold, history, row_ids, vector, workspace
+from unbasket.core.model import checkpoints, events, fold, history, row_ids
 from unbasket.core.search import search
 from unbasket.core.util import sharded_dict
 
 CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY
 MAX_BASKET = index.MAX_BASKET
-ONE = index.ONE
+ONE = fold.ONE
 SHARD_SIZE = index.SHARD_SIZE
 STRUCTURES = invariants.STRUCTURES
 TIED = events.TIED
 UNTIMED = history.UNTIMED
 
 BasketRowWriter = row_writer.BasketRowWriter
-Baskets = bulk_load.Baskets
+Baskets = events.Baskets
 UserHasher = user_hash.UserHasher
 GrowableArray = growable.GrowableArray
-FoldWorkspace = workspace.FoldWorkspace
+EventApplier = events.EventApplier
+FoldWorkspace = fold.FoldWorkspace
 Histories = history.Histories
 Index = index.Index
-Live = events.Live
+LiveIndex = live_index.LiveIndex
 RowIds = row_ids.RowIds
 ShardedDict = sharded_dict.ShardedDict
 Pool = pool.Pool
@@ -82,4 +83,4 @@ QueryBatch = search.QueryBatch
 Rule = fold.Rule
 SearchWorkspace = search.SearchWorkspace
 RowReader = row_reader.RowReader
-Vector = vector.Vector
+Vector = fold.Vector

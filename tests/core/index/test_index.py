@@ -21,7 +21,7 @@ Vectors = dict[int, list[tuple[int, int, int]]]  # by slot
 @pytest.fixture(autouse=True, params=[4, 64], ids=["shards of 4", "shards of 64"])
 def shard_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every test, with users in many shards of the index, and in one."""
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", request.param)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", request.param)
     return int(request.param)
 
 
@@ -159,7 +159,7 @@ def test_loading_known_and_new_users(grouping: Grouping, seed: int) -> None:
     for _ in range(200):
         random_event(source, chance, users=30, items=40, growth=0.9)
         random_event(target, chance, users=10, items=20, growth=0.7)
-    target.load(source.orders(source.users.sorted()))
+    target.load(source.columns(source.users.sorted()))
     check(target)
     assert set(source.users.codes) <= set(target.users.codes)
     for user in source.users.sorted():
@@ -184,7 +184,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     pools = [memory.histories.baskets, memory.histories.items]
     for pool in pools + [shard.vectors for shard in shards] + [shard.postings for shard in shards]:
         assert not testing.rows(pool)["length"].any()
-    for pool in (memory.histories.splices, live.items, live.gone, live.checkpoints.levels):
+    for pool in (memory.histories.splices, live.items, live.removed, live.checkpoints.levels):
         assert (pool.litter(), pool.blocks.used) == (0, 0)
     assert not testing.popularity(memory.histories).any()
     assert not any(testing.norms(shard).any() or testing.members(shard).any() for shard in shards)

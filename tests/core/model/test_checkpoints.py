@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from unbasket.core.check import testing
-from unbasket.core.index.events import Live
+from unbasket.core.index.live_index import LiveIndex
 from unbasket.core.model import queries
 from unbasket.core.model.checkpoints import worth_keeping
-from unbasket.core.model.workspace import FoldWorkspace
+from unbasket.core.model.fold import FoldWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.params import Grouping, Params
 
@@ -28,7 +28,7 @@ STRIDE = EVERY // SIZE
 GROUPINGS: list[Grouping] = ["fixed", "varying"]
 
 
-def chain(live: Live, user: int) -> list[int]:
+def chain(live: LiveIndex, user: int) -> list[int]:
     """The numbers of a user's checkpoints, newest first."""
     table, checkpoint = testing.checkpoints(live.checkpoints), int(testing.newest_marks(live.checkpoints)[user])
     numbers = []
@@ -38,7 +38,7 @@ def chain(live: Live, user: int) -> list[int]:
     return numbers
 
 
-def stray_table(live: Live, user: int) -> int:
+def stray_table(live: LiveIndex, user: int) -> int:
     """Checkpoints that are in no chain of the only user's but say something of a history."""
     table = testing.checkpoints(live.checkpoints)
     unused = np.ones(len(table), np.bool_)
@@ -56,7 +56,7 @@ class Shopper:
         self._names = 0
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveIndex:
         return self.state.live
 
     def items(self) -> list[Any]:
@@ -104,7 +104,7 @@ class Shopper:
 
 @pytest.fixture(autouse=True)
 def _frequent_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", EVERY)
+    monkeypatch.setattr("unbasket.engine.histories.CHECKPOINT_EVERY", EVERY)
 
 
 def shopper_with(count: int, grouping: Grouping) -> Shopper:
@@ -211,7 +211,7 @@ def test_a_resumed_fold_is_the_fold_from_the_start(grouping: Grouping, seed: int
 def test_the_index_has_the_resumed_vector(grouping: Grouping) -> None:
     shopper = shopper_with(200, grouping)
     shopper.edit(197)
-    vector, _, _ = queries.entries(shopper.state.index, 0)
+    vector, _, _ = shopper.state.index.entries(0)
     codes, values = queries.vector(shopper.state.histories, FoldWorkspace(), shopper.state.rule, 0)
     expected = {code: round(value * 2**24) for code, value in zip(codes.tolist(), values.tolist(), strict=True)}
     assert vector == {code: value for code, value in expected.items() if value}

@@ -10,8 +10,7 @@ from tests.oracle import user_vector
 
 from unbasket.core.check.testing import is_clean, power
 from unbasket.core.model import queries
-from unbasket.core.model.fold import Rule
-from unbasket.core.model.workspace import FoldWorkspace
+from unbasket.core.model.fold import FoldWorkspace, Rule
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.engine.state import EngineState
 from unbasket.params import Params

@@ -8,7 +8,8 @@ import pytest
 
 from unbasket.core import RowIds
 from unbasket.domain.ids import Id
-from unbasket.engine.state import EngineState, Record
+from unbasket.engine.histories import Record
+from unbasket.engine.state import EngineState
 from unbasket.params import Params
 
 

@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 
 cdef struct Listed:

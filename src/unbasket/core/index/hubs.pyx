@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 
 @cython.final

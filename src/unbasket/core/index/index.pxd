@@ -6,8 +6,7 @@ from libc.string cimport memcpy
 from unbasket.core.memory.buffers cimport check
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.index.shard cimport Shard
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport FoldWorkspace, VectorEntry
 
 cdef enum:
     SHADES = 32  # magnitudes per power of two
@@ -33,7 +32,7 @@ cdef class Index:
     cdef int release(self, Py_ssize_t slot) except -1 nogil
     cdef int count(self, int64_t old_norm, int64_t norm) except -1 nogil
     cdef int64_t limit_of(self, Py_ssize_t rank) noexcept nogil
-    cdef int tend_hubs(self) except -1 nogil
+    cdef int update_hubs(self) except -1 nogil
     cdef int choose_hubs(self) except -1 nogil
     cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil
     cdef int _leave_hubs(self, Py_ssize_t slot) except -1 nogil

@@ -1,9 +1,8 @@
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index.hubs import Hubs
 from unbasket.core.index.shard import Shard
-from unbasket.core.model.vector import Vector
+from unbasket.core.model.fold import Vector
 
-ONE: int
 MAX_BASKET: int
 SHARD_SIZE: int
 
@@ -21,3 +20,5 @@ class Index:
     def gather_hubs(self) -> None: ...
     def holds(self, user: int) -> bool: ...
     def vector_of(self, user: int) -> Vector: ...
+    def entries(self, user: int) -> tuple[dict[int, int], dict[int, int], int]: ...
+    def entry_count(self) -> int: ...

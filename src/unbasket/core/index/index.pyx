@@ -14,11 +14,9 @@ from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
 from unbasket.core.index.hubs cimport Hubs
-from unbasket.core.index.shard cimport ONE_BITS, Shard
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry, Vector
+from unbasket.core.index.shard cimport Posting, Shard
+from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry
 
-ONE = 1 << ONE_BITS  # the fixed-point weight 1.0
 MAX_BASKET = 8192
 SHARD_SIZE = 1 << 17  # measured: accumulators of a shard should stay in a cache
 
@@ -141,7 +139,7 @@ cdef class Index:
                 return magnitude_end(level)
         return <int64_t> 1 << 62
 
-    cdef int tend_hubs(self) except -1 nogil:
+    cdef int update_hubs(self) except -1 nogil:
         """Look at the next few slots, round and round: whoever has a small norm joins the hubs, others leave it.
 
         At most one does, and each event does this once: what it costs depends neither on the users nor on the hubs.
@@ -245,3 +243,30 @@ cdef class Index:
         for i in range(self.length(slot)):
             copy.add(entries[i].item, entries[i].weight)
         return copy
+
+    def entries(self, Py_ssize_t user):
+        """Return a user's weights by item, the weights in the items' postings (0 if missing), and the squared norm."""
+        cdef Py_ssize_t slot = self.slot_of(user), row = self.row_of(slot), i
+        cdef Posting *postings
+        cdef VectorEntry *entry
+        cdef Shard shard
+        vector, posted = {}, {}
+        if not 0 <= slot < self.slot_end:
+            return vector, posted, 0
+        shard = self.shards[slot >> self.shard_bits]
+        for i in range(shard.vectors.length(row)):
+            entry = shard.vector(row) + i
+            postings = <Posting *> shard.postings.first(entry.item)
+            found = entry.posting < shard.postings.length(entry.item) and postings[entry.posting].row == row
+            vector[entry.item] = entry.weight
+            posted[entry.item] = postings[entry.posting].weight if found else 0
+        return vector, posted, shard.norm[row]
+
+    def entry_count(self):
+        """Count the entries of all vectors."""
+        cdef Py_ssize_t row, count = 0
+        cdef Shard shard
+        for shard in self.shards:
+            for row in range(shard.end):
+                count += shard.vectors.length(row)
+        return count

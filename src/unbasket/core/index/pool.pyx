@@ -141,7 +141,7 @@ cdef class Pool:
         """Whether a user is in the line for the pool, or in it."""
         return 0 <= user < self.user_room and self.places[user] != 0
 
-    def lot_of(self, Py_ssize_t user):
+    def priority_of(self, Py_ssize_t user):
         """A user's lot; 0 of nobody."""
         assert 0 <= user < self.user_room, "no such user"
         return self.lots[user]

@@ -1,13 +1,8 @@
 cimport cython
-from libc.math cimport rint
 from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.jagged cimport JaggedArray
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry
-
-cdef enum:
-    ONE_BITS = 24
+from unbasket.core.model.fold cimport FoldWorkspace, VectorEntry
 
 cdef extern from "search/simd_threshold.h":
     enum:
@@ -38,8 +33,3 @@ cdef class Shard:
     cdef inline VectorEntry *vector(self, Py_ssize_t row) except NULL nogil:
         """The entries of a vector. Valid until something is added to any."""
         return <VectorEntry *> self.vectors.first(row)
-
-
-cdef inline int64_t fixed_point(double value) noexcept nogil:
-    """A weight as a multiple of 2^-24."""
-    return <int64_t> rint(value * (1 << ONE_BITS))

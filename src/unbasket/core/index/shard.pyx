@@ -8,10 +8,8 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport allocated, release, set_memory
-from unbasket.core.model.fold cimport weight
 from unbasket.core.memory.jagged cimport JaggedArray
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport FoldWorkspace, VectorEntry, fixed_point, weight
 
 
 cdef void drop(void *memory, size_t used, size_t bytes) noexcept nogil:
@@ -80,7 +78,7 @@ cdef class Shard:
                 continue
             if value != entry.weight:
                 entry.weight = <uint32_t> value
-                (<Posting *> self.postings.first(entry.item))[entry.place].weight = entry.weight
+                (<Posting *> self.postings.first(entry.item))[entry.posting].weight = entry.weight
             norm += value * value
             i += 1
         return norm
@@ -99,25 +97,25 @@ cdef class Shard:
 
     cdef int add(self, Py_ssize_t row, uint32_t item, uint32_t weight) except -1 nogil:
         """Add an entry to a vector that lacks the item."""
-        cdef uint32_t place = <uint32_t> self.postings.length(item)
+        cdef uint32_t posting = <uint32_t> self.postings.length(item)
         (<Posting *> self.postings.append(item))[0] = Posting(<uint32_t> row, weight)
-        (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, weight, place)
+        (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, weight, posting)
         return 0
 
     cdef int _remove(self, Py_ssize_t row, Py_ssize_t i) except -1 nogil:
         """Remove the i-th entry of a vector. The last record of its vector, and of its item, moves into the hole."""
         cdef VectorEntry *entries = self.vector(row)
         cdef VectorEntry *moved
-        cdef uint32_t item = entries[i].item, place = entries[i].place
+        cdef uint32_t item = entries[i].item, posting = entries[i].posting
         cdef Posting *postings = <Posting *> self.postings.first(item)
         cdef Py_ssize_t last = self.postings.length(item) - 1
-        assert place <= last and postings[place].row == row, "an entry without its posting"
-        if place != last:
-            postings[place] = postings[last]
-            moved = self.vector(postings[place].row)
+        assert posting <= last and postings[posting].row == row, "an entry without its posting"
+        if posting != last:
+            postings[posting] = postings[last]
+            moved = self.vector(postings[posting].row)
             while moved.item != item:
                 moved += 1
-            moved.place = place
+            moved.posting = posting
         self.postings.pop(item)
         self.postings.trim(item)
         last = self.vectors.length(row) - 1
