@@ -8,8 +8,7 @@ import pytest
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.check import testing
-from unbasket.core.index.index import ONE
-from unbasket.core.model.vector import Vector
+from unbasket.core.model.fold import ONE, Vector
 from unbasket.core.search.search import Query, QueryBatch, SearchWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.engine.thread_pool import Helpers, Task
@@ -37,7 +36,7 @@ MANNERS: dict[str, tuple[int, Helpers | None]] = {
 def shard_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every test, with users in one shard of the index and in many, and with other threads that help or do not."""
     size, helpers = MANNERS[request.param]
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", size)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", size)
     monkeypatch.setattr(Shop, "helpers", helpers)
     return size
 

@@ -11,13 +11,13 @@ from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.fold cimport fold_group, replay
 from unbasket.core.model.history cimport Histories, History
 from unbasket.core.index.index cimport Index, magnitude, magnitude_end
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, SavedLevel
 from unbasket.core.index.shard cimport Shard, Posting
 from unbasket.core.index.pool cimport Pool
-from unbasket.core.model.queries cimport rounded
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry, Vector
+from unbasket.core.model.fold cimport rounded
+from unbasket.core.model.fold cimport FoldWorkspace
+from unbasket.core.model.fold cimport VectorEntry, Vector
 
 # The places that are inspected; `inspection.pxd` has their numbers. The last is only looked at in a `survey`.
 STRUCTURES = (
@@ -35,7 +35,7 @@ STRUCTURES = (
 )
 
 
-def trace(Live live, Py_ssize_t user):
+def trace(LiveIndex live, Py_ssize_t user):
     """Where to look once something of a user is forgotten.
 
     That is, for each of the user's items, in how many baskets of others it is; the magnitude of the norm; and the slot
@@ -72,7 +72,7 @@ cdef Py_ssize_t level_of(int64_t norm) noexcept nogil:
     return magnitude(norm) if norm > 0 else 0
 
 
-def user_faults(Live live, FoldWorkspace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level, Py_ssize_t old_slot):
+def user_faults(LiveIndex live, FoldWorkspace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level, Py_ssize_t old_slot):
     """How many facts about a user are wrong, by `STRUCTURES`; the last three arguments are the user's `trace`.
 
     Right is what a fold of the history from the start gives: nothing at all, if there is no history, and nothing in the
@@ -187,7 +187,7 @@ cdef Py_ssize_t misplaced(Shard shard, Py_ssize_t row) except -1:
     cdef Py_ssize_t i, count = 0
     for i in range(shard.vectors.length(row)):
         postings = <Posting *> shard.postings.first(vector[i].item)
-        count += vector[i].place >= shard.postings.length(vector[i].item) or postings[vector[i].place].row != row
+        count += vector[i].posting >= shard.postings.length(vector[i].item) or postings[vector[i].posting].row != row
     return count
 
 
@@ -272,7 +272,7 @@ cdef bint is_listed(Hubs hubs, Py_ssize_t item, int64_t total) noexcept:
     return place <= hubs.count and hubs.heap[place - 1].item == item and hubs.heap[place - 1].total == total
 
 
-def mark_faults(Live live, FoldWorkspace space, Py_ssize_t user):
+def mark_faults(LiveIndex live, FoldWorkspace space, Py_ssize_t user):
     """How many of a user's checkpoints are not the state of a fold from the start at their place."""
     cdef History history
     cdef Checkpoint state = Checkpoint(0, 0, 0, 0)

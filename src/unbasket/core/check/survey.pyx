@@ -29,7 +29,7 @@ from unbasket.core.check.invariants cimport (
     owns,
     shard_at,
 )
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
 from unbasket.core.index.shard cimport Shard, Posting
 from unbasket.core.index.pool cimport Pool
@@ -39,7 +39,7 @@ cdef enum:
     RECORDS = 1 << 16  # that a piece looks at, in a millisecond or so
 
 
-def slot_faults(Live live, Py_ssize_t first):
+def slot_faults(LiveIndex live, Py_ssize_t first):
     """How many facts about slots, from one on, contradict vectors and owners, by `STRUCTURES`; and where to go on.
 
     Like all pieces, it ends when it has looked at some `RECORDS`; the last says that it goes on at -1.
@@ -62,7 +62,7 @@ def slot_faults(Live live, Py_ssize_t first):
     return found, -1
 
 
-def entry_strays(Live live, Py_ssize_t first):
+def entry_strays(LiveIndex live, Py_ssize_t first):
     """How many entries under items, from one on, are of a row that is nobody's, by `STRUCTURES`; and where to go on."""
     cdef Index index = live.index
     cdef Py_ssize_t item, i, row, looked = 0
@@ -81,7 +81,7 @@ def entry_strays(Live live, Py_ssize_t first):
     return found, -1
 
 
-def shard_faults(Live live, Py_ssize_t number):
+def shard_faults(LiveIndex live, Py_ssize_t number):
     """Whether a shard has as many entries in vectors as under items, by `STRUCTURES`; and where to go on."""
     cdef Index index = live.index
     cdef Py_ssize_t i, entries = 0
@@ -97,7 +97,7 @@ def shard_faults(Live live, Py_ssize_t number):
     return found, number + 1
 
 
-def total_faults(Live live):
+def total_faults(LiveIndex live):
     """How many counts and sums over all users contradict what is counted, by `STRUCTURES`: a pass over all norms."""
     cdef Index index = live.index
     cdef Shard shard
@@ -148,7 +148,7 @@ cdef Py_ssize_t member_faults(Index index) except -1:
     return count + (members != hubs.member_count)
 
 
-def item_count_faults(Live live):
+def item_count_faults(LiveIndex live):
     """How many items are not counted as often as they are in baskets, by `STRUCTURES`: a pass over all histories."""
     found = [0] * PLACE_COUNT
     found[ITEM_COUNTS] = recount_faults(live.histories)
@@ -170,7 +170,7 @@ cdef Py_ssize_t recount_faults(Histories histories) except -1:
     return faults
 
 
-def user_strays(Live live, list names, Py_ssize_t first):
+def user_strays(LiveIndex live, list names, Py_ssize_t first):
     """How many records, from a user's on, are of a user who is not there, by `STRUCTURES`; and where to go on.
 
     `names` are the ids of those who have a code; one that is not in use has an empty name.
@@ -193,7 +193,7 @@ def user_strays(Live live, list names, Py_ssize_t first):
     return found, first + RECORDS if first + RECORDS < room else -1
 
 
-def strays(Live live, Py_ssize_t users, list items):
+def strays(LiveIndex live, Py_ssize_t users, list items):
     """How many records are of an item that is not there, or of no user's, by `STRUCTURES`; and how many were not wiped.
 
     That is, with so many users, and items of these names.
@@ -216,7 +216,7 @@ def strays(Live live, Py_ssize_t users, list items):
         found[POOL] += stray_lots(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
         found[LITTER] += (<JaggedArray> rows).litter()
-    for rows in (live.items, live.gone):  # of an event that is over
+    for rows in (live.items, live.removed):  # of an event that is over
         found[LITTER] += (<JaggedArray> rows).litter() + (<JaggedArray> rows).length(0)
     return found
 

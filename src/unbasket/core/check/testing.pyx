@@ -11,20 +11,19 @@ import numpy as np
 
 from unbasket.core.model cimport fold
 from unbasket.core.index cimport index as indexes
-from unbasket.core.index cimport shard as shards
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Basket, Histories
 from unbasket.core.index.index cimport MAGNITUDES, SEGMENT, Index
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
 from unbasket.core.search.knn cimport KnnQuery
 from unbasket.core.index.shard cimport Shard
 from unbasket.core.index.pool cimport Pool
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.search.search cimport SearchWorkspace
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport Vector
+from unbasket.core.model.fold cimport FoldWorkspace
+from unbasket.core.model.fold cimport Vector
 
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
@@ -36,7 +35,7 @@ BASKET = np.dtype(
     }
 )
 CODE = np.dtype(np.uint32)
-ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("place", np.uint32)])
+ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("posting", np.uint32)])
 POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
 LISTED = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
@@ -156,7 +155,7 @@ def checkpoints(Checkpoints checkpoints):
     return view(checkpoints.table, checkpoints.size, MARK)
 
 
-def add_mark(Live live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
+def add_mark(LiveIndex live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
     """Set a checkpoint that says so, and has no levels."""
     cdef Checkpoint checkpoint = Checkpoint(0, baskets, items, groups)
     live.checkpoints.save(user, &checkpoint, live.space)
@@ -170,17 +169,17 @@ def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item)
     histories.notes_changes = notes
 
 
-def put(Live live, Py_ssize_t user, bint in_index):
+def put(LiveIndex live, Py_ssize_t user, bint in_index):
     """Put a user's vector into the index, or take it out, whether the user is in the pool or not."""
     if in_index:
-        fold.look(live.histories, live.checkpoints, user, live.rule, live.space)
+        live.checkpoints.peek(live.histories, user, live.rule, live.space)
     live.index.put(user, live.space, live.rule.group_decay)
     live.space.clean()
 
 
-def refold(Live live, Py_ssize_t user):
+def refold(LiveIndex live, Py_ssize_t user):
     """A user's vector before rounding, folded from the newest checkpoint on."""
-    fold.fold(live.histories, live.checkpoints, user, live.rule, live.space)
+    live.checkpoints.fold(live.histories, user, live.rule, live.space)
     vector = {
         live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule.group_decay)
         for i in range(live.space.count)
@@ -214,7 +213,7 @@ def power(double base, Py_ssize_t exponent):
 
 def fixed_point(double value):
     """A weight as a multiple of 2^-24."""
-    return shards.fixed_point(value)
+    return fold.fixed_point(value)
 
 
 def magnitude(norm):

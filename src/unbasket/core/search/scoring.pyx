@@ -21,7 +21,7 @@ from unbasket.core.index.hubs cimport Listed
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport KnnQuery, Scan
 from unbasket.core.index.shard cimport Shard
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 cdef extern from "search/prefetch.h" nogil:
     void prefetch(const void *memory, size_t bytes)
