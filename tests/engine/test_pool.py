@@ -193,19 +193,19 @@ def an_outsider_in_the_index(live: LiveIndex, user: int) -> None:
 
 def a_lot(live: LiveIndex, user: int) -> None:
     assert live.pool is not None
-    testing.pool(live.pool)["lots"][user] ^= 1
+    testing.pool(live.pool)["priorities"][user] ^= 1
 
 
 def a_place(live: LiveIndex, user: int) -> None:
     assert live.pool is not None
-    testing.pool(live.pool)["places"][user] += 1
+    testing.pool(live.pool)["positions"][user] += 1
 
 
 def places_exchanged(live: LiveIndex, user: int) -> None:
     """The user and one from the other side of the border, in the line and in the index."""
     assert live.pool is not None
     arrays = testing.pool(live.pool)
-    line, places = arrays["line"], arrays["places"]
+    line, places = arrays["heaps"], arrays["positions"]
     other = int(line[live.pool.size + 2] if live.pool.has(user) else line[2])
     mine, theirs = int(places[user]), int(places[other])
     line[[mine - 1, theirs - 1]] = other, user
@@ -242,13 +242,13 @@ def test_a_wrong_pool_is_found(tmp_path: Path, spoil: Spoiler, place: int) -> No
             assert not rec.receipts()[-1].verified
 
 
-@pytest.mark.parametrize("left", ["lots", "places", "line"])
+@pytest.mark.parametrize("left", ["priorities", "positions", "heaps"])
 def test_what_stays_of_one_who_was_forgotten_is_found(left: str) -> None:
     rec, user = shop_of(USERS), by_lot(USERS)[0]
     owner, pool = rec._state.users.codes[user], rec._state.pool
     assert pool is not None
     rec.forget(user)
     assert rec.verify().ok
-    testing.pool(pool)[left][pool.count if left == "line" else owner] = 3
+    testing.pool(pool)[left][pool.count if left == "heaps" else owner] = 3
     assert not rec.verify().ok
     assert not rec.verify(user).ok

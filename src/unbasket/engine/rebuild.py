@@ -31,7 +31,7 @@ class Rebuild:
 
     def gather(self) -> None:
         """Choose the hubs, which makes searches fast."""
-        self._model.index.gather_hubs()
+        self._model.index.rebuild_hubs()
 
     def swap(self) -> None:
         """Make the new model that of the engine."""

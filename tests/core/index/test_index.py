@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from unbasket.core.check import testing
-from unbasket.core.check.testing import BASKET, CODE, ENTRY, POSTING, fixed_point, magnitude, magnitude_end
+from unbasket.core.check.testing import BASKET, CODE, ENTRY, POSTING, fixed_point, norm_bin, norm_bin_end
 from unbasket.core.memory.jagged import JaggedArray
 from unbasket.engine.inspector import InvariantChecker
 from unbasket.engine.state import EngineState
@@ -82,35 +82,35 @@ def check_slots(memory: EngineState, vectors: Vectors) -> None:
 def check_norms(memory: EngineState, vectors: Vectors) -> None:
     norms = [norm for shard in memory.index.shards for norm in testing.norms(shard).tolist()]
     assert norms == [sum(weight**2 for _, weight, _ in vectors[slot]) for slot in range(len(norms))]
-    population = testing.population(memory.index)
-    levels = np.array([magnitude(norm) for norm in norms if norm], np.int64)
+    population = testing.norm_histogram(memory.index)
+    levels = np.array([norm_bin(norm) for norm in norms if norm], np.int64)
     assert population.tolist() == np.bincount(levels, minlength=len(population)).tolist()
 
 
 def check_hubs(memory: EngineState, vectors: Vectors) -> None:
     hubs, arrays = memory.index.hubs, testing.hubs(memory.index.hubs)
-    members, heap, sums = arrays["members"], arrays["heap"], arrays["sums"]
-    numbers = [number for shard in memory.index.shards for number in testing.members(shard).tolist()]
+    members, heap, sums = arrays["slots"], arrays["heap"], arrays["sums"]
+    numbers = [number for shard in memory.index.shards for number in testing.hub_numbers(shard).tolist()]
     assert {slot: number for slot, number in enumerate(numbers) if number} == {
-        slot: number for number, slot in enumerate(members[: hubs.member_count].tolist(), 1)
+        slot: number for number, slot in enumerate(members[: hubs.hub_count].tolist(), 1)
     }
-    assert hubs.member_count <= memory.params.neighbors
+    assert hubs.hub_count <= memory.params.neighbors
     expected = np.zeros(len(sums), np.int64)
-    for slot in members[: hubs.member_count].tolist():
+    for slot in members[: hubs.hub_count].tolist():
         assert vectors[slot]
         for item, weight, _ in vectors[slot]:
             expected[item] += weight
     assert sums.tolist() == expected.tolist()
-    assert hubs.records == sum(len(vectors[slot]) for slot in members[: hubs.member_count].tolist())
-    items, totals = heap["item"][: hubs.count], heap["total"][: hubs.count].tolist()
+    assert hubs.entry_count == sum(len(vectors[slot]) for slot in members[: hubs.hub_count].tolist())
+    items, totals = heap["item"][: hubs.item_count], heap["total"][: hubs.item_count].tolist()
     assert sorted(items.tolist()) == np.flatnonzero(sums).tolist()
     assert totals == sums[items].tolist()
     assert all(totals[(place - 1) // 2] >= total for place, total in enumerate(totals) if place)
-    assert arrays["place"][items].tolist() == list(range(1, hubs.count + 1))
-    assert np.count_nonzero(arrays["place"]) == hubs.count
-    assert not members[hubs.member_count :].any()
-    assert not heap["item"][hubs.count :].any()
-    assert not heap["total"][hubs.count :].any()
+    assert arrays["heap_position"][items].tolist() == list(range(1, hubs.item_count + 1))
+    assert np.count_nonzero(arrays["heap_position"]) == hubs.item_count
+    assert not members[hubs.hub_count :].any()
+    assert not heap["item"][hubs.item_count :].any()
+    assert not heap["total"][hubs.item_count :].any()
     assert [*chain.from_iterable(InvariantChecker(memory).shared_faults())] == []
 
 
@@ -146,7 +146,7 @@ def test_random_events(grouping: Grouping, neighbors: int, seed: int) -> None:
         if step % 10 == 0:
             check(memory)
         if step % 97 == 0:
-            memory.index.gather_hubs()
+            memory.index.rebuild_hubs()
             check(memory)
 
 
@@ -173,7 +173,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     memory = EngineState(Params(group_size=2, neighbors=5))
     for _ in range(200):
         random_event(memory, chance, users=30, items=40, growth=0.9)
-    memory.index.gather_hubs()
+    memory.index.rebuild_hubs()
     remaining = memory.users.sorted()
     chance.shuffle(remaining)
     for user in remaining:
@@ -187,15 +187,15 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     for pool in (memory.histories.splices, live.items, live.removed, live.checkpoints.levels):
         assert (pool.litter(), pool.blocks.used) == (0, 0)
     assert not testing.popularity(memory.histories).any()
-    assert not any(testing.norms(shard).any() or testing.members(shard).any() for shard in shards)
+    assert not any(testing.norms(shard).any() or testing.hub_numbers(shard).any() for shard in shards)
     assert not testing.slots(memory.index).any()
-    assert not testing.population(memory.index).any()
+    assert not testing.norm_histogram(memory.index).any()
     assert not testing.newest_marks(live.checkpoints).any()
     hubs = testing.hubs(memory.index.hubs)
-    assert not any(hubs[name].any() for name in ("members", "sums", "place"))
+    assert not any(hubs[name].any() for name in ("slots", "sums", "heap_position"))
     assert not hubs["heap"]["item"].any()
     assert not hubs["heap"]["total"].any()
-    assert memory.index.hubs.records == 0
+    assert memory.index.hubs.entry_count == 0
     assert testing.is_clean(live.space)
     assert memory.users.sorted() == memory.items.sorted() == []
     assert len(memory.texts.codes) == 0
@@ -204,7 +204,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
 def sizes_in_the_hubs(memory: EngineState) -> list[int]:
     """How many items the members of the hubs have."""
     index = memory.index
-    slots = testing.hubs(index.hubs)["members"][: index.hubs.member_count].tolist()
+    slots = testing.hubs(index.hubs)["slots"][: index.hubs.hub_count].tolist()
     return sorted(
         int(testing.rows(index.shards[slot // index.shard_size].vectors)["length"][slot % index.shard_size])
         for slot in slots
@@ -215,7 +215,7 @@ def test_the_hubs_is_those_with_the_smallest_norms() -> None:
     memory = EngineState(Params(neighbors=4))
     for user, size in enumerate([5, 2, 9, 1, 7, 3, 8, 4]):
         memory.learn(user, list(range(size)), 0, None)
-    memory.index.gather_hubs()
+    memory.index.rebuild_hubs()
     assert sizes_in_the_hubs(memory) == [1, 2, 3, 4]
     check(memory)
 
@@ -225,7 +225,7 @@ def test_the_hubs_follows_event_by_event() -> None:
     memory = EngineState(Params(neighbors=4))
     for user in range(40):
         memory.learn(user, list(range(10 + user % 9)), 0, None)
-    memory.index.gather_hubs()
+    memory.index.rebuild_hubs()
     for user in range(100, 104):
         memory.learn(user, list(range(user - 99)), 0, None)
     for basket in range(30):
@@ -242,7 +242,7 @@ def test_an_event_looks_at_few_slots_for_the_hubs() -> None:
     testing.dissolve(memory.index)
     for number in range(1, 30):
         memory.learn(0, [number % 9], f"b{number}", None)
-        assert memory.index.hubs.member_count == number
+        assert memory.index.hubs.hub_count == number
         check(memory)
 
 
@@ -271,20 +271,20 @@ def test_an_index_has_the_parts_that_it_needs(shard_size: int) -> None:
 
 @pytest.mark.parametrize("norm", [32, 33, 63, 1000, 2**24, 2**48 - 1, 2**48, 3**30, 2**53 - 1])
 def test_a_magnitude_ends_where_the_next_begins(norm: int) -> None:
-    level = magnitude(norm)
-    assert magnitude_end(level - 1) <= norm < magnitude_end(level)
-    assert magnitude(magnitude_end(level)) == level + 1
-    assert magnitude(magnitude_end(level) - 1) == level
+    level = norm_bin(norm)
+    assert norm_bin_end(level - 1) <= norm < norm_bin_end(level)
+    assert norm_bin(norm_bin_end(level)) == level + 1
+    assert norm_bin(norm_bin_end(level) - 1) == level
 
 
 @pytest.mark.parametrize("norm", [*range(1, 70), 2**53 + 1, 2**61 - 1, 2**61 + 2**56 - 1, 2**62 - 1])
 def test_every_norm_is_below_the_end_of_its_magnitude(norm: int) -> None:
     """What the search needs of its limit, also where magnitudes are finer than whole numbers, or floats are coarser."""
-    assert norm < magnitude_end(magnitude(norm))
+    assert norm < norm_bin_end(norm_bin(norm))
 
 
 def test_magnitudes_rise_with_norms() -> None:
-    levels = [magnitude(norm) for norm in [*range(1, 500), *(2**i + d for i in range(10, 62) for d in (-1, 0, 1))]]
+    levels = [norm_bin(norm) for norm in [*range(1, 500), *(2**i + d for i in range(10, 62) for d in (-1, 0, 1))]]
     assert levels == sorted(levels)
     assert len(set(levels)) > 200
 

@@ -34,7 +34,7 @@ cdef class LiveIndex(EventApplier):
         """Make room for user codes below `users` and item codes below `items`."""
         self.histories.admit(users, items)
         self.checkpoints.admit(users)
-        self.index.make_room(users, items)
+        self.index.admit(users, items)
         if self.pool is not None:
             self.pool.admit(users)
 
@@ -138,7 +138,7 @@ cdef class LiveIndex(EventApplier):
         cdef void *shard = self.index.table[number]
         counts.having, counts.newest, counts.distinct = memory, memory + room, memory + 2 * room
         self._count_entries(batch, number, &counts)
-        (<Shard> shard).expect(counts.having, room)
+        (<Shard> shard).reserve(counts.having, room)
         for row in range((<Shard> shard).end):
             if counts.distinct[row]:
                 (<Shard> shard).vectors.reserve(row, counts.distinct[row])
