@@ -127,16 +127,16 @@ def a_norm(live: LiveIndex, user: int, *_: int) -> None:
 
 
 def a_count_of_a_magnitude(live: LiveIndex, _: int, __: int, level: int) -> None:
-    testing.population(live.index)[level] += 1
+    testing.norm_histogram(live.index)[level] += 1
 
 
 def a_number_of_a_member(live: LiveIndex, user: int, *_: int) -> None:
     part, row = where(live, user)
-    testing.members(part)[row] ^= 1
+    testing.hub_numbers(part)[row] ^= 1
 
 
 def a_member(live: LiveIndex, user: int, *_: int) -> None:
-    testing.hubs(live.index.hubs)["members"][:2] = slot_of(live, user)  # twice, or though not there any more
+    testing.hubs(live.index.hubs)["slots"][:2] = slot_of(live, user)  # twice, or though not there any more
 
 
 def a_sum_of_the_hubs(live: LiveIndex, _: int, item: int, __: int) -> None:
@@ -145,21 +145,21 @@ def a_sum_of_the_hubs(live: LiveIndex, _: int, item: int, __: int) -> None:
 
 def a_sum_in_the_hubss_heap(live: LiveIndex, _: int, item: int, __: int) -> None:
     hubs = testing.hubs(live.index.hubs)
-    hubs["heap"]["total"][max(hubs["place"][item], 1) - 1] += 5
+    hubs["heap"]["total"][max(hubs["heap_position"][item], 1) - 1] += 5
 
 
 def a_place_in_the_hubss_heap(live: LiveIndex, _: int, item: int, __: int) -> None:
-    testing.hubs(live.index.hubs)["place"][item] += 1
+    testing.hubs(live.index.hubs)["heap_position"][item] += 1
 
 
 def the_order_of_the_hubss_heap(live: LiveIndex, *_: int) -> None:
     hubs = testing.hubs(live.index.hubs)
     hubs["heap"][:2] = hubs["heap"][:2][::-1].copy()
-    hubs["place"][hubs["heap"]["item"][:2]] = [1, 2]
+    hubs["heap_position"][hubs["heap"]["item"][:2]] = [1, 2]
 
 
 def the_length_of_the_hubs(live: LiveIndex, *_: int) -> None:
-    live.index.hubs.records += 1
+    live.index.hubs.entry_count += 1
 
 
 def a_mark(live: LiveIndex, user: int, *_: int) -> None:

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Histories
-from unbasket.core.index.index cimport MAGNITUDES, Index
+from unbasket.core.index.index cimport NORM_BINS, Index
 from unbasket.core.check.invariants cimport (
     CROWD,
     ENTRIES,
@@ -102,15 +102,15 @@ def total_faults(LiveIndex live):
     cdef Index index = live.index
     cdef Shard shard
     cdef Py_ssize_t row, i, user, empty = 0
-    cdef int64_t *population = <int64_t *> allocated(MAGNITUDES, sizeof(int64_t))
+    cdef int64_t *population = <int64_t *> allocated(NORM_BINS, sizeof(int64_t))
     found = [0] * PLACE_COUNT
     for shard in index.shards:
         for row in range(shard.end):
             population[level_of(shard.norm[row])] += shard.norm[row] > 0
             empty += shard.norm[row] == 0
-    for i in range(MAGNITUDES):
-        found[MAGNITUDE_COUNTS] += population[i] != index.population[i]
-    give_back(population, MAGNITUDES * sizeof(int64_t))
+    for i in range(NORM_BINS):
+        found[MAGNITUDE_COUNTS] += population[i] != index.norm_histogram[i]
+    give_back(population, NORM_BINS * sizeof(int64_t))
     found[SLOT] = chain_faults(index, empty)
     for user in range(index.user_room):
         i = index.slot_of(user)
@@ -124,13 +124,13 @@ cdef Py_ssize_t order_faults(Pool pool) except -1:
     """How many users in the line for the pool are not where their lots say."""
     cdef Py_ssize_t place, above, count = 0
     for place in range(pool.count):
-        count += pool.places[pool.line[place]] != place + 1
+        count += pool.positions[pool.heaps[place]] != place + 1
         if place < pool.size:
             above = (place - 1) // 2 if place else place
-            count += pool.is_before(pool.line[above], pool.line[place])
+            count += pool.is_before(pool.heaps[above], pool.heaps[place])
         else:
             above = pool.size + (place - pool.size - 1) // 2 if place > pool.size else 0
-            count += pool.is_before(pool.line[place], pool.line[above])
+            count += pool.is_before(pool.heaps[place], pool.heaps[above])
     return count
 
 
@@ -141,11 +141,11 @@ cdef Py_ssize_t member_faults(Index index) except -1:
     cdef Py_ssize_t i, row, slot, members = 0, count = 0
     for shard in index.shards:
         for row in range(shard.end):
-            members += shard.member[row] != 0
-    for i in range(hubs.member_count):
-        slot = hubs.members[i]
-        count += slot >= index.slot_end or shard_at(index, slot).member[index.row_of(slot)] != i + 1
-    return count + (members != hubs.member_count)
+            members += shard.hub_number[row] != 0
+    for i in range(hubs.hub_count):
+        slot = hubs.slots[i]
+        count += slot >= index.slot_end or shard_at(index, slot).hub_number[index.row_of(slot)] != i + 1
+    return count + (members != hubs.hub_count)
 
 
 def item_count_faults(LiveIndex live):
@@ -225,7 +225,7 @@ cdef Py_ssize_t stray_lots(Pool pool, Py_ssize_t users) except -1:
     """How many places in the line for the pool are too many for so many users, or hold something behind its end."""
     cdef Py_ssize_t place, count = abs(pool.count - users)
     for place in range(pool.count, pool.user_room):
-        count += pool.line[place] != 0
+        count += pool.heaps[place] != 0
     return count
 
 

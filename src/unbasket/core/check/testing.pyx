@@ -14,7 +14,7 @@ from unbasket.core.index cimport index as indexes
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Basket, Histories
-from unbasket.core.index.index cimport MAGNITUDES, SEGMENT, Index
+from unbasket.core.index.index cimport NORM_BINS, SEGMENT, Index
 from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
 from unbasket.core.search.knn cimport KnnQuery
@@ -38,7 +38,7 @@ CODE = np.dtype(np.uint32)
 ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("posting", np.uint32)])
 POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
-LISTED = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
+HUB_SUM = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
 MARK = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
@@ -97,9 +97,9 @@ def owners(Shard shard):
     return view(shard.owner, shard.end, np.uint32)
 
 
-def members(Shard shard):
+def hub_numbers(Shard shard):
     """The number in the hubs of each row's user, from 1 on."""
-    return view(shard.member, shard.end, np.uint32)
+    return view(shard.hub_number, shard.end, np.uint32)
 
 
 def slots(Index index, Py_ssize_t segment=0):
@@ -113,27 +113,27 @@ def where(Index index, Py_ssize_t user):
     return index.shards[slot // index.shard_size], slot % index.shard_size
 
 
-def population(Index index):
+def norm_histogram(Index index):
     """How many users there are of each magnitude."""
-    return view(index.population, MAGNITUDES, np.int64)
+    return view(index.norm_histogram, NORM_BINS, np.int64)
 
 
 def hubs(Hubs hubs):
     """The hubs's arrays by their names; `members` and `heap` with the places that are not in use."""
     return {
-        "members": view(hubs.members, hubs.member_room, np.uint32),
+        "slots": view(hubs.slots, hubs.hub_room, np.uint32),
         "sums": view(hubs.sums, hubs.item_room, np.int64),
-        "place": view(hubs.place, hubs.item_room, np.uint32),
-        "heap": view(hubs.heap, hubs.item_room, LISTED),
+        "heap_position": view(hubs.heap_position, hubs.item_room, np.uint32),
+        "heap": view(hubs.heap, hubs.item_room, HUB_SUM),
     }
 
 
 def pool(Pool pool):
     """The pool's arrays by their names; `line` with the places that are not in use."""
     return {
-        "lots": view(pool.lots, pool.user_room, np.uint64),
-        "places": view(pool.places, pool.user_room, np.uint32),
-        "line": view(pool.line, pool.user_room, np.uint32),
+        "priorities": view(pool.priorities, pool.user_room, np.uint64),
+        "positions": view(pool.positions, pool.user_room, np.uint32),
+        "heaps": view(pool.heaps, pool.user_room, np.uint32),
     }
 
 
@@ -216,11 +216,11 @@ def fixed_point(double value):
     return fold.fixed_point(value)
 
 
-def magnitude(norm):
+def norm_bin(norm):
     """The magnitude of a squared norm."""
-    return indexes.magnitude(norm)
+    return indexes.norm_bin(norm)
 
 
-def magnitude_end(level):
+def norm_bin_end(level):
     """The smallest squared norm that is of a larger magnitude."""
-    return indexes.magnitude_end(level)
+    return indexes.norm_bin_end(level)
