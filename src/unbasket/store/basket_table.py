@@ -50,7 +50,7 @@ class BasketRows:
         That is in `rows` and those that the model's baskets are in, or anywhere: then all rows are read.
         """
         self._model.drop(users)
-        known = self._numbers.drop_ownerless(self._state.histories)
+        known = self._numbers.drop_orphans(self._state.histories)
         self._state.histories.take_changes()
         self._state.take_orphaned_items()
         found = self._database.tables.payloads("baskets")
@@ -89,7 +89,7 @@ class BasketRows:
 
     def _save(self, owner: int, first: int) -> None:
         """Write the baskets of a user, from a position on, that are in no row."""
-        positions, count = self._numbers.unnumbered(owner, first)
+        positions, count = self._numbers.missing(owner, first)
         user = self._state.users.names[owner]
         for run in _runs(positions):
             if run.stop == count:  # a row that is appended has the highest place of all
