@@ -1,4 +1,4 @@
-"""The laws of one user's update, without Spark: hundreds of random sequences in random batches."""
+"""Updates of users without Spark: hundreds of random sequences in random batches."""
 
 from dataclasses import replace
 from itertools import pairwise
