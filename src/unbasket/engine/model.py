@@ -164,7 +164,7 @@ class Model:
                 if progress is not None:
                     progress(renewal.done, renewal.total)
             with self.lock.reading:
-                renewal.gather()
+                renewal.choose_hubs()
             yield self._take_over
         finally:
             with self.lock.writing:

@@ -29,7 +29,7 @@ class Rebuild:
         """Bring the new model up to date with the history of a user."""
         self._state.refresh(self._model, owner)
 
-    def gather(self) -> None:
+    def choose_hubs(self) -> None:
         """Choose the hubs, which makes searches fast."""
         self._model.index.rebuild_hubs()
 

@@ -73,7 +73,7 @@ class EngineState(HistoryState):
     def left_out_for(self, user: Id) -> int:
         """Return the code of the user who is no neighbor of `user`, or -1.
 
-        That is the user or, for an unknown user, the member of the pool whose place the user would take.
+        That is the user or, for an unknown user, the one whom the user would push out of the pool.
         """
         owner = self.users.codes.get(user)
         last = -1 if self.pool is None else self.pool.last()

@@ -178,7 +178,7 @@ def test_a_database_draws_a_seed_and_keeps_it(tmp_path: Path) -> None:
             ub.open(tmp_path / "one.db", other)
 
 
-# Verification finds a wrong pool ------------------------------------------------------------------------------------------
+# Verification finds a wrong pool --------------------------------------------------------------------------------
 
 Spoiler = Callable[[LiveIndex, int], None]  # takes the code of a user in the pool or outside
 

@@ -1,7 +1,8 @@
 """The hubs: k users with the smallest norms, whose vectors are summed in advance.
 
-In Euclidean space small vectors are near to every query ("hubness"), so most neighborhoods are the hubs except for a few
-users. A query adds those few, and subtracts the hubs that are not its neighbors: a tenth of the work (see `scoring`).
+In Euclidean space small vectors are near to every query ("hubness"), so most neighborhoods are the hubs except for a
+few users. A query adds these users and subtracts the hubs that are not its neighbors: a tenth of the work (see
+`scoring`).
 Sums are exact integers at every moment, so the result equals the sum over all neighbors. The choice of hubs affects
 only speed; the index replaces hubs one by one as norms change.
 """

@@ -12,7 +12,7 @@ from unbasket.core.memory.buffers cimport give_back, grown
 
 @cython.final
 cdef class Pool:
-    """All users in two heaps: the pool, with the largest priority on top, and the waiting list, with the smallest on top.
+    """All users in two heaps: the pool, with the largest priority on top, and the waiting list, with the smallest.
 
     The tops are the next to leave the pool and the next to enter it.
     """

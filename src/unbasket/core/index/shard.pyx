@@ -100,7 +100,7 @@ cdef class Shard:
         return 0
 
     cdef int _remove(self, Py_ssize_t row, Py_ssize_t i) except -1 nogil:
-        """Remove the i-th entry of a vector. The last entry of the vector, and the last posting of the item, fill the gap."""
+        """Remove an entry of a vector. The last entry of the vector and the last posting of the item fill the gaps."""
         cdef VectorEntry *entries = self.vector(row)
         cdef VectorEntry *moved
         cdef uint32_t item = entries[i].item, posting = entries[i].posting

@@ -3,8 +3,8 @@
 Checkpoints are CHECKPOINT_EVERY baskets apart, so only long histories have any. A checkpoint is kept while the end of
 the history is near in proportion to how round its number is (the ruler function). A history of n groups thus keeps
 O(log n) of them, dense at its end. A change at position p finds a checkpoint at most 2 (|H| - p) + CHECKPOINT_EVERY
-baskets before p: the replay is O(|H| - p), the paper's bound. Deleting a history from its end meets sparser checkpoints,
-and each replay adds dense ones again: O(log |H|) amortized.
+baskets before p: the replay is O(|H| - p), the paper's bound. Deleting a history from its end meets sparser
+checkpoints, and each replay adds dense ones again: O(log |H|) amortized.
 """
 
 cimport cython
@@ -75,7 +75,7 @@ cdef class Checkpoints:
     cdef int drop_from(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Drop the checkpoints that a change at `position` invalidates.
 
-        A checkpoint right at the position goes too: under varying groups, an inserted basket may join the group before it.
+        A checkpoint right at the position goes too: under varying groups, a new basket may join the group before it.
         """
         assert 0 <= user < self.user_room, "no such user"
         cdef Py_ssize_t checkpoint = self.newest[user]
@@ -135,7 +135,7 @@ cdef class Checkpoints:
         return 0
 
     cdef Py_ssize_t _claim(self) except -1 nogil:
-        """Return an unused checkpoint; double the table if there is none."""
+        """Return an unused checkpoint; double the table if all are in use."""
         cdef Py_ssize_t checkpoint, old = self.size
         if self.unused == 0:
             self.levels.add_rows(2 * old)

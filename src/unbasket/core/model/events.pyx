@@ -240,12 +240,11 @@ cdef class EventApplier:
 
     cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil:
         """Load histories; `codes` has room for the items of any of them."""
-        cdef Py_ssize_t i, j, basket = 0, item = 0
+        cdef Py_ssize_t i, j, basket = 0, item = 0, count, size
         for i in range(batch.count):
-            for j in range(item, batch.item_ends[i]):
-                codes[j - item] = batch.items[batch.purchases[j]]
-            self.histories.load(
-                batch.users[i], baskets.records + basket, batch.basket_ends[i] - basket, codes, batch.item_ends[i] - item
-            )
+            count, size = batch.basket_ends[i] - basket, batch.item_ends[i] - item
+            for j in range(size):
+                codes[j] = batch.items[batch.purchases[item + j]]
+            self.histories.load(batch.users[i], baskets.records + basket, count, codes, size)
             basket, item = batch.basket_ends[i], batch.item_ends[i]
         return 0
