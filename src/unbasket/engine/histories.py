@@ -152,7 +152,7 @@ class HistoryState:
     def _forget_item(self, owner: int, basket: Id | None, item: Id) -> Forgotten:
         first, end = 0, self.histories.count(owner)
         if basket is not None:
-            first = self.histories.find(owner, *self._key(basket))
+            first = self.histories.position_of(owner, *self._key(basket))
             end = first + 1
         code = self.items.codes.get(item)
         if first < 0 or code is None:
@@ -221,7 +221,7 @@ class HistoryState:
             return False
         first, end = 0, self.histories.count(owner)
         if basket is not None:
-            first = self.histories.find(owner, *self._key(basket))
+            first = self.histories.position_of(owner, *self._key(basket))
             end = first + 1
         if item is None or first < 0:
             return first >= 0
@@ -237,7 +237,7 @@ class HistoryState:
     def has_basket_like(self, user: Id, basket: int) -> bool:
         """Return whether the user has a basket of this number, or no basket with a text id."""
         owner = self.users.codes[user]
-        return self.histories.find(owner, basket, False) >= 0 or not self.histories.has_texts(owner)
+        return self.histories.position_of(owner, basket, False) >= 0 or not self.histories.has_texts(owner)
 
     def take_orphaned_items(self) -> list[Id]:
         """Return and clear the items that lost their last purchase, except items bought again since."""

@@ -68,7 +68,7 @@ class EngineState(HistoryState):
 
     def in_pool(self, user: Id) -> bool:
         """Return whether a user can be a neighbor: without a pool, every user can."""
-        return self.pool is None or self.pool.has(self.users.codes[user])
+        return self.pool is None or self.pool.holds(self.users.codes[user])
 
     def left_out_for(self, user: Id) -> int:
         """Return the code of the user who is no neighbor of `user`, or -1.

@@ -206,12 +206,12 @@ def positions_swapped(live: LiveIndex, user: int) -> None:
     assert live.pool is not None
     arrays = testing.pool(live.pool)
     heaps, positions = arrays["heaps"], arrays["positions"]
-    other = int(heaps[live.pool.size + 2] if live.pool.has(user) else heaps[2])
+    other = int(heaps[live.pool.size + 2] if live.pool.holds(user) else heaps[2])
     mine, theirs = int(positions[user]), int(positions[other])
     heaps[[mine - 1, theirs - 1]] = other, user
     positions[[user, other]] = theirs, mine
     for each in (user, other):
-        testing.put(live, each, in_index=live.pool.has(each))
+        testing.put(live, each, in_index=live.pool.holds(each))
 
 
 @pytest.mark.parametrize(

@@ -42,9 +42,6 @@ cdef class Index:
     cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil
     cdef int _remove_hub(self, Py_ssize_t slot) except -1 nogil
     cdef int _add_shard(self) except -1 nogil
-    cdef int _fill(
-        self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights
-    ) except -1 nogil
 
     # A slot is a row of a shard: numbers count on from shard to shard.
 

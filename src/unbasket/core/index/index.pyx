@@ -190,31 +190,25 @@ cdef class Index:
     def fill(self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights):
         """Load the vectors of new users, with codes from 0 on: entries user after user, up to the `ends`."""
         assert len(ends) <= self.user_room and len(items) == len(weights), "no such users, or items without weights"
-        with nogil:
-            self._fill(ends, items, weights)
-
-    cdef int _fill(
-        self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights
-    ) except -1 nogil:
         cdef Py_ssize_t user, slot, i, first = 0
         cdef int64_t norm
         cdef void *shard
-        for user in range(ends.shape[0]):
-            norm = 0
-            slot = self.claim(user)
-            shard = self.shard_of(slot)
-            (<Shard> shard).vectors.reserve(self.row_of(slot), ends[user] - first)
-            for i in range(first, ends[user]):
-                assert items[i] < self.item_room, "no such item"
-                if weights[i] != 0:
-                    (<Shard> shard).add(self.row_of(slot), items[i], weights[i])
-                    norm += <int64_t> weights[i] * weights[i]
-            (<Shard> shard).norm[self.row_of(slot)] = norm
-            self.count_norm(0, norm)
-            if norm == 0:
-                self.release(slot)
-            first = ends[user]
-        return 0
+        with nogil:
+            for user in range(ends.shape[0]):
+                norm = 0
+                slot = self.claim(user)
+                shard = self.shard_of(slot)
+                (<Shard> shard).vectors.reserve(self.row_of(slot), ends[user] - first)
+                for i in range(first, ends[user]):
+                    assert items[i] < self.item_room, "no such item"
+                    if weights[i] != 0:
+                        (<Shard> shard).add(self.row_of(slot), items[i], weights[i])
+                        norm += <int64_t> weights[i] * weights[i]
+                (<Shard> shard).norm[self.row_of(slot)] = norm
+                self.count_norm(0, norm)
+                if norm == 0:
+                    self.release(slot)
+                first = ends[user]
 
     def rebuild_hubs(self):
         """Choose the hubs among all users."""

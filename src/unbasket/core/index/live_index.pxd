@@ -1,5 +1,4 @@
 cimport cython
-from libc.stdint cimport int64_t
 
 from unbasket.core.index.index cimport Index
 from unbasket.core.index.pool cimport Pool
@@ -19,11 +18,3 @@ cdef class LiveIndex(EventApplier):
     cdef int replay(self, Py_ssize_t user) except -1 nogil
     cdef int _claim_slots(self, const Batch *batch) except -1 nogil
     cdef int _release_slots(self, const Batch *batch) except -1 nogil
-    cdef int _reserve_shard(self, const Batch *batch, Py_ssize_t number) except -1 nogil
-    cdef int _count_entries(self, const Batch *batch, Py_ssize_t number, Counts *counts) except -1 nogil
-
-
-cdef struct Counts:
-    int64_t *having  # by item: new users of a shard who have it
-    int64_t *newest  # by item: the last user seen with it, counted from 1
-    int64_t *distinct  # by row of the shard: distinct items of the new user

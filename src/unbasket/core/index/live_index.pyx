@@ -119,7 +119,7 @@ cdef class LiveIndex(EventApplier):
             if self.in_pool(batch.users[i]):
                 self.index.claim(batch.users[i])
         for i in range(self.index.shard_count):
-            self._reserve_shard(batch, i)
+            reserve_shard(self.index, batch, i)
         return 0
 
     cdef int _release_slots(self, const Batch *batch) except -1 nogil:
@@ -130,33 +130,29 @@ cdef class LiveIndex(EventApplier):
                 self.index.release(slot)
         return 0
 
-    cdef int _reserve_shard(self, const Batch *batch, Py_ssize_t number) except -1 nogil:
-        """Reserve room for the new entries of a shard: no row moves while they are added."""
-        cdef Counts counts
-        cdef Py_ssize_t room = self.index.item_room, size = 2 * room + self.index.shard_size, row
-        cdef int64_t *memory = <int64_t *> allocated(size, sizeof(int64_t))
-        cdef void *shard = self.index.table[number]
-        counts.having, counts.newest, counts.distinct = memory, memory + room, memory + 2 * room
-        self._count_entries(batch, number, &counts)
-        (<Shard> shard).reserve(counts.having, room)
-        for row in range((<Shard> shard).end):
-            if counts.distinct[row]:
-                (<Shard> shard).vectors.reserve(row, counts.distinct[row])
-        give_back(memory, size * sizeof(int64_t))
-        return 0
 
-    cdef int _count_entries(self, const Batch *batch, Py_ssize_t number, Counts *counts) except -1 nogil:
-        """Count the entries that the new users of a shard will have."""
-        cdef Py_ssize_t user, slot, i, first = 0
-        cdef uint32_t item
-        for user in range(batch.count):
-            slot = self.index.slot_of(batch.users[user])
-            if slot >= 0 and slot // self.index.shard_size == number:
-                for i in range(first, batch.item_ends[user]):
-                    item = batch.items[batch.purchases[i]]
-                    if counts.newest[item] != user + 1:
-                        counts.newest[item] = user + 1
-                        counts.having[item] += 1
-                        counts.distinct[self.index.row_of(slot)] += 1
-            first = batch.item_ends[user]
-        return 0
+cdef int reserve_shard(Index index, const Batch *batch, Py_ssize_t number) except -1 nogil:
+    """Reserve room for the new entries of a shard: no row moves while they are added."""
+    cdef Py_ssize_t room = index.item_room, size = 2 * room + index.shard_size, user, slot, row, i, first = 0
+    cdef int64_t *memory = <int64_t *> allocated(size, sizeof(int64_t))
+    cdef int64_t *users = memory  # by item: new users of the shard who have it
+    cdef int64_t *newest = memory + room  # by item: the last user seen with it, counted from 1
+    cdef int64_t *items = memory + 2 * room  # by row: distinct items of the new user
+    cdef void *shard = index.table[number]
+    cdef uint32_t item
+    for user in range(batch.count):
+        slot = index.slot_of(batch.users[user])
+        if slot >= 0 and slot // index.shard_size == number:
+            for i in range(first, batch.item_ends[user]):
+                item = batch.items[batch.purchases[i]]
+                if newest[item] != user + 1:
+                    newest[item] = user + 1
+                    users[item] += 1
+                    items[index.row_of(slot)] += 1
+        first = batch.item_ends[user]
+    (<Shard> shard).reserve(users, room)
+    for row in range((<Shard> shard).end):
+        if items[row]:
+            (<Shard> shard).vectors.reserve(row, items[row])
+    give_back(memory, size * sizeof(int64_t))
+    return 0

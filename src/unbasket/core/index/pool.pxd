@@ -13,7 +13,7 @@ cdef class Pool:
     cdef uint32_t *heaps  # users: the heap of the pool, then from `size` on that of the waiting list
 
     cdef int admit(self, Py_ssize_t users) except -1 nogil
-    cdef bint holds(self, Py_ssize_t user) except -1 nogil
+    cpdef bint holds(self, Py_ssize_t user) except -1 nogil
     cdef Py_ssize_t add(self, uint32_t user, uint64_t priority) except -2
     cdef Py_ssize_t remove(self, uint32_t user) except -2
     cdef bint is_before(self, uint32_t user, uint32_t other) except -1

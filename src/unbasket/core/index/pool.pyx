@@ -35,7 +35,7 @@ cdef class Pool:
             self.user_room = users
         return 0
 
-    cdef bint holds(self, Py_ssize_t user) except -1 nogil:
+    cpdef bint holds(self, Py_ssize_t user) except -1 nogil:
         """Return whether a user is in the pool."""
         assert 0 <= user < self.user_room, "no such user"
         return 0 < self.positions[user] <= self.size
@@ -130,10 +130,6 @@ cdef class Pool:
         cdef uint32_t user = self.heaps[position]
         self._put(position, self.heaps[other])
         return self._put(other, user)
-
-    def has(self, Py_ssize_t user):
-        """Return whether a user is in the pool."""
-        return bool(self.holds(user))
 
     def knows(self, Py_ssize_t user):
         """Return whether a user is in the pool or on the waiting list."""

@@ -33,9 +33,7 @@ cdef class EventApplier:
     cdef uint32_t *_set_items(self, list codes) except NULL
     cdef int _note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil
     cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, const Basket *basket) except -1 nogil
-    cdef int _edit(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
-    cdef Py_ssize_t _forget_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
-    cdef int _forget_user(self, Py_ssize_t user) except -1 nogil
+    cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil
     cdef list _take_orphaned_items(self)
     cdef list _take_removed(self)

@@ -91,6 +91,13 @@ cdef class EventApplier:
         )
         return 0
 
+    cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """Append the items of the basket at a position to the buffer; return their number."""
+        cdef Py_ssize_t first = self.histories.offset(user, position)
+        cdef Py_ssize_t size = (<Basket *> self.histories.baskets.first(user))[position].size
+        self._note_items(user, first, size)
+        return size
+
     cdef list _take_orphaned_items(self):
         """Clear the buffer of items; return those in no basket (some more than once)."""
         cdef uint32_t *items = <uint32_t *> self.items.first(0)
@@ -156,16 +163,13 @@ cdef class EventApplier:
 
     def edit(self, Py_ssize_t user, Py_ssize_t position, list items):
         """Replace the items of the basket at a position; return the orphaned items."""
+        cdef Py_ssize_t count = len(items)
         self._set_items(items)
         with nogil:
-            self._edit(user, position)
+            self._note_basket(user, position)
+            self.histories.replace(user, position, <uint32_t *> self.items.first(0), count)
+            self.changed(user, position)
         return self._take_orphaned_items()
-
-    cdef int _edit(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
-        cdef Py_ssize_t count = self.items.length(0), first = self.histories.offset(user, position)
-        self._note_items(user, first, (<Basket *> self.histories.baskets.first(user))[position].size)
-        self.histories.replace(user, position, <uint32_t *> self.items.first(0), count)
-        return self.changed(user, position)
 
     def forget_basket(self, Py_ssize_t user, int64_t key, bint is_text):
         """Remove the basket with an id.
@@ -175,15 +179,10 @@ cdef class EventApplier:
         cdef Py_ssize_t position = self.histories.position_of(user, key, is_text), size = 0
         if position >= 0:
             with nogil:
-                size = self._forget_basket(user, position)
+                size = self._note_basket(user, position)
+                self.histories.remove(user, position)
+                self.changed(user, position)
         return size, self.histories.baskets.length(user), self._take_orphaned_items()
-
-    cdef Py_ssize_t _forget_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
-        cdef Py_ssize_t size = (<Basket *> self.histories.baskets.first(user))[position].size
-        self._note_items(user, self.histories.offset(user, position), size)
-        self.histories.remove(user, position)
-        self.changed(user, position)
-        return size
 
     def forget_item(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end, uint32_t item):
         """Remove an item from the baskets at positions `first` to `end`.
@@ -204,17 +203,13 @@ cdef class EventApplier:
 
         Returns the number of purchases in them, their ids (key, is_text), and the orphaned items (some more than once).
         """
-        cdef Py_ssize_t size = self.histories.items.length(user)
+        cdef Py_ssize_t count = self.histories.baskets.length(user), size = self.histories.items.length(user)
         with nogil:
-            self._forget_user(user)
+            self._note_items(user, 0, size)
+            memcpy(self.removed.open_gap(0, 0, count), self.histories.baskets.first(user), count * sizeof(Basket))
+            self.histories.clear(user)
+            self.changed(user, 0)
         return size, self._take_removed(), self._take_orphaned_items()
-
-    cdef int _forget_user(self, Py_ssize_t user) except -1 nogil:
-        cdef Py_ssize_t count = self.histories.baskets.length(user)
-        self._note_items(user, 0, self.histories.items.length(user))
-        memcpy(self.removed.open_gap(0, 0, count), self.histories.baskets.first(user), count * sizeof(Basket))
-        self.histories.clear(user)
-        return self.changed(user, 0)
 
     def load(
         self, Baskets baskets, const int64_t[::1] users, const int64_t[::1] basket_ends,

@@ -49,25 +49,21 @@ cdef class Histories:
 
     cdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
     cdef int of(self, Py_ssize_t user, History *history) except -1 nogil
-    cdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil
+    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil
     cdef int find_insertion(self, Py_ssize_t user, int64_t time, Insertion *found) except -1 nogil
     cdef Py_ssize_t offset(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int insert(
         self, Py_ssize_t user, Py_ssize_t position, const Basket *new, const uint32_t *items, Py_ssize_t group_size
     ) except -1 nogil
     cdef int remove(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
-    cdef int replace(
-        self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size
-    ) except -1 nogil
+    cdef int replace(self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size) except -1 nogil
     cdef int remove_item(self, Py_ssize_t user, Removal *removal, JaggedArray removed) except -1 nogil
     cdef int load(
         self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size
     ) except -1 nogil
     cdef int clear(self, Py_ssize_t user) except -1 nogil
     cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil
-    cdef int _note(
-        self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted
-    ) except -1 nogil
+    cdef int _note(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted) except -1 nogil
     cdef int _add_items(
         self, Py_ssize_t user, Py_ssize_t first, const uint32_t *items, Py_ssize_t count
     ) except -1 nogil

@@ -47,7 +47,7 @@ cdef class Histories:
         history.items = <uint32_t *> self.items.first(user)
         return 0
 
-    cdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
+    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
         """Return the position of the basket with this id, or -1."""
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
@@ -95,9 +95,7 @@ cdef class Histories:
         (<Basket *> self.baskets.open_gap(user, position, 1))[0] = basket
         return self._note(user, position, 0, 1)
 
-    cdef int _note(
-        self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted
-    ) except -1 nogil:
+    cdef int _note(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted) except -1 nogil:
         if self.notes_changes:
             (<Splice *> self.splices.append(0))[0] = Splice(user, position, removed, inserted)
         return 0
@@ -232,10 +230,6 @@ cdef class Histories:
             baskets += self.baskets.length(user)
             purchases += self.items.length(user)
         return baskets, purchases
-
-    def find(self, Py_ssize_t user, int64_t key, bint is_text):
-        """Return the position of the basket with this id, or -1."""
-        return self.position_of(user, key, is_text)
 
     def keys(self, Py_ssize_t user):
         """Return the ids of a user's baskets: the numbers, and the codes of the texts."""
