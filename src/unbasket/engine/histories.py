@@ -150,10 +150,7 @@ class HistoryState:
         return True
 
     def _forget_item(self, owner: int, basket: Id | None, item: Id) -> Forgotten:
-        first, end = 0, self.histories.count(owner)
-        if basket is not None:
-            first = self.histories.position_of(owner, *self._key(basket))
-            end = first + 1
+        first, end = self._positions(owner, basket)
         code = self.items.codes.get(item)
         if first < 0 or code is None:
             return Forgotten(0, 0, 0)
@@ -163,6 +160,13 @@ class HistoryState:
         self._drop_baskets(owner, emptied)
         self._drop_items(orphaned)
         return Forgotten(removed, len(emptied), int(left == 0))
+
+    def _positions(self, owner: int, basket: Id | None) -> tuple[int, int]:
+        """Return where a basket (None: all baskets) starts and ends in the user's history; -1 and 0 if unknown."""
+        if basket is None:
+            return 0, self.histories.count(owner)
+        first = self.histories.position_of(owner, *self._key(basket))
+        return first, first + 1
 
     def _forget_basket(self, owner: int, basket: Id) -> Forgotten:
         size, left, orphaned = self.events.forget_basket(owner, *self._key(basket))
@@ -219,10 +223,7 @@ class HistoryState:
         owner = self.users.codes.get(user)
         if owner is None:
             return False
-        first, end = 0, self.histories.count(owner)
-        if basket is not None:
-            first = self.histories.position_of(owner, *self._key(basket))
-            end = first + 1
+        first, end = self._positions(owner, basket)
         if item is None or first < 0:
             return first >= 0
         code = self.items.codes.get(item)
