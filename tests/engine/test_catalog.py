@@ -60,7 +60,7 @@ def test_a_product_is_dropped_with_the_last_purchase(shop: ub.Recommender) -> No
     left = pickle.dumps((vars(shop.catalog), shop._model.item_filters._cache))
     assert b"Gin" in left
     assert not any(trace in left for trace in (b"milk", b"dairy", b"wine", b"alcohol"))
-    assert not shop._state.vanished
+    assert not shop._state.orphaned_items
 
 
 def test_a_load_that_replaces_baskets_drops_products_too(shop: ub.Recommender) -> None:

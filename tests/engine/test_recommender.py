@@ -119,7 +119,7 @@ def test_the_largest_basket() -> None:
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_a_history_that_is_no_longer_long(grouping: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long histories have a set of their basket ids, which must stay complete when a history gets shorter."""
-    monkeypatch.setattr("unbasket.engine.state.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.histories.LONG", 4)
     rec = ub.Recommender(params(grouping))
     for basket in range(6):
         rec.learn("u", ["milk"], basket=basket)
@@ -131,7 +131,7 @@ def test_a_history_that_is_no_longer_long(grouping: Grouping, monkeypatch: pytes
 
 
 def test_long_histories_know_their_baskets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.state.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.histories.LONG", 4)
     rec, plain = ub.Recommender(params()), random.Random(0)
     expected: dict[int, tuple[str, ...]] = {}
     for _ in range(400):

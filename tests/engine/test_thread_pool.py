@@ -199,7 +199,7 @@ def shop() -> Recommender:
 def test_an_interrupt_waits_for_helpers_and_leaves_nothing_to_the_next_question(
     monkeypatch: pytest.MonkeyPatch, kind: type[Interrupting], users: Iterable[Id]
 ) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", 16)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", 16)
     rec = shop()
     expected = rec.recommend_many()
     helpers = kind()
@@ -219,7 +219,7 @@ def test_an_interrupt_waits_for_helpers_and_leaves_nothing_to_the_next_question(
 def test_what_goes_wrong_in_a_helper_is_an_error_and_leaves_nothing_to_the_next_question(
     monkeypatch: pytest.MonkeyPatch, users: Iterable[Id]
 ) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", 16)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", 16)
     rec = shop()
     expected = rec.recommend_many()
     with monkeypatch.context() as patch:

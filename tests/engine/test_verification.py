@@ -16,7 +16,7 @@ import pytest
 
 import unbasket as ub
 from unbasket.core.check import testing
-from unbasket.core.index.events import Live
+from unbasket.core.index.live_index import LiveIndex
 from unbasket.core.index.shard import Shard
 from unbasket.domain.ids import FREE, Id
 from unbasket.engine import verification
@@ -24,7 +24,7 @@ from unbasket.engine.digest import Digest
 from unbasket.engine.inspector import InvariantChecker, Trace
 from unbasket.engine.state import EngineState
 
-Spoiler = Callable[[Live, int, int, int], None]  # of a user (a code), one of the user's items, and a magnitude
+Spoiler = Callable[[LiveIndex, int, int, int], None]  # of a user (a code), one of the user's items, and a magnitude
 
 PARAMS = ub.Params(group_size=2, neighbors=5)
 PART = 4
@@ -51,9 +51,9 @@ BASKETS: dict[str, dict[str, list[str]]] = {
 
 @pytest.fixture(autouse=True)
 def short_histories_count_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", 2)
-    monkeypatch.setattr("unbasket.engine.state.LONG", 3)
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", PART)
+    monkeypatch.setattr("unbasket.engine.histories.CHECKPOINT_EVERY", 2)
+    monkeypatch.setattr("unbasket.engine.histories.LONG", 3)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", PART)
 
 
 @pytest.fixture
@@ -69,16 +69,16 @@ def shop(tmp_path: Path) -> Iterator[ub.DurableRecommender]:
 # Spoilers of the compiled core ----------------------------------------------------------------------------------
 
 
-def a_basket(live: Live, user: int, item: int, _: int) -> None:
+def a_basket(live: LiveIndex, user: int, item: int, _: int) -> None:
     testing.add_basket(live.histories, user, 7, item)
 
 
-def an_item_of_no_basket(live: Live, user: int, item: int, _: int) -> None:
+def an_item_of_no_basket(live: LiveIndex, user: int, item: int, _: int) -> None:
     testing.append(live.histories.items, user)
     testing.row(live.histories.items, user, testing.CODE)[-1] = item
 
 
-def slot_of(live: Live, user: int) -> int:
+def slot_of(live: LiveIndex, user: int) -> int:
     """The slot of a user, or the one that the user has given back: the only one that is not in use."""
     slot = int(testing.slots(live.index)[user]) - 1
     if slot >= 0:
@@ -86,87 +86,87 @@ def slot_of(live: Live, user: int) -> int:
     return next(slot for slot in range(live.index.slot_end) if slot not in testing.slots(live.index) - 1)
 
 
-def where(live: Live, user: int) -> tuple[Shard, int]:
+def where(live: LiveIndex, user: int) -> tuple[Shard, int]:
     return live.index.shards[slot_of(live, user) // PART], slot_of(live, user) % PART
 
 
-def an_entry_of_the_vector(live: Live, user: int, item: int, _: int) -> None:
+def an_entry_of_the_vector(live: LiveIndex, user: int, item: int, _: int) -> None:
     part, row = where(live, user)
     testing.append(part.vectors, row)
     testing.row(part.vectors, row, testing.ENTRY)[-1] = (item, 5, 0)
 
 
-def an_entry_under_an_item(live: Live, user: int, item: int, _: int) -> None:
+def an_entry_under_an_item(live: LiveIndex, user: int, item: int, _: int) -> None:
     part, row = where(live, user)
     testing.append(part.postings, item)
     testing.row(part.postings, item, testing.POSTING)[-1] = (row, 5)
 
 
-def an_entry_that_was_another_users(live: Live, user: int, item: int, _: int) -> None:
+def an_entry_that_was_another_users(live: LiveIndex, user: int, item: int, _: int) -> None:
     part, row = where(live, user)
     rows = testing.row(part.postings, item, testing.POSTING)["row"]
     rows[rows != row] = row
 
 
-def a_slot(live: Live, user: int, *_: int) -> None:
+def a_slot(live: LiveIndex, user: int, *_: int) -> None:
     testing.slots(live.index)[user] = 2 if testing.slots(live.index)[user] != 2 else 3  # another's
 
 
-def a_slot_that_there_is_not(live: Live, user: int, *_: int) -> None:
+def a_slot_that_there_is_not(live: LiveIndex, user: int, *_: int) -> None:
     testing.slots(live.index)[user] = 100
 
 
-def an_owner(live: Live, user: int, *_: int) -> None:
+def an_owner(live: LiveIndex, user: int, *_: int) -> None:
     part, row = where(live, user)
     testing.owners(part)[row] ^= 1
 
 
-def a_norm(live: Live, user: int, *_: int) -> None:
+def a_norm(live: LiveIndex, user: int, *_: int) -> None:
     part, row = where(live, user)
     testing.norms(part)[row] += 1
 
 
-def a_count_of_a_magnitude(live: Live, _: int, __: int, level: int) -> None:
-    testing.population(live.index)[level] += 1
+def a_count_of_a_magnitude(live: LiveIndex, _: int, __: int, level: int) -> None:
+    testing.norm_histogram(live.index)[level] += 1
 
 
-def a_number_of_a_member(live: Live, user: int, *_: int) -> None:
+def a_number_of_a_member(live: LiveIndex, user: int, *_: int) -> None:
     part, row = where(live, user)
-    testing.members(part)[row] ^= 1
+    testing.hub_numbers(part)[row] ^= 1
 
 
-def a_member(live: Live, user: int, *_: int) -> None:
-    testing.hubs(live.index.hubs)["members"][:2] = slot_of(live, user)  # twice, or though not there any more
+def a_member(live: LiveIndex, user: int, *_: int) -> None:
+    testing.hubs(live.index.hubs)["slots"][:2] = slot_of(live, user)  # twice, or though not there any more
 
 
-def a_sum_of_the_hubs(live: Live, _: int, item: int, __: int) -> None:
+def a_sum_of_the_hubs(live: LiveIndex, _: int, item: int, __: int) -> None:
     testing.hubs(live.index.hubs)["sums"][item] += 5
 
 
-def a_sum_in_the_hubss_heap(live: Live, _: int, item: int, __: int) -> None:
+def a_sum_in_the_hubss_heap(live: LiveIndex, _: int, item: int, __: int) -> None:
     hubs = testing.hubs(live.index.hubs)
-    hubs["heap"]["total"][max(hubs["place"][item], 1) - 1] += 5
+    hubs["heap"]["total"][max(hubs["heap_position"][item], 1) - 1] += 5
 
 
-def a_place_in_the_hubss_heap(live: Live, _: int, item: int, __: int) -> None:
-    testing.hubs(live.index.hubs)["place"][item] += 1
+def a_place_in_the_hubss_heap(live: LiveIndex, _: int, item: int, __: int) -> None:
+    testing.hubs(live.index.hubs)["heap_position"][item] += 1
 
 
-def the_order_of_the_hubss_heap(live: Live, *_: int) -> None:
+def the_order_of_the_hubss_heap(live: LiveIndex, *_: int) -> None:
     hubs = testing.hubs(live.index.hubs)
     hubs["heap"][:2] = hubs["heap"][:2][::-1].copy()
-    hubs["place"][hubs["heap"]["item"][:2]] = [1, 2]
+    hubs["heap_position"][hubs["heap"]["item"][:2]] = [1, 2]
 
 
-def the_length_of_the_hubs(live: Live, *_: int) -> None:
-    live.index.hubs.records += 1
+def the_length_of_the_hubs(live: LiveIndex, *_: int) -> None:
+    live.index.hubs.entry_count += 1
 
 
-def a_mark(live: Live, user: int, *_: int) -> None:
+def a_mark(live: LiveIndex, user: int, *_: int) -> None:
     testing.add_mark(live, user, 3, 3, 1)
 
 
-def a_count_of_an_item(live: Live, _: int, item: int, __: int) -> None:
+def a_count_of_an_item(live: LiveIndex, _: int, item: int, __: int) -> None:
     testing.popularity(live.histories)[item] += 1
 
 
@@ -237,20 +237,20 @@ def test_no_place_is_overlooked(
     assert not shop.verify("ann").ok
 
 
-def spoil_levels(live: Live) -> None:
+def spoil_levels(live: LiveIndex) -> None:
     """Change the state that every checkpoint has saved."""
     for checkpoint in range(live.checkpoints.size):
         testing.row(live.checkpoints.levels, checkpoint, testing.LEVEL)["value"] *= 1.5
 
 
-def spoil_mark(live: Live) -> None:
+def spoil_mark(live: LiveIndex) -> None:
     """Let a user's newest checkpoint lie elsewhere."""
     testing.checkpoints(live.checkpoints)["groups"][testing.newest_marks(live.checkpoints)[0]] += 1
 
 
 @pytest.mark.parametrize("spoil", [spoil_levels, spoil_mark])
 def test_marks_that_remain_are_looked_at(
-    shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Live], None]
+    shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[LiveIndex], None]
 ) -> None:
     assert shop._state.users.codes["ann"] == 0
     receipt = forget_spoiled(shop, "item of a basket", monkeypatch, lambda _: spoil(shop._state.live))
@@ -282,7 +282,7 @@ def test_a_name_that_keeps_its_code_shows(shop: ub.DurableRecommender, monkeypat
 def test_a_basket_id_that_stays_shows(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, scope: str) -> None:
     monkeypatch.setattr(EngineState, "_drop_basket", lambda *_: None)
     if scope == "user":
-        monkeypatch.setattr(shop._state, "long", Undroppable(shop._state.long))
+        monkeypatch.setattr(shop._state, "long_histories", Undroppable(shop._state.long_histories))
     assert not forget_spoiled(shop, scope, monkeypatch, lambda _: None).verified
     assert "the ids" in " ".join(shop.verify().mismatches)
 
@@ -339,18 +339,18 @@ def test_a_forget_that_forgets_nothing_shows(shop: ub.DurableRecommender, monkey
     assert [receipt.verified for receipt in shop.receipts()] == [False] * 4
 
 
-def a_byte_of_a_free_block(live: Live, _: int) -> None:
+def a_byte_of_a_free_block(live: LiveIndex, _: int) -> None:
     testing.free_block(live.index.shards[0].vectors, 3 * testing.ENTRY.itemsize)[5] = 1
 
 
-def a_byte_behind_a_vector(live: Live, user: int) -> None:
+def a_byte_behind_a_vector(live: LiveIndex, user: int) -> None:
     part, row = where(live, user)
     part.vectors.reserve(row, 2 * testing.rows(part.vectors)["capacity"][row])
     testing.spare(part.vectors, row)[-1] = 1
 
 
 @pytest.mark.parametrize("litter", [a_byte_of_a_free_block, a_byte_behind_a_vector])
-def test_what_is_not_wiped_shows(shop: ub.DurableRecommender, litter: Callable[[Live, int], None]) -> None:
+def test_what_is_not_wiped_shows(shop: ub.DurableRecommender, litter: Callable[[LiveIndex, int], None]) -> None:
     shop.forget("cat")
     litter(shop._state.live, shop._state.users.codes["ann"])
     assert shop.verify().mismatches == ("something that belongs to nobody in the places that were left",)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import NamedTuple
 
-from unbasket.core import STRUCTURES, FoldWorkspace, Live
+from unbasket.core import STRUCTURES, FoldWorkspace, LiveIndex
 from unbasket.core.check import invariants, survey
 from unbasket.core.model import queries
 from unbasket.domain.ids import FREE, Id
@@ -53,13 +53,13 @@ class InvariantChecker:
 
     def _lot_is_right(self, user: Id, owner: int) -> bool:
         memory = self._state
-        lot = memory.lots.of(user) if memory.histories.count(owner) else 0
-        return memory.pool is None or memory.pool.lot_of(owner) == lot
+        lot = memory.priorities.of(user) if memory.histories.count(owner) else 0
+        return memory.pool is None or memory.pool.priority_of(owner) == lot
 
     def _ids_are_right(self, user: Id, owner: int) -> bool:
         """Whether the user, and the ids of a long history, are known if and only if there are baskets."""
         memory = self._state
-        users, ids = memory.users, memory.long.get(owner)
+        users, ids = memory.users, memory.long_histories.get(owner)
         if memory.histories.count(owner) == 0:
             gone = users.names[owner] == FREE and not users.knows(user)
             return gone and ids is None and user not in memory.suppressed
@@ -82,7 +82,7 @@ class InvariantChecker:
         yield _wrong_places(survey.total_faults(self._state.live))
         yield _wrong_places(survey.item_count_faults(self._state.live))
 
-    def _by_pieces(self, look: Callable[[Live, int], tuple[list[int], int]]) -> Iterator[list[str]]:
+    def _by_pieces(self, look: Callable[[LiveIndex, int], tuple[list[int], int]]) -> Iterator[list[str]]:
         place = 0
         while place >= 0:
             found, place = look(self._state.live, place)

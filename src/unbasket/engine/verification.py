@@ -6,7 +6,6 @@ from dataclasses import replace
 from itertools import chain, islice
 
 from unbasket.core import STRUCTURES, FoldWorkspace
-from unbasket.core.model import queries
 from unbasket.domain.events import Forget
 from unbasket.domain.ids import FREE, Id, sort_key
 from unbasket.domain.results import Verification
@@ -195,7 +194,7 @@ def _report(users: int, mismatches: list[str]) -> Verification:
 
 def _retrained(live: EngineState, users: list[Id]) -> EngineState:
     fresh = EngineState(replace(live.params, pool=None, pool_seed=None))
-    fresh.load(live.orders(users))
+    fresh.load(live.columns(users))
     return fresh
 
 
@@ -215,7 +214,7 @@ def _differences(derived: dict[str, object], expected: dict[str, object]) -> lis
 def _derived(memory: EngineState, user: Id) -> dict[str, object]:
     """What the index holds of a user, by external ids."""
     owner = memory.users.codes[user]
-    vector, listed, norm = queries.entries(memory.index, owner)
+    vector, listed, norm = memory.index.entries(owner)
     names = memory.items.names
     return {
         "the history": memory.history(user),

@@ -8,8 +8,7 @@ import pytest
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.check import testing
-from unbasket.core.index.index import ONE
-from unbasket.core.model.vector import Vector
+from unbasket.core.model.fold import ONE, Vector
 from unbasket.core.search.search import Query, QueryBatch, SearchWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.engine.thread_pool import Helpers, Task
@@ -37,7 +36,7 @@ MANNERS: dict[str, tuple[int, Helpers | None]] = {
 def shard_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Every test, with users in one shard of the index and in many, and with other threads that help or do not."""
     size, helpers = MANNERS[request.param]
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", size)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", size)
     monkeypatch.setattr(Shop, "helpers", helpers)
     return size
 
@@ -170,7 +169,7 @@ def test_recommendations_are_those_of_brute_force(seed: int, k: int, alpha: floa
 @pytest.mark.parametrize("seed", range(5))
 def test_the_hubs_changes_no_answer(seed: int) -> None:
     shop = Shop(seed, users=40, k=30)
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     assert all(shop.uses_hubs(name) for name in shop.names())
     for name in shop.names():
         shop.check(name, n=40)
@@ -184,7 +183,7 @@ def test_the_hubs_changes_no_answer(seed: int) -> None:
 
 def test_a_hubs_that_has_changed_since_it_was_chosen() -> None:
     shop = Shop(9, users=40, k=20)
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     for name in shop.names()[::3]:
         shop.state.forget(name, None, None)
     for name in shop.names()[::4]:
@@ -261,7 +260,7 @@ def test_only_what_is_allowed_is_offered(with_hubs: bool) -> None:
     """Own items, those of the neighbors and those of the hubs alone; with what is banned, and with nothing left."""
     shop, chance = Shop(6, users=40, k=30), random.Random(6)
     codes = list(shop.state.items.codes.values())
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     if not with_hubs:
         testing.dissolve(shop.state.index)
     for name in shop.names():
@@ -275,7 +274,7 @@ def test_only_what_is_allowed_is_offered(with_hubs: bool) -> None:
 
 def test_an_item_that_is_allowed_twice_is_offered_once() -> None:
     shop = Shop(6, users=40, k=30)
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     for name in shop.names():
         expected = shop.best(shop.vector(name), name, 7, [], [3, 5, 8])
         assert shop.recommend(shop.query(name), shop.code(name), 7, [], [5, 3, 3, 8, 5]) == expected

@@ -10,14 +10,14 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.fold cimport fold_group, replay
 from unbasket.core.model.history cimport Histories, History
-from unbasket.core.index.index cimport Index, magnitude, magnitude_end
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.index cimport Index, norm_bin, norm_bin_end
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, SavedLevel
 from unbasket.core.index.shard cimport Shard, Posting
 from unbasket.core.index.pool cimport Pool
-from unbasket.core.model.queries cimport rounded
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry, Vector
+from unbasket.core.model.fold cimport rounded
+from unbasket.core.model.fold cimport FoldWorkspace
+from unbasket.core.model.fold cimport VectorEntry, Vector
 
 # The places that are inspected; `inspection.pxd` has their numbers. The last is only looked at in a `survey`.
 STRUCTURES = (
@@ -35,7 +35,7 @@ STRUCTURES = (
 )
 
 
-def trace(Live live, Py_ssize_t user):
+def trace(LiveIndex live, Py_ssize_t user):
     """Where to look once something of a user is forgotten.
 
     That is, for each of the user's items, in how many baskets of others it is; the magnitude of the norm; and the slot
@@ -69,10 +69,10 @@ cdef bint owns(Index index, Py_ssize_t user, Py_ssize_t slot):
 
 
 cdef Py_ssize_t level_of(int64_t norm) noexcept nogil:
-    return magnitude(norm) if norm > 0 else 0
+    return norm_bin(norm) if norm > 0 else 0
 
 
-def user_faults(Live live, FoldWorkspace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level, Py_ssize_t old_slot):
+def user_faults(LiveIndex live, FoldWorkspace space, Py_ssize_t user, dict elsewhere, Py_ssize_t level, Py_ssize_t old_slot):
     """How many facts about a user are wrong, by `STRUCTURES`; the last three arguments are the user's `trace`.
 
     Right is what a fold of the history from the start gives: nothing at all, if there is no history, and nothing in the
@@ -105,8 +105,8 @@ def user_faults(Live live, FoldWorkspace space, Py_ssize_t user, dict elsewhere,
         found[ENTRIES] += entry_faults(index, place, elsewhere, weights if place == slot else held_in(index, place))
         found[CROWD] += membership_faults(index, place)
         found[SLOT] += is_littered(index, place)
-    found[MAGNITUDE_COUNTS] = census.old != index.population[level]
-    found[MAGNITUDE_COUNTS] += census.new != index.population[level_of(norm)]
+    found[MAGNITUDE_COUNTS] = census.old != index.norm_histogram[level]
+    found[MAGNITUDE_COUNTS] += census.new != index.norm_histogram[level_of(norm)]
     found[CROWD] += hubs_faults(index, list(elsewhere))
     found[MARKS] = mark_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
@@ -116,14 +116,14 @@ def user_faults(Live live, FoldWorkspace space, Py_ssize_t user, dict elsewhere,
 
 cdef bint is_misplaced(Pool pool, Py_ssize_t user, bint is_there) except -1:
     """Whether a user is not in the line for the pool, or on the wrong side of its border; or is, and is gone."""
-    cdef Py_ssize_t place = pool.places[user]
-    if not is_there or not 0 < place <= pool.count or pool.line[place - 1] != user:
-        return is_there or place != 0 or pool.lots[user] != 0
+    cdef Py_ssize_t place = pool.positions[user]
+    if not is_there or not 0 < place <= pool.count or pool.heaps[place - 1] != user:
+        return is_there or place != 0 or pool.priorities[user] != 0
     if pool.count <= pool.size:
         return False
     if place <= pool.size:
-        return pool.is_before(pool.line[pool.size], <uint32_t> user)
-    return pool.is_before(<uint32_t> user, pool.line[0])
+        return pool.is_before(pool.heaps[pool.size], <uint32_t> user)
+    return pool.is_before(<uint32_t> user, pool.heaps[0])
 
 
 cdef dict weights_of(Vector vector):
@@ -144,7 +144,7 @@ cdef bint is_littered(Index index, Py_ssize_t slot):
     cdef Py_ssize_t row = index.row_of(slot), owner = shard.owner[row]
     if owner < index.user_room and index.slot_of(owner) == slot:
         return False
-    return shard.norm[row] != 0 or shard.member[row] != 0 or shard.vectors.length(row) != 0
+    return shard.norm[row] != 0 or shard.hub_number[row] != 0 or shard.vectors.length(row) != 0
 
 
 cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
@@ -187,7 +187,7 @@ cdef Py_ssize_t misplaced(Shard shard, Py_ssize_t row) except -1:
     cdef Py_ssize_t i, count = 0
     for i in range(shard.vectors.length(row)):
         postings = <Posting *> shard.postings.first(vector[i].item)
-        count += vector[i].place >= shard.postings.length(vector[i].item) or postings[vector[i].place].row != row
+        count += vector[i].posting >= shard.postings.length(vector[i].item) or postings[vector[i].posting].row != row
     return count
 
 
@@ -198,8 +198,8 @@ cdef struct Census:
 cdef Census census_of(Index index, Py_ssize_t old, Py_ssize_t new):
     """How many slots are empty, and how many users there are of two magnitudes: one pass over all norms."""
     cdef Census census = Census(0, 0, 0)
-    cdef int64_t old_start = magnitude_start(old), old_end = magnitude_end(old)
-    cdef int64_t new_start = magnitude_start(new), new_end = magnitude_end(new)
+    cdef int64_t old_start = norm_bin_start(old), old_end = norm_bin_end(old)
+    cdef int64_t new_start = norm_bin_start(new), new_end = norm_bin_end(new)
     cdef Shard shard
     cdef int64_t *norms
     cdef Py_ssize_t row
@@ -212,9 +212,9 @@ cdef Census census_of(Index index, Py_ssize_t old, Py_ssize_t new):
     return census
 
 
-cdef int64_t magnitude_start(Py_ssize_t level) noexcept nogil:
+cdef int64_t norm_bin_start(Py_ssize_t level) noexcept nogil:
     """The smallest squared norm of a magnitude."""
-    return magnitude_end(level - 1) if level else 1
+    return norm_bin_end(level - 1) if level else 1
 
 
 cdef Py_ssize_t chain_faults(Index index, Py_ssize_t empty) except -1:
@@ -233,12 +233,12 @@ cdef Py_ssize_t membership_faults(Index index, Py_ssize_t slot) except -1:
     """Whether the hubs has a slot once, under its number there, or not at all."""
     cdef Hubs hubs = index.hubs
     cdef Shard shard = shard_at(index, slot)
-    cdef Py_ssize_t i, times = 0, number = shard.member[index.row_of(slot)]
-    for i in range(hubs.member_count):
-        times += hubs.members[i] == slot
+    cdef Py_ssize_t i, times = 0, number = shard.hub_number[index.row_of(slot)]
+    for i in range(hubs.hub_count):
+        times += hubs.slots[i] == slot
     if number == 0:
         return times
-    return times != 1 or number > hubs.member_count or hubs.members[number - 1] != slot
+    return times != 1 or number > hubs.hub_count or hubs.slots[number - 1] != slot
 
 
 cdef Py_ssize_t hubs_faults(Index index, items) except -1:
@@ -247,8 +247,8 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
     cdef VectorEntry *member
     cdef Py_ssize_t i, j, slot, length, records = 0, count = 0
     cdef int64_t *sums = <int64_t *> allocated(hubs.item_room, sizeof(int64_t))
-    for i in range(hubs.member_count):
-        slot = hubs.members[i]
+    for i in range(hubs.hub_count):
+        slot = hubs.slots[i]
         if slot >= index.slot_end:
             count += 1
             continue
@@ -259,20 +259,20 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
     for i in items:
         count += hubs.sums[i] != sums[i] or not is_listed(hubs, i, sums[i])
     give_back(sums, hubs.item_room * sizeof(int64_t))
-    for i in range(1, hubs.count):
+    for i in range(1, hubs.item_count):
         count += hubs.heap[(i - 1) >> 1].total < hubs.heap[i].total
-    return count + (records != hubs.records)
+    return count + (records != hubs.entry_count)
 
 
 cdef bint is_listed(Hubs hubs, Py_ssize_t item, int64_t total) noexcept:
     """Whether the hubs's list has an item with this sum; one without a sum is not on it."""
-    cdef Py_ssize_t place = hubs.place[item]
+    cdef Py_ssize_t place = hubs.heap_position[item]
     if place == 0 or total == 0:
         return place == 0 and total == 0
-    return place <= hubs.count and hubs.heap[place - 1].item == item and hubs.heap[place - 1].total == total
+    return place <= hubs.item_count and hubs.heap[place - 1].item == item and hubs.heap[place - 1].total == total
 
 
-def mark_faults(Live live, FoldWorkspace space, Py_ssize_t user):
+def mark_faults(LiveIndex live, FoldWorkspace space, Py_ssize_t user):
     """How many of a user's checkpoints are not the state of a fold from the start at their place."""
     cdef History history
     cdef Checkpoint state = Checkpoint(0, 0, 0, 0)

@@ -8,7 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Histories
-from unbasket.core.index.index cimport MAGNITUDES, Index
+from unbasket.core.index.index cimport NORM_BINS, Index
 from unbasket.core.check.invariants cimport (
     CROWD,
     ENTRIES,
@@ -29,7 +29,7 @@ from unbasket.core.check.invariants cimport (
     owns,
     shard_at,
 )
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
 from unbasket.core.index.shard cimport Shard, Posting
 from unbasket.core.index.pool cimport Pool
@@ -39,7 +39,7 @@ cdef enum:
     RECORDS = 1 << 16  # that a piece looks at, in a millisecond or so
 
 
-def slot_faults(Live live, Py_ssize_t first):
+def slot_faults(LiveIndex live, Py_ssize_t first):
     """How many facts about slots, from one on, contradict vectors and owners, by `STRUCTURES`; and where to go on.
 
     Like all pieces, it ends when it has looked at some `RECORDS`; the last says that it goes on at -1.
@@ -62,7 +62,7 @@ def slot_faults(Live live, Py_ssize_t first):
     return found, -1
 
 
-def entry_strays(Live live, Py_ssize_t first):
+def entry_strays(LiveIndex live, Py_ssize_t first):
     """How many entries under items, from one on, are of a row that is nobody's, by `STRUCTURES`; and where to go on."""
     cdef Index index = live.index
     cdef Py_ssize_t item, i, row, looked = 0
@@ -81,7 +81,7 @@ def entry_strays(Live live, Py_ssize_t first):
     return found, -1
 
 
-def shard_faults(Live live, Py_ssize_t number):
+def shard_faults(LiveIndex live, Py_ssize_t number):
     """Whether a shard has as many entries in vectors as under items, by `STRUCTURES`; and where to go on."""
     cdef Index index = live.index
     cdef Py_ssize_t i, entries = 0
@@ -97,20 +97,20 @@ def shard_faults(Live live, Py_ssize_t number):
     return found, number + 1
 
 
-def total_faults(Live live):
+def total_faults(LiveIndex live):
     """How many counts and sums over all users contradict what is counted, by `STRUCTURES`: a pass over all norms."""
     cdef Index index = live.index
     cdef Shard shard
     cdef Py_ssize_t row, i, user, empty = 0
-    cdef int64_t *population = <int64_t *> allocated(MAGNITUDES, sizeof(int64_t))
+    cdef int64_t *population = <int64_t *> allocated(NORM_BINS, sizeof(int64_t))
     found = [0] * PLACE_COUNT
     for shard in index.shards:
         for row in range(shard.end):
             population[level_of(shard.norm[row])] += shard.norm[row] > 0
             empty += shard.norm[row] == 0
-    for i in range(MAGNITUDES):
-        found[MAGNITUDE_COUNTS] += population[i] != index.population[i]
-    give_back(population, MAGNITUDES * sizeof(int64_t))
+    for i in range(NORM_BINS):
+        found[MAGNITUDE_COUNTS] += population[i] != index.norm_histogram[i]
+    give_back(population, NORM_BINS * sizeof(int64_t))
     found[SLOT] = chain_faults(index, empty)
     for user in range(index.user_room):
         i = index.slot_of(user)
@@ -124,13 +124,13 @@ cdef Py_ssize_t order_faults(Pool pool) except -1:
     """How many users in the line for the pool are not where their lots say."""
     cdef Py_ssize_t place, above, count = 0
     for place in range(pool.count):
-        count += pool.places[pool.line[place]] != place + 1
+        count += pool.positions[pool.heaps[place]] != place + 1
         if place < pool.size:
             above = (place - 1) // 2 if place else place
-            count += pool.is_before(pool.line[above], pool.line[place])
+            count += pool.is_before(pool.heaps[above], pool.heaps[place])
         else:
             above = pool.size + (place - pool.size - 1) // 2 if place > pool.size else 0
-            count += pool.is_before(pool.line[place], pool.line[above])
+            count += pool.is_before(pool.heaps[place], pool.heaps[above])
     return count
 
 
@@ -141,14 +141,14 @@ cdef Py_ssize_t member_faults(Index index) except -1:
     cdef Py_ssize_t i, row, slot, members = 0, count = 0
     for shard in index.shards:
         for row in range(shard.end):
-            members += shard.member[row] != 0
-    for i in range(hubs.member_count):
-        slot = hubs.members[i]
-        count += slot >= index.slot_end or shard_at(index, slot).member[index.row_of(slot)] != i + 1
-    return count + (members != hubs.member_count)
+            members += shard.hub_number[row] != 0
+    for i in range(hubs.hub_count):
+        slot = hubs.slots[i]
+        count += slot >= index.slot_end or shard_at(index, slot).hub_number[index.row_of(slot)] != i + 1
+    return count + (members != hubs.hub_count)
 
 
-def item_count_faults(Live live):
+def item_count_faults(LiveIndex live):
     """How many items are not counted as often as they are in baskets, by `STRUCTURES`: a pass over all histories."""
     found = [0] * PLACE_COUNT
     found[ITEM_COUNTS] = recount_faults(live.histories)
@@ -170,7 +170,7 @@ cdef Py_ssize_t recount_faults(Histories histories) except -1:
     return faults
 
 
-def user_strays(Live live, list names, Py_ssize_t first):
+def user_strays(LiveIndex live, list names, Py_ssize_t first):
     """How many records, from a user's on, are of a user who is not there, by `STRUCTURES`; and where to go on.
 
     `names` are the ids of those who have a code; one that is not in use has an empty name.
@@ -193,7 +193,7 @@ def user_strays(Live live, list names, Py_ssize_t first):
     return found, first + RECORDS if first + RECORDS < room else -1
 
 
-def strays(Live live, Py_ssize_t users, list items):
+def strays(LiveIndex live, Py_ssize_t users, list items):
     """How many records are of an item that is not there, or of no user's, by `STRUCTURES`; and how many were not wiped.
 
     That is, with so many users, and items of these names.
@@ -216,7 +216,7 @@ def strays(Live live, Py_ssize_t users, list items):
         found[POOL] += stray_lots(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
         found[LITTER] += (<JaggedArray> rows).residue()
-    for rows in (live.items, live.gone):  # of an event that is over
+    for rows in (live.items, live.removed):  # of an event that is over
         found[LITTER] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 
@@ -225,7 +225,7 @@ cdef Py_ssize_t stray_lots(Pool pool, Py_ssize_t users) except -1:
     """How many places in the line for the pool are too many for so many users, or hold something behind its end."""
     cdef Py_ssize_t place, count = abs(pool.count - users)
     for place in range(pool.count, pool.user_room):
-        count += pool.line[place] != 0
+        count += pool.heaps[place] != 0
     return count
 
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from unbasket.core.util.topn cimport TopN
 from unbasket.core.memory.buffers cimport give_back, grown
-from unbasket.core.index.hubs cimport Listed
+from unbasket.core.index.hubs cimport HubSum
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport KnnQuery, Scan
 from unbasket.core.index.shard cimport Shard
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 cdef extern from "search/prefetch.h" nogil:
     void prefetch(const void *memory, size_t bytes)
@@ -35,7 +35,7 @@ cdef int64_t BANNED = -1  # in place of an item's sum
 
 cdef inline uint32_t number_in_hubs(Index index, Py_ssize_t slot) noexcept nogil:
     """The number of a member of the hubs, from 1 on; 0 of one who is none."""
-    return (<Shard> index.shard_of(slot)).member[index.row_of(slot)]
+    return (<Shard> index.shard_of(slot)).hub_number[index.row_of(slot)]
 
 
 @cython.final
@@ -80,7 +80,7 @@ cdef class Scorer:
         cdef Py_ssize_t i, shared = 0
         for i in range(near.found):
             shared += number_in_hubs(index, near.candidates[i].slot) != 0
-        return index.hubs.member_count < 4 * shared
+        return index.hubs.hub_count < 4 * shared
 
     cdef int rank(
         self, Index index, Scan near, const KnnQuery *query, double alpha, const uint32_t[::1] banned,
@@ -90,7 +90,7 @@ cdef class Scorer:
         cdef bint hubs = self.uses_hubs(index, near)
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
         cdef Py_ssize_t i
-        self.widen(index.item_room, index.hubs.member_room)
+        self.widen(index.item_room, index.hubs.hub_room)
         self.begin(query)
         self.add_neighbors(index, near, hubs)
         near.forget()
@@ -136,8 +136,8 @@ cdef class Scorer:
                 slot = near.candidates[i].slot
                 self.add_vector(index.vector(slot), index.length(slot))
         if hubs:
-            for i in range(index.hubs.member_count):
-                self.absent[self.absent_count] = index.hubs.members[i]
+            for i in range(index.hubs.hub_count):
+                self.absent[self.absent_count] = index.hubs.slots[i]
                 self.absent_count += not self.is_near[i]
                 self.is_near[i] = False
         return 0
@@ -235,8 +235,8 @@ cdef class Scorer:
 
     cdef int enter_hubs(self, Index index, double share, double floor, Py_ssize_t place) except -1 nogil:
         """Let items that only the hubs has be contenders: those from a place of its heap on that reach the floor."""
-        cdef const Listed *listed = &index.hubs.heap[place]
-        if place < index.hubs.count and share * listed.total > 0.0 and share * listed.total >= floor:
+        cdef const HubSum *listed = &index.hubs.heap[place]
+        if place < index.hubs.item_count and share * listed.total > 0.0 and share * listed.total >= floor:
             if self.sums[listed.item] == 0:
                 self.enter(Contender(listed.item, 0), listed.total)
             self.enter_hubs(index, share, floor, 2 * place + 1)

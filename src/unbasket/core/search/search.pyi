@@ -1,7 +1,7 @@
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index.index import Index
 from unbasket.core.memory.growable import GrowableArray
-from unbasket.core.model.vector import Vector
+from unbasket.core.model.fold import Vector
 from unbasket.core.search.knn import NearestNeighbors
 from unbasket.core.search.parallel import Helpers
 from unbasket.core.search.scoring import Scorer
