@@ -190,7 +190,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     assert not any(testing.norms(shard).any() or testing.members(shard).any() for shard in shards)
     assert not testing.slots(memory.index).any()
     assert not testing.population(memory.index).any()
-    assert not testing.newest_marks(live.checkpoints).any()
+    assert not testing.newest_checkpoints(live.checkpoints).any()
     hubs = testing.hubs(memory.index.hubs)
     assert not any(hubs[name].any() for name in ("members", "sums", "place"))
     assert not hubs["heap"]["item"].any()

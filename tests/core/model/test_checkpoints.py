@@ -30,7 +30,7 @@ GROUPINGS: list[Grouping] = ["fixed", "varying"]
 
 def chain(live: Live, user: int) -> list[int]:
     """The numbers of a user's checkpoints, newest first."""
-    table, checkpoint = testing.checkpoints(live.checkpoints), int(testing.newest_marks(live.checkpoints)[user])
+    table, checkpoint = testing.checkpoints(live.checkpoints), int(testing.newest_checkpoints(live.checkpoints)[user])
     numbers = []
     while checkpoint:
         numbers.append(checkpoint)
