@@ -232,7 +232,7 @@ def test_calls_wait_a_moment_for_a_writer_and_those_after_them_do_not() -> None:
     outcomes = iter([None, None, ["done", "done"], ["again"]])
 
     def work(_: list[Request]) -> list[str]:
-        patience.append(locks._thread.patience)
+        patience.append(locks._thread.timeout)
         outcome = next(outcomes)
         if outcome is None:
             raise BusyError("a writer")
@@ -245,7 +245,7 @@ def test_calls_wait_a_moment_for_a_writer_and_those_after_them_do_not() -> None:
 
     assert asyncio.run(answers()) == [[None, None], [None, None], ["done", "done"], "again"]
     assert patience == [5e-3, 0.0, 0.0, 5e-3]
-    assert locks._thread.patience < 0  # elsewhere, everybody waits as ever
+    assert locks._thread.timeout < 0  # elsewhere, everybody waits as ever
 
 
 @contextmanager
