@@ -10,8 +10,8 @@ import pytest
 from unbasket.core.check import testing
 from unbasket.core.check.testing import BASKET, CODE, ENTRY, POSTING, fixed_point, magnitude, magnitude_end
 from unbasket.core.memory.jagged import JaggedArray
-from unbasket.engine.verification import InvariantChecker
 from unbasket.engine.state import EngineState
+from unbasket.engine.verification import InvariantChecker
 from unbasket.params import Grouping, Params
 
 GROUPINGS: list[Grouping] = ["fixed", "varying"]
