@@ -33,11 +33,8 @@ def params_hash(params: Params) -> int:
 
 def _total(hashes: npt.NDArray[np.uint8]) -> int:
     """Return the sum of some hashes, as numbers of 256 bits."""
-    columns = hashes.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
-    total = 0
-    for column in columns:
-        total = (total << 32) + int(column)
-    return total
+    columns: list[int] = hashes.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
+    return sum(column << 32 * power for power, column in enumerate(reversed(columns)))
 
 
 def _extended(digest: bytes, suppressed: set[Id]) -> npt.NDArray[np.uint8]:
@@ -145,15 +142,9 @@ class Digest:
 
     def _hashes_of(self, codes: list[int]) -> npt.NDArray[np.uint8]:
         """Return the hashes of the data of some users."""
-        state, hashes = self._state, np.empty((len(codes), _SIZE), np.uint8)
+        state, items, hashes = self._state, self._state.items, np.empty((len(codes), _SIZE), np.uint8)
         self._hasher.hash_users(
-            state.histories,
-            codes,
-            state.users.names,
-            state.items.names,
-            state.items.labels,
-            state.texts.names,
-            hashes,
+            state.histories, codes, state.users.names, items.names, items.labels, state.texts.names, hashes
         )
         for row, code in enumerate(codes) if state.suppressed else ():
             suppressed = state.suppressed.get(state.users.names[code])

@@ -104,8 +104,7 @@ class ClosedLock:
 
     @property
     def reading(self) -> NoReturn:
+        """Raise a `ClosedError`."""
         raise ClosedError(self._message)
 
-    @property
-    def writing(self) -> NoReturn:
-        raise ClosedError(self._message)
+    writing = reading

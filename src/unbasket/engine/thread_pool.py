@@ -18,9 +18,7 @@ class Task:
     """Work that one thread of the pool runs, unless it is cancelled first."""
 
     def __init__(self, work: Work) -> None:
-        self._work: Work | None = (
-            work  # until it starts or is cancelled: a queued task keeps no data alive
-        )
+        self._work: Work | None = work  # until it starts or is cancelled: a queued task keeps no data alive
         self._choosing, self._ended = Lock(), Lock()
         self._has_started = False
         self._ended.acquire()
@@ -88,6 +86,4 @@ class ThreadPool:
 
 
 THREAD_POOL = ThreadPool((os.cpu_count() or 1) - 1)
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=THREAD_POOL.reset)
+os.register_at_fork(after_in_child=THREAD_POOL.reset)

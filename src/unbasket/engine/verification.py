@@ -18,18 +18,15 @@ from unbasket.engine.state import EngineState
 _MAX_MISMATCHES = 20  # in a report
 _STEP = 8  # users that a step compares, in some milliseconds
 
-_RESIDUE = STRUCTURES[-1]
-_SUPPRESSIONS = "the suppressions"
-
 _OUTSIDE: dict[str, object] = {"the vector": {}, "the postings": {}, "the norm": 0, "the pool": False}
 """Expected in the index for a user outside the pool."""
 
 
 def _orphaned(structure: str) -> str:
-    return structure if structure == _RESIDUE else f"an orphaned record in {structure}"
+    return structure if structure == STRUCTURES[-1] else f"an orphaned record in {structure}"
 
 
-_ORDER = [*STRUCTURES, *map(_orphaned, STRUCTURES[:-1]), _orphaned(_SUPPRESSIONS), "the digest", "the ids"]
+_ORDER = [*STRUCTURES, *map(_orphaned, [*STRUCTURES[:-1], "the suppressions"]), "the digest", "the ids"]
 
 
 class Trace(NamedTuple):
@@ -94,7 +91,7 @@ class InvariantChecker:
         yield from self._in_steps(lambda live, first: invariants.user_orphans(live, state.users.names, first))
         yield _names(invariants.orphans(state.live, len(state.users), state.items.names))
         belong = all(items and user in state.users for user, items in state.suppressed.items())
-        yield [] if belong else [_SUPPRESSIONS]
+        yield [] if belong else ["the suppressions"]
 
     def shared_faults(self) -> Iterator[list[str]]:
         """Yield, step by step, the structures that contradict the vectors and histories of all users."""
@@ -111,14 +108,13 @@ class InvariantChecker:
 
     def id_faults(self) -> Iterator[list[str]]:
         """Check, step by step, that ids and codes agree, that every item is in a basket, and the counts of texts."""
-        for is_right in chain(self._state.users.looks(), self._state.items.looks(), self._use_checks()):
+        state, texts = self._state, self._state.texts
+        for is_right in chain(state.users.looks(), state.items.looks()):
             yield [] if is_right else ["the ids"]
-
-    def _use_checks(self) -> Iterator[bool]:
-        histories, items, texts = self._state.histories, self._state.items, self._state.texts
-        yield bool(queries.popularity(histories)[[*items.codes.values()]].all())
+        is_right = bool(queries.popularity(state.histories)[[*state.items.codes.values()]].all())
         if texts.names:
-            yield texts.is_consistent(queries.text_uses(histories, len(texts.names)).tolist())
+            is_right &= texts.is_consistent(queries.text_uses(state.histories, len(texts.names)).tolist())
+        yield [] if is_right else ["the ids"]
 
 
 def _names(faults: list[int]) -> list[str]:
@@ -132,9 +128,7 @@ class ErasureProof:
     in the norm histogram, the hubs and their sums, the checkpoints, the counts of the user's items, the pool, the ids,
     and the user's share of the digest. Each must equal what a fold of the remaining history gives, and hold nothing of
     a user who is gone. The history must not contain the forgotten data, and the other users' shares of the counts and
-    of the digest must not have changed.
-
-    With an `heir`, who gets the user's data, the same structures are checked for both.
+    of the digest must not have changed. With an `heir`, who gets the user's data, both users are checked.
 
     The cost is about that of a recommendation for that user. `FullVerification` checks the records of other users.
     """
@@ -217,7 +211,8 @@ class UserVerification:
 
     def report(self) -> Verification:
         """Return the result, once there are no more steps."""
-        return _report(self._users, self._wrong + self._shared.report())
+        mismatches = self._wrong + self._shared.report()
+        return Verification(not mismatches, self._users, tuple(mismatches[:_MAX_MISMATCHES]))
 
     def stop(self) -> None:
         """Do nothing: there is nothing to release."""
@@ -266,8 +261,8 @@ class FullVerification:
         """Return the result, once there are no more steps."""
         names = self._state.users.names
         codes = sorted(self._wrong, key=lambda code: sort_key(names[code]))
-        wrong = [fault for code in codes for fault in self._wrong[code]]
-        return _report(len(self._state.users), wrong + self._shared.report())
+        mismatches = [fault for code in codes for fault in self._wrong[code]] + self._shared.report()
+        return Verification(not mismatches, len(self._state.users), tuple(mismatches[:_MAX_MISMATCHES]))
 
     def stop(self) -> None:
         """Stop watching for changes."""
@@ -288,10 +283,6 @@ def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, 
             found.append("the digest")
         wrong[user] = [*dict.fromkeys(found)]
     return wrong
-
-
-def _report(users: int, mismatches: list[str]) -> Verification:
-    return Verification(not mismatches, users, tuple(mismatches[:_MAX_MISMATCHES]))
 
 
 def _shared_checks(checker: InvariantChecker, digest: Digest) -> Iterator[list[str]]:

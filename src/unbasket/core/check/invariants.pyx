@@ -25,18 +25,8 @@ from unbasket.core.model.workspace cimport FoldWorkspace
 from unbasket.core.model.vector cimport VectorEntry, Vector
 
 cdef enum:  # positions in `STRUCTURES`
-    HISTORY
-    SLOT
-    VECTOR
-    POSTINGS
-    NORM
-    NORM_HISTOGRAM
-    HUBS
-    CHECKPOINTS
-    ITEM_COUNTS
-    POOL
-    RESIDUE
-    STRUCTURE_COUNT
+    HISTORY, SLOT, VECTOR, POSTINGS, NORM, NORM_HISTOGRAM
+    HUBS, CHECKPOINTS, ITEM_COUNTS, POOL, RESIDUE, STRUCTURE_COUNT
 
 cdef enum:
     RECORDS = 1 << 16  # that a step checks, in a millisecond or so
@@ -108,20 +98,19 @@ def user_faults(
     """
     cdef Index index = live.index
     cdef History history
+    cdef Vector fresh
     cdef SlotCounts counts
     cdef Py_ssize_t slot = index.slot_of(user)
     found = [0] * STRUCTURE_COUNT
-    if is_torn(live.histories, user):
-        found[HISTORY] = 1
-        return found
-    if slot >= 0 and not owns(index, user, slot):
-        found[SLOT] = 1
+    found[HISTORY] = is_torn(live.histories, user)
+    found[SLOT] = slot >= 0 and not owns(index, user, slot)
+    if found[HISTORY] or found[SLOT]:
         return found
     live.histories.of(user, &history)
     space.widen(live.histories.item_room)
     replay(&history, live.rule, space)
-    fresh = weights_of(rounded(space, live.rule))
-    weights = fresh if live.in_pool(user) else {}
+    fresh = rounded(space, live.rule)
+    weights = weights_of(fresh.entries, fresh.length) if live.in_pool(user) else {}
     norm = sum([weight * weight for weight in weights.values()])
     counts = count_slots(index, norm_bin, bin_of(norm))
     found[SLOT] = ((slot >= 0) != (norm > 0)) + free_list_faults(index, counts.empty)
@@ -129,7 +118,8 @@ def user_faults(
         found[VECTOR] = vector_faults(index, slot, weights)
         found[NORM] = shard_at(index, slot).norm[index.row_of(slot)] != norm
     for each in {slot, old_slot} - {-1}:
-        found[POSTINGS] += posting_faults(index, each, elsewhere, weights if each == slot else weights_in(index, each))
+        held = weights if each == slot else weights_of(index.vector(each), index.length(each))
+        found[POSTINGS] += posting_faults(index, each, elsewhere, held)
         found[HUBS] += membership_faults(index, each)
         found[SLOT] += has_residue(index, each)
     found[NORM_HISTOGRAM] = counts.old != index.population[norm_bin]
@@ -153,16 +143,10 @@ cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except
     return pool.is_before(<uint32_t> user, pool.line[0])
 
 
-cdef dict weights_of(Vector vector):
+cdef dict weights_of(const VectorEntry *entries, Py_ssize_t length):
+    """Return the weights of a vector by item."""
     cdef Py_ssize_t i
-    return {vector.entries[i].item: vector.entries[i].weight for i in range(vector.length)}
-
-
-cdef dict weights_in(Index index, Py_ssize_t slot):
-    """Return the weights of a vector in the index."""
-    cdef VectorEntry *vector = index.vector(slot)
-    cdef Py_ssize_t i
-    return {vector[i].item: vector[i].weight for i in range(index.length(slot))}
+    return {entries[i].item: entries[i].weight for i in range(length)}
 
 
 cdef bint has_residue(Index index, Py_ssize_t slot):
@@ -186,7 +170,7 @@ cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
 
 cdef Py_ssize_t vector_faults(Index index, Py_ssize_t slot, dict weights) except -1:
     """Count the weights that differ in a vector of the index."""
-    held = weights_in(index, slot)
+    held = weights_of(index.vector(slot), index.length(slot))
     return sum([held.get(item) != weight for item, weight in weights.items()]) + abs(index.length(slot) - len(weights))
 
 
