@@ -133,12 +133,12 @@ def user_faults(
 
 cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except -1:
     """Return whether a user is missing in the pool's order, on the wrong side of its border, or there though gone."""
-    cdef Py_ssize_t place = pool.places[user]
-    if not is_there or not 0 < place <= pool.count or pool.line[place - 1] != user:
-        return is_there or place != 0 or pool.lots[user] != 0
+    cdef Py_ssize_t position = pool.places[user]
+    if not is_there or not 0 < position <= pool.count or pool.line[position - 1] != user:
+        return is_there or position != 0 or pool.lots[user] != 0
     if pool.count <= pool.size:
         return False
-    if place <= pool.size:
+    if position <= pool.size:
         return pool.is_before(pool.line[pool.size], <uint32_t> user)
     return pool.is_before(<uint32_t> user, pool.line[0])
 
@@ -279,10 +279,10 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
 
 cdef bint is_listed(Hubs hubs, Py_ssize_t item, int64_t total) noexcept:
     """Return whether the hubs' heap has an item with this sum; an item without a sum must not be there."""
-    cdef Py_ssize_t place = hubs.place[item]
-    if place == 0 or total == 0:
-        return place == 0 and total == 0
-    return place <= hubs.count and hubs.heap[place - 1].item == item and hubs.heap[place - 1].total == total
+    cdef Py_ssize_t position = hubs.place[item]
+    if position == 0 or total == 0:
+        return position == 0 and total == 0
+    return position <= hubs.count and hubs.heap[position - 1].item == item and hubs.heap[position - 1].total == total
 
 
 def checkpoint_faults(Live live, FoldWorkspace space, Py_ssize_t user):
@@ -347,11 +347,11 @@ cdef Py_ssize_t item_faults(Histories histories, Py_ssize_t user, dict elsewhere
 def slot_faults(Live live, Py_ssize_t first):
     """Count the slots, from `first` on, that contradict their vector or their user: a step."""
     cdef Index index = live.index
-    cdef Py_ssize_t slot, row, user, looked = 0
+    cdef Py_ssize_t slot, row, user, checked = 0
     cdef Shard shard
     found = [0] * STRUCTURE_COUNT
     for slot in range(first, index.slot_end):
-        if looked >= RECORDS:
+        if checked >= RECORDS:
             return found, slot
         shard, row = shard_at(index, slot), index.row_of(slot)
         user = shard.owner[row]
@@ -360,26 +360,26 @@ def slot_faults(Live live, Py_ssize_t first):
             found[SLOT] += user >= index.user_room or index.slot_of(user) != slot
         else:
             found[SLOT] += has_residue(index, slot)
-        looked += 1 + shard.vectors.length(row)
+        checked += 1 + shard.vectors.length(row)
     return found, -1
 
 
 def posting_orphans(Live live, Py_ssize_t first):
     """Count the postings, of items from `first` on, that belong to no user: a step."""
     cdef Index index = live.index
-    cdef Py_ssize_t item, i, row, looked = 0
+    cdef Py_ssize_t item, i, row, checked = 0
     cdef Posting *postings
     cdef Shard shard
     found = [0] * STRUCTURE_COUNT
     for item in range(first, index.item_room):
-        if looked >= RECORDS:
+        if checked >= RECORDS:
             return found, item
         for shard in index.shards:
             postings = <Posting *> shard.postings.first(item)
             for i in range(shard.postings.length(item)):
                 row = postings[i].row
                 found[POSTINGS] += row >= shard.end or shard.norm[row] == 0
-            looked += 1 + shard.postings.length(item)
+            checked += 1 + shard.postings.length(item)
     return found, -1
 
 
@@ -424,15 +424,15 @@ def total_faults(Live live):
 
 cdef Py_ssize_t heap_faults(Pool pool) except -1:
     """Count the users in the pool's two heaps that are not where their priority says."""
-    cdef Py_ssize_t place, above, count = 0
-    for place in range(pool.count):
-        count += pool.places[pool.line[place]] != place + 1
-        if place < pool.size:
-            above = (place - 1) // 2 if place else place
-            count += pool.is_before(pool.line[above], pool.line[place])
+    cdef Py_ssize_t position, above, count = 0
+    for position in range(pool.count):
+        count += pool.places[pool.line[position]] != position + 1
+        if position < pool.size:
+            above = (position - 1) // 2 if position else position
+            count += pool.is_before(pool.line[above], pool.line[position])
         else:
-            above = pool.size + (place - pool.size - 1) // 2 if place > pool.size else 0
-            count += pool.is_before(pool.line[place], pool.line[above])
+            above = pool.size + (position - pool.size - 1) // 2 if position > pool.size else 0
+            count += pool.is_before(pool.line[position], pool.line[above])
     return count
 
 
@@ -520,9 +520,9 @@ def orphans(Live live, Py_ssize_t users, list items):
 
 cdef Py_ssize_t pool_orphans(Pool pool, Py_ssize_t users) except -1:
     """Count the positions in the pool's order that are more than the users, or hold something behind its end."""
-    cdef Py_ssize_t place, count = abs(pool.count - users)
-    for place in range(pool.count, pool.user_room):
-        count += pool.line[place] != 0
+    cdef Py_ssize_t position, count = abs(pool.count - users)
+    for position in range(pool.count, pool.user_room):
+        count += pool.line[position] != 0
     return count
 
 

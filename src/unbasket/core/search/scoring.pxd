@@ -46,7 +46,7 @@ cdef class Scorer:
     ) except -1 nogil
     cdef int resolve_bounds(self, Index index, const Mixture *mixture, bint hubs_alone) except -1 nogil
     cdef void keep_candidate(self, ItemCandidate candidate, int64_t total) noexcept nogil
-    cdef int keep_hub_items(self, Index index, double share, double threshold, Py_ssize_t place) except -1 nogil
+    cdef int keep_hub_items(self, Index index, double share, double threshold, Py_ssize_t position) except -1 nogil
     cdef int subtract_absent(self, Index index) except -1 nogil
     cdef int64_t sum_of(self, uint32_t item) noexcept nogil
     cdef int finish(self, const uint32_t[::1] banned) except -1 nogil

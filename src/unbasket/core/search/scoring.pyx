@@ -25,7 +25,7 @@ from unbasket.core.model.vector cimport VectorEntry
 cdef enum:
     AHEAD = 4  # vectors to prefetch
 
-cdef int64_t BIAS = 1 << 61  # added to each stored sum, so that a sum of 0 is not 0; no sum comes near it
+cdef int64_t BIAS = 1 << 61  # added to each stored sum: a stored 0 means "not seen"; no sum comes near it
 cdef int64_t BANNED = -1  # in place of an item's sum
 
 
@@ -226,14 +226,14 @@ cdef class Scorer:
         self.is_candidate[candidate.item] = True
         self.sums[candidate.item] = total + BIAS
 
-    cdef int keep_hub_items(self, Index index, double share, double threshold, Py_ssize_t place) except -1 nogil:
-        """Keep items that only hubs have, if they reach the threshold: those below `place` in the hubs' heap."""
-        cdef const Listed *listed = &index.hubs.heap[place]
-        if place < index.hubs.count and share * listed.total > 0.0 and share * listed.total >= threshold:
+    cdef int keep_hub_items(self, Index index, double share, double threshold, Py_ssize_t position) except -1 nogil:
+        """Keep items that only hubs have, if they reach the threshold: those below `position` in the hubs' heap."""
+        cdef const Listed *listed = &index.hubs.heap[position]
+        if position < index.hubs.count and share * listed.total > 0.0 and share * listed.total >= threshold:
             if self.sums[listed.item] == 0:
                 self.keep_candidate(ItemCandidate(listed.item, 0), listed.total)
-            self.keep_hub_items(index, share, threshold, 2 * place + 1)
-            self.keep_hub_items(index, share, threshold, 2 * place + 2)
+            self.keep_hub_items(index, share, threshold, 2 * position + 1)
+            self.keep_hub_items(index, share, threshold, 2 * position + 2)
         return 0
 
     cdef int subtract_absent(self, Index index) except -1 nogil:

@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index.index import Index
@@ -17,15 +17,18 @@ class _ThreadPool(Protocol):
     def task(self, work: Callable[[], object], /) -> _Task: ...
     def submit(self, task: Any, /) -> None: ...
 
+@final
 class Query:
     def __init__(self, vector: Vector, user: int, choice: tuple[Codes, Codes | None] | None, n: int) -> None: ...
     def take(self) -> list[tuple[int, float]]: ...
 
+@final
 class QueryBatch:
     def __init__(
         self, index: Index, queries: list[Query], k: int, alpha: float, orders: tuple[GrowableArray, GrowableArray]
     ) -> None: ...
 
+@final
 class SearchWorkspace:
     thread_pool: _ThreadPool | None
     def recommend(self, batch: QueryBatch) -> None: ...
