@@ -1,9 +1,9 @@
-"""Fingerprints of the engine on real shops: what it held and answered, bit by bit, with its first compiled core.
+"""Fingerprints of the engine on real shops: its state and answers with the first compiled core, to the bit.
 
     python -m tests.core.fingerprints [shop ...]
 
-writes those of the present engine into fingerprints.json, which `test_fingerprints` compares with. Only a change that
-is meant to change bits (of vectors, of neighbors, of scores, of the digest) may write that file anew.
+writes those of the present engine into fingerprints.json, which `test_fingerprints` compares with. Rewrite that file
+only for a change that is meant to change bits (of vectors, neighbors, scores or the digest).
 """
 
 import json
@@ -24,9 +24,9 @@ from unbasket.params import Grouping
 KEPT = Path(__file__).with_name("fingerprints.json")
 ROOT = Path(__file__).parents[2]
 GROUPINGS: tuple[Grouping, ...] = ("fixed", "varying")
-EVENTS, ASKED = 3000, 2000
+EVENTS, QUERIES = 3000, 2000
 
-# the paper's parameters; for shops that are not in it, those of Ta-Feng
+# the paper's parameters; those of Ta-Feng for shops that are not in the paper
 SHOPS: dict[str, ub.Params] = {
     "tafeng": ub.Params.paper("tafeng"),
     "coop100": ub.Params.paper("tafeng"),
@@ -39,7 +39,7 @@ Fingerprint = dict[str, str]
 
 
 def purchases(shop: str) -> pl.DataFrame:
-    """The history of a shop, in the columns that `fit` reads."""
+    """Return the history of a shop, in the columns that `fit` reads."""
     if shop == "completejourney":  # comes with a package of its own
         return ub.datasets.read_complete_journey().history
     folder = ROOT / "src/unbasket/datasets/data" if shop == "tafeng" else ROOT / "data"
@@ -52,12 +52,12 @@ def purchases(shop: str) -> pl.DataFrame:
 
 
 def fitted(shop: str, grouping: Grouping) -> ub.Recommender:
-    """An engine that has learned a shop."""
+    """Return an engine that has learned a shop."""
     return ub.Recommender(replace(SHOPS[shop], grouping=grouping)).fit(purchases(shop))
 
 
-def happen(rec: ub.Recommender, count: int) -> None:
-    """Random events, always the same: next baskets, late ones, edits, and every way of forgetting."""
+def apply_events(rec: ub.Recommender, count: int) -> None:
+    """Apply random events, always the same: next baskets, late ones, edits, and every way of forgetting."""
     chance = random.Random(13)
     users, items = rec.users(), rec.items()
     for number in range(count):
@@ -85,9 +85,9 @@ def happen(rec: ub.Recommender, count: int) -> None:
 
 
 def fingerprint(rec: ub.Recommender) -> Fingerprint:
-    """The digest, and hashes over what the engine says of some thousand users; floats by their bits."""
+    """Return the digest, and hashes over the answers for some thousand users; floats by their bits."""
     users = rec.users()
-    asked = users[:: max(1, len(users) // ASKED)]
+    asked = users[:: max(1, len(users) // QUERIES)]
     answers = rec.recommend_many(asked, n=20)
     return {
         "digest": rec.digest(),
@@ -107,15 +107,15 @@ def _hash(pairs: Iterable[tuple[Id, float]]) -> str:
 
 
 def fingerprints(shop: str, grouping: Grouping) -> dict[str, Fingerprint]:
-    """A shop's fingerprints after `fit`, and after many events."""
+    """Return a shop's fingerprints after `fit`, and after many events."""
     rec = fitted(shop, grouping)
     after_fit = fingerprint(rec)
-    happen(rec, EVENTS)
+    apply_events(rec, EVENTS)
     return {"after fit": after_fit, "after events": fingerprint(rec)}
 
 
 def main(shops: list[str]) -> None:
-    """Write the fingerprints of these shops, or of all, into the file."""
+    """Write the fingerprints of these shops, or of all, to the file."""
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for shop in shops or SHOPS:
         for grouping in GROUPINGS:

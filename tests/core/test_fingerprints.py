@@ -1,4 +1,4 @@
-"""Vectors, neighbors, recommendations and digests on real shops are those that they have always been, to the bit."""
+"""Vectors, neighbors, recommendations and digests on real shops equal those of the first compiled core, to the bit."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What import-linter can't see: compiled modules import their own folder and lower ones, and nothing that does I/O."""
+"""Imports of compiled modules, which import-linter can't see: their own folder and lower ones, and no I/O."""
 
 import re
 from pathlib import Path
@@ -26,5 +26,5 @@ def test_a_module_imports_no_higher_folder(source: Path) -> None:
     assert imported(source) <= {*allowed, *OUTSIDE}
 
 
-def test_the_folders_are_all() -> None:
+def test_all_folders_are_listed() -> None:
     assert sorted({source.parent.name for source in SOURCES}) == sorted(FOLDERS)

@@ -1,4 +1,4 @@
-"""The types of the arrays that go into the core and come out of it."""
+"""Types of the arrays that the core takes and returns."""
 
 import numpy as np
 import numpy.typing as npt

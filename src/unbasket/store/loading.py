@@ -30,7 +30,7 @@ class BasketReader:
     def orders(self) -> tuple[BasketColumns, Int64s]:
         """All that was read, and the row of each basket: user after user, each user's in the order of their places."""
         users, items, texts, columns = self.unpacker.columns()
-        owners, places, rows = columns.pop("owners"), columns.pop("places"), columns.pop("rows")
+        owners, places, rows = columns.pop("owners"), columns.pop("positions"), columns.pop("rows")
         sizes, purchases = columns.pop("sizes"), columns.pop("purchases")
         order = row_reader.sorted_by_user(owners, places, len(users))
         if not np.array_equal(order, np.arange(len(order))):

@@ -147,7 +147,7 @@ class Tables:
                 if progress is not None:
                     progress(rows[-1][0], last)
         found = reader.unpacker
-        self.ledger.count_in(found.count, found.seals, found.size, found.blank)
+        self.ledger.count_in(found.count, found.checksums, found.size, found.zeroed)
         return reader
 
     def _check_receipts(self) -> None:
@@ -161,7 +161,7 @@ class Tables:
     def _check(self, entry: Entry, baskets: RowReader) -> None:
         """Compare what was read with the ledger: which rows there were when it was written, and all since."""
         ledger = self.ledger
-        expected = entry.rows + baskets.count_since, entry.seals + baskets.seals_since, entry.receipts
+        expected = entry.rows + baskets.count_since, entry.seals + baskets.checksums_since, entry.receipts
         found = ledger.count, ledger.seals, ledger.last["receipts"]
         since = ledger.last["baskets"] - entry.upto
         if found != expected or baskets.count_since != since:  # the ledger is written with every row that is erased

@@ -182,8 +182,8 @@ class Database:
         seals = size = 0
         while rows := packer.take(self.tables.next_row("baskets"), _CHUNK):
             self._connection.executemany(self._insertion("baskets"), rows)
-            self.tables.ledger.add("baskets", len(rows), packer.seals - seals, packer.size - size)
-            seals, size = packer.seals, packer.size
+            self.tables.ledger.add("baskets", len(rows), packer.checksums - seals, packer.size - size)
+            seals, size = packer.checksums, packer.size
             if progress is not None:
                 progress(self.tables.next_row("baskets") - first, total)
         return range(first, self.tables.next_row("baskets"))

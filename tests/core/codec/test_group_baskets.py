@@ -1,4 +1,4 @@
-"""JaggedArray of purchases to baskets, against a naive grouping."""
+"""Purchases grouped into baskets, against a naive grouping; values encoded by a table."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbasket.core.codec.group_baskets import arrange, rows_by_user
+from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.codec.group_baskets import arrange, encode, rows_by_user, tick
 
 USERS, BASKETS, ITEMS = 4, 4, 5
 
@@ -31,14 +32,12 @@ def run(rows: list[Row], times: list[int]) -> tuple[int, list[Arranged]]:
     ends = rows_by_user(user, len(set(user)), by_user)
     first_rows, sizes, purchases, conflict = arrange(by_user, ends, basket, item, np.array(times, np.int64), ITEMS)
     assert sizes.sum() == len(purchases)
-    shards = np.split(purchases, np.cumsum(sizes))[:-1]
+    bought = np.split(purchases, np.cumsum(sizes))[:-1]
     return (
         conflict,
         [
-            Arranged(
-                rows[first].user, rows[first].basket, first, sorted(shard.tolist())
-            )  # in a basket, items have no order
-            for first, shard in zip(first_rows.tolist(), shards, strict=True)
+            Arranged(rows[first].user, rows[first].basket, first, sorted(items.tolist()))  # items are unordered
+            for first, items in zip(first_rows.tolist(), bought, strict=True)
         ],
     )
 
@@ -48,18 +47,18 @@ def naive(rows: list[Row], times: list[int]) -> list[Arranged]:
     for number, row in enumerate(rows):
         baskets.setdefault((row.user, row.basket), []).append(number)
 
-    def place(key: tuple[int, int]) -> tuple[int, int, int]:
+    def position(key: tuple[int, int]) -> tuple[int, int, int]:
         first = baskets[key][0]
         return key[0], times[first] if times else first, key[1]
 
     return [
         Arranged(*key, baskets[key][0], sorted({rows[number].item for number in baskets[key]}))
-        for key in sorted(baskets, key=place)
+        for key in sorted(baskets, key=position)
     ]
 
 
 def dense(rows: list[Row]) -> list[Row]:
-    """Users are numbered from 0 without a gap: there is none without a row."""
+    """Renumber users from 0 without a gap: each user has a row."""
     numbers = {user: number for number, user in enumerate(sorted({row.user for row in rows}))}
     return [row._replace(user=numbers[row.user]) for row in rows]
 
@@ -71,13 +70,13 @@ tables = st.lists(
 
 @settings(max_examples=300, deadline=None)
 @given(tables)
-def test_without_times_baskets_come_as_they_first_appear(rows: list[Row]) -> None:
+def test_without_times_baskets_are_sorted_by_first_row(rows: list[Row]) -> None:
     assert run(rows, []) == (-1, naive(rows, []))
 
 
 @settings(max_examples=300, deadline=None)
 @given(tables, st.lists(st.integers(-2, 2), min_size=USERS * BASKETS, max_size=USERS * BASKETS))
-def test_with_times_baskets_come_by_time_and_code(rows: list[Row], moments: list[int]) -> None:
+def test_with_times_baskets_are_sorted_by_time_and_code(rows: list[Row], moments: list[int]) -> None:
     times = [moments[row.user * BASKETS + row.basket] for row in rows]
     if rows:
         assert run(rows, times) == (-1, naive(rows, times))
@@ -108,7 +107,7 @@ def test_repeated_purchases_count_once() -> None:
     assert run(rows, []) == (-1, [Arranged(0, 1, 0, [2, 3]), Arranged(0, 0, 2, [3])])
 
 
-def test_an_item_that_ends_one_basket_may_start_the_next() -> None:
+def test_the_last_item_of_a_basket_may_be_the_first_of_the_next() -> None:
     assert run([Row(0, 0, 3), Row(0, 1, 3)], []) == (-1, [Arranged(0, 0, 0, [3]), Arranged(0, 1, 1, [3])])
 
 
@@ -123,3 +122,23 @@ def test_rows_by_user_keep_their_order(users: int) -> None:
     ends = rows_by_user(owners, users, rows)
     assert rows.tolist() == sorted(range(50), key=lambda row: owners[row])
     assert ends.tolist() == np.cumsum(np.bincount(owners, minlength=users)).tolist()
+
+
+def frozen(values: list[int]) -> Int64s:
+    array = np.array(values, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def test_tick_flags_the_values_in_the_table() -> None:
+    table = np.zeros(6, np.uint32)
+    tick(frozen([-2, 3, -2]), -2, table)
+    tick(frozen([0]), -2, table)
+    assert table.tolist() == [1, 0, 1, 0, 0, 1]
+
+
+def test_encode_looks_values_up() -> None:
+    table: Codes = np.array([7, 0, 8, 0, 0, 9], np.uint32)
+    codes = np.empty(4, np.uint32)
+    encode(frozen([3, -2, 0, 3]), -2, table, codes)
+    assert codes.tolist() == [9, 7, 8, 9]

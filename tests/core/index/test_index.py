@@ -27,7 +27,7 @@ def shard_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 def rows_of(rows: JaggedArray, record: np.dtype[Any]) -> list[list[Any]]:
     """The records of each row; fails if anything else in their memory is not zero."""
-    assert rows.litter() == 0
+    assert rows.residue() == 0
     return [testing.row(rows, row, record).tolist() for row in range(rows.count)]
 
 
@@ -185,7 +185,7 @@ def test_after_forgetting_everybody_all_is_zero(seed: int) -> None:
     for pool in pools + [shard.vectors for shard in shards] + [shard.postings for shard in shards]:
         assert not testing.rows(pool)["length"].any()
     for pool in (memory.histories.splices, live.items, live.gone, live.checkpoints.levels):
-        assert (pool.litter(), pool.blocks.used) == (0, 0)
+        assert (pool.residue(), pool.blocks.used) == (0, 0)
     assert not testing.popularity(memory.histories).any()
     assert not any(testing.norms(shard).any() or testing.members(shard).any() for shard in shards)
     assert not testing.slots(memory.index).any()

@@ -1,4 +1,4 @@
-"""JaggedArray against plain lists; that whatever is not a live record is zero, always; and how much memory they hold."""
+"""Jagged arrays against plain lists: records are equal, all other bytes are zero, memory is bounded."""
 
 import random
 from itertools import pairwise
@@ -14,11 +14,11 @@ from unbasket.core.memory.jagged import JaggedArray
 
 ROWS = 5
 APPEND, POP, OPEN, CLOSE, CLEAR, RESERVE, TRIM, MORE_ROWS = range(8)
-SEGMENT, LARGEST, LARGE = 2**16, 2**13, 2**22  # bytes: see blocks.pyx and buffers.h
+SLAB, LARGEST, LARGE = 2**16, 2**13, 2**22  # bytes: see slab.pxd and buffers.h
 
-Operation = tuple[int, int, int, int]  # which, row, position, count
+Operation = tuple[int, int, int, int]  # kind, row, position, count
 
-# Records of several widths: a code, two numbers, three that fill no power of two; and one that few fit into a block of.
+# Records of several widths: a power of two or not, with padding, and so wide that few fit into a block.
 RECORDS = [
     np.dtype([("a", np.uint32)]),
     np.dtype([("a", np.int64), ("b", np.int64)]),
@@ -28,9 +28,9 @@ RECORDS = [
 ]
 
 
-def write(rows: JaggedArray, row: int, record: np.dtype[Any], place: int, count: int, value: int) -> None:
-    """Fill all fields of some records: the first of them with these values, all with something."""
-    data = testing.row(rows, row, record)[place : place + count]
+def write(rows: JaggedArray, row: int, record: np.dtype[Any], position: int, count: int, value: int) -> None:
+    """Fill some records with nonzero bytes, and their first field with values from `value` on."""
+    data = testing.row(rows, row, record)[position : position + count]
     data.view(np.uint8)[:] = 7
     data["a"] = np.arange(value, value + count)
 
@@ -58,17 +58,17 @@ def apply(rows: JaggedArray, record: np.dtype[Any], operation: Operation, value:
 
 
 def run(operations: list[Operation], record: np.dtype[Any] = RECORDS[0]) -> JaggedArray:
-    """Do operations, each with a value no other has; nothing else may be in memory after any of them."""
+    """Apply operations, each with a value of its own; check after each that it leaves no residue."""
     rows = JaggedArray(record.itemsize)
     rows.add_rows(ROWS)
     for number, operation in enumerate(operations, 1):
         apply(rows, record, operation, 1000 * number)
-        assert rows.litter() == 0
+        assert rows.residue() == 0
     return rows
 
 
 def run_lists(operations: list[Operation]) -> list[list[int]]:
-    """The model."""
+    """Apply operations to plain lists."""
     rows: list[list[int]] = [[] for _ in range(ROWS)]
     for i, (which, row, position, count) in enumerate(operations, 1):
         match which:
@@ -106,51 +106,51 @@ def sequences(draw: st.DrawFn) -> list[Operation]:
 @pytest.mark.parametrize("record", RECORDS, ids=str)
 @settings(max_examples=150, deadline=None)
 @given(operations=sequences())
-def test_rows_are_as_lists_and_the_rest_is_zero(record: np.dtype[Any], operations: list[Operation]) -> None:
+def test_rows_equal_lists_and_the_rest_is_zero(record: np.dtype[Any], operations: list[Operation]) -> None:
     rows = run(operations, record)
-    places = testing.rows(rows)
+    headers = testing.rows(rows)
     for row, expected in enumerate(run_lists(operations)):
         data = testing.row(rows, row, record)
         assert data["a"].tolist() == expected
         if len(data) and record.itemsize > data["a"].itemsize:
             assert data.view(np.uint8).reshape(len(data), -1)[:, -1].min() != 0
-        assert places["length"][row] <= places["capacity"][row]
-    assert not places["length"][ROWS:].any()
-    assert not places["capacity"][ROWS:].any()
-    spans = sorted((first, first + capacity * record.itemsize) for first, _, capacity in places.tolist() if capacity)
+        assert headers["length"][row] <= headers["capacity"][row]
+    assert not headers["length"][ROWS:].any()
+    assert not headers["capacity"][ROWS:].any()
+    spans = sorted((first, first + capacity * record.itemsize) for first, _, capacity in headers.tolist() if capacity)
     assert all(end <= following for (_, end), (following, _) in pairwise(spans))
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=str)
-def test_cleared_rows_give_their_memory_back(record: np.dtype[Any]) -> None:
+def test_cleared_rows_free_their_memory(record: np.dtype[Any]) -> None:
     filling = [(OPEN, row, 0, 6) for row in range(ROWS)]
     clearing = [(CLEAR, row, 0, 0) for row in range(ROWS)]
     rows = run([*filling, *clearing], record)
     assert not any(testing.rows(rows).view(np.uint8))
-    assert (rows.blocks.used, rows.blocks.segment_count - rows.blocks.idle_count) == (0, 0)
+    assert (rows.blocks.used, rows.blocks.slab_count - rows.blocks.idle_count) == (0, 0)
 
 
-def test_litter_is_found_wherever_it_is() -> None:
+def test_residue_is_found_everywhere() -> None:
     rows = run([(OPEN, 0, 0, 9), (OPEN, 1, 0, 9), (CLEAR, 1, 0, 0), (OPEN, 2, 0, 9), (RESERVE, 2, 0, 10)])
-    for place in (testing.free_block(rows, 36), testing.spare(rows, 2)):
-        place[3] = 1
-        assert rows.litter() == 1
-        place[3] = 0
-    testing.rows(rows)[0] = testing.rows(rows)[3]  # a block that no row has
-    assert rows.litter() == 1
+    for memory in (testing.free_block(rows, 36), testing.spare(rows, 2)):
+        memory[3] = 1
+        assert rows.residue() == 1
+        memory[3] = 0
+    testing.rows(rows)[0] = testing.rows(rows)[3]  # a block that no row points to
+    assert rows.residue() == 1
 
 
 # Memory ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_row_is_reserved_closely_at_first_and_with_room_to_grow_later() -> None:
+def test_capacity_is_exact_at_first_and_has_room_to_grow_later() -> None:
     rows = run([(RESERVE, 0, 0, 100)])
     assert testing.rows(rows)["capacity"][0] in range(100, 108)
     apply(rows, RECORDS[0], (OPEN, 0, 0, 109), 1)
     assert testing.rows(rows)["capacity"][0] in range(136, 150)
 
 
-def test_a_row_that_shrinks_gives_room_back() -> None:
+def test_a_row_that_shrinks_frees_memory() -> None:
     rows = run([(OPEN, 0, 0, 1000), (CLOSE, 0, 3, 990)])
     assert testing.row(rows, 0, RECORDS[0])["a"].tolist() == [1000, 1001, 1002, *range(1993, 2000)]
     assert testing.rows(rows)["capacity"][0] < 20
@@ -158,44 +158,43 @@ def test_a_row_that_shrinks_gives_room_back() -> None:
 
 
 @pytest.mark.parametrize("length", [LARGEST // 4 + 1, LARGE // 4 - 1, LARGE // 4, LARGE])
-def test_long_rows_have_memory_of_their_own(length: int) -> None:
+def test_long_rows_have_their_own_allocation(length: int) -> None:
     rows = run([(OPEN, 1, 0, length)])
     assert rows.blocks.used == 0
     for number in range(3):
-        apply(rows, RECORDS[0], (OPEN, 1, 0, length // 2), number)  # grows, mapped or copied
+        apply(rows, RECORDS[0], (OPEN, 1, 0, length // 2), number)  # grows by mremap or by a copy
     assert testing.row(rows, 1, RECORDS[0])["a"][-length:].tolist() == list(range(1000, 1000 + length))
     apply(rows, RECORDS[0], (CLOSE, 1, 0, len(testing.row(rows, 1, RECORDS[0])) - 3), 0)
     assert testing.row(rows, 1, RECORDS[0])["a"].tolist() == [length + 997, length + 998, length + 999]
-    assert (rows.blocks.used, rows.litter()) == (1, 0)
+    assert (rows.blocks.used, rows.residue()) == (1, 0)
 
 
-def test_appending_is_amortised() -> None:
-    """A row that grows record by record moves now and then only."""
-    rows, places = JaggedArray(4), set()
+def test_appending_is_amortized() -> None:
+    rows, capacities = JaggedArray(4), set()
     rows.add_rows(1)
     for _ in range(100_000):
         testing.append(rows, 0)
-        places.add(testing.rows(rows)["capacity"][0])
-    assert len(places) < 60
+        capacities.add(testing.rows(rows)["capacity"][0])
+    assert len(capacities) < 60
 
 
 def in_use(rows: JaggedArray) -> int:
-    """The bytes of all segments with a block in use."""
-    return (rows.blocks.segment_count - rows.blocks.idle_count) * SEGMENT
+    """Return the bytes of all slabs with a block in use."""
+    return (rows.blocks.slab_count - rows.blocks.idle_count) * SLAB
 
 
 def live(rows: JaggedArray) -> int:
-    """The bytes of all records."""
+    """Return the bytes of all records."""
     return int(testing.rows(rows)["length"].sum()) * rows.width
 
 
 def fill(rows: JaggedArray, row: int, length: int) -> None:
-    """Let a row have so many records, at once as in bulk loading."""
+    """Give an empty row `length` records at once, like a bulk load."""
     rows.reserve(row, length)
     testing.open_gap(rows, row, 0, length)
 
 
-def test_bulk_loading_wastes_little() -> None:
+def test_a_bulk_load_wastes_little_memory() -> None:
     chance, rows = random.Random(0), JaggedArray(12)
     rows.add_rows(20_000)
     for row in range(20_000):
@@ -204,7 +203,7 @@ def test_bulk_loading_wastes_little() -> None:
 
 
 def test_a_stream_of_changes_needs_no_more_memory_with_time() -> None:
-    """JaggedArray grow, shrink, vanish, and new ones come: the share of memory that is not a record's does not grow."""
+    """While rows grow, shrink and are replaced, the share of memory outside records does not grow."""
     chance, rows, shares = random.Random(0), JaggedArray(12), []
     rows.add_rows(10_000)
     for row in range(10_000):
@@ -222,10 +221,10 @@ def test_a_stream_of_changes_needs_no_more_memory_with_time() -> None:
         shares.append(in_use(rows) / live(rows))
     assert max(shares) < 2
     assert shares[-1] < 1.05 * shares[1]
-    assert rows.litter() == 0
+    assert rows.residue() == 0
 
 
-def test_memory_that_is_not_needed_any_more_is_given_back() -> None:
+def test_unused_memory_is_freed() -> None:
     rows = JaggedArray(12)
     rows.add_rows(20_000)
     for row in range(20_000):
@@ -234,11 +233,11 @@ def test_memory_that_is_not_needed_any_more_is_given_back() -> None:
     for row in range(20_000):
         rows.clear_row(row)
     assert most > 24_000_000
-    assert rows.blocks.segment_count * SEGMENT < 9_000_000  # two regions
-    assert rows.litter() == 0
+    assert rows.blocks.slab_count * SLAB < 9_000_000  # two regions
+    assert rows.residue() == 0
 
 
-def test_want_of_memory_is_an_error_and_changes_nothing() -> None:
+def test_a_failed_allocation_changes_nothing() -> None:
     rows = JaggedArray(2**30)
     rows.add_rows(ROWS)
     before = testing.rows(rows).tolist()

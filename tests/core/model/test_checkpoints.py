@@ -202,7 +202,7 @@ def test_a_resumed_fold_is_the_fold_from_the_start(grouping: Grouping, seed: int
             shopper.edit(min(position, length - 1))
         resumed_folds += bool(shopper.checkpoints())
         assert same_bits(shopper)
-        assert shopper.live.checkpoints.levels.litter() == 0
+        assert shopper.live.checkpoints.levels.residue() == 0
         assert stray_table(shopper.live, 0) == 0
     assert resumed_folds > 200
 
@@ -233,7 +233,7 @@ def test_nothing_is_left_of_a_forgotten_user(grouping: Grouping) -> None:
     assert shopper.checkpoints()
     shopper.state.forget("u", None, None)
     assert shopper.checkpoints() == []
-    assert shopper.live.checkpoints.levels.litter() == 0
+    assert shopper.live.checkpoints.levels.residue() == 0
     assert stray_table(shopper.live, 0) == 0
 
 

@@ -88,4 +88,4 @@ def test_nothing_is_left_of_those_who_are_gone() -> None:
     assert numbers.of(0, 0) == numbers.of(2, 0) == []
     assert numbers.of(1, 0) == [9]
     assert numbers.splice(1, 0, 1, 0) == [9]
-    assert (numbers.rows.litter(), numbers.rows.blocks.used) == (0, 0)
+    assert (numbers.rows.residue(), numbers.rows.blocks.used) == (0, 0)

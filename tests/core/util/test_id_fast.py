@@ -1,4 +1,4 @@
-"""Names for codes: the same named tuples as their own constructor makes, and no reference too few."""
+"""Named tuples like those of their constructor, with correct reference counts; the check of plain ids."""
 
 import gc
 import sys
@@ -11,7 +11,7 @@ from unbasket.core.util.id_fast import are_plain, named
 from unbasket.domain.results import ItemCount, Recommendation
 
 
-def test_pairs_are_those_of_the_constructor() -> None:
+def test_tuples_equal_those_of_the_constructor() -> None:
     names = ["milk", 17, "tea"]
     found = named(Recommendation, [(2, 0.5), (0, 0.25)], names)
     assert found == [Recommendation("tea", 0.5), Recommendation("milk", 0.25)]
@@ -21,23 +21,23 @@ def test_pairs_are_those_of_the_constructor() -> None:
     assert named(ItemCount, [], names) == []
 
 
-def test_what_is_named_is_held_as_long_as_it_is_needed() -> None:
-    name, figure = object(), float("1.5")
-    before = sys.getrefcount(name), sys.getrefcount(figure)
-    found = named(Recommendation, [(0, figure)], [name])
-    assert (sys.getrefcount(name), sys.getrefcount(figure)) == (before[0] + 1, before[1] + 1)
+def test_reference_counts() -> None:
+    name, number = object(), float("1.5")
+    before = sys.getrefcount(name), sys.getrefcount(number)
+    found = named(Recommendation, [(0, number)], [name])
+    assert (sys.getrefcount(name), sys.getrefcount(number)) == (before[0] + 1, before[1] + 1)
     assert gc.is_tracked(found[0])
     del found
-    assert (sys.getrefcount(name), sys.getrefcount(figure)) == before
+    assert (sys.getrefcount(name), sys.getrefcount(number)) == before
 
 
 class Kind(StrEnum):
-    """A text that is no plain one."""
+    """A subclass of str."""
 
     MILK = "milk"
 
 
-def test_plain_names() -> None:
+def test_plain_ids() -> None:
     assert are_plain([])
     assert are_plain([-(2**63), 0, 17, 2**63 - 1, "milk", "17"])
 
@@ -45,6 +45,6 @@ def test_plain_names() -> None:
 @pytest.mark.parametrize(
     "name", [2**63, -(2**63) - 1, "", "Käse", True, 1.0, None, b"milk", Kind.MILK, np.int64(1)], ids=repr
 )
-def test_names_that_are_not_plain(name: object) -> None:
+def test_ids_that_are_not_plain(name: object) -> None:
     assert not are_plain([name])
     assert not are_plain(["milk", name, 17])

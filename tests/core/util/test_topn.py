@@ -1,4 +1,4 @@
-"""The n best of what is offered, ties and all, against sorted()."""
+"""The n best and the k smallest, with ties, against sorted()."""
 
 import numpy as np
 import pytest
@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.core import GrowableArray
+from unbasket.core.check.testing import smallest
 from unbasket.core.model.queries import largest
 
 
 @st.composite
-def offers(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int]:
+def inputs(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int]:
     spread = draw(st.sampled_from([1, 3, 2**53]))
     counts = draw(st.lists(st.integers(0, spread), max_size=60))
     order = draw(st.permutations(range(len(counts))))
@@ -19,11 +20,11 @@ def offers(draw: st.DrawFn) -> tuple[list[int], list[int], list[int] | None, int
 
 
 @settings(max_examples=500, deadline=None)
-@given(offers())
-def test_the_n_largest_come_in_their_order(offer: tuple[list[int], list[int], list[int] | None, int]) -> None:
-    counts, order, items, n = offer
-    offered = [code for code in (range(len(counts)) if items is None else set(items)) if counts[code] > 0]
-    expected = sorted(offered, key=lambda code: (-counts[code], order[code]))[:n]
+@given(inputs())
+def test_the_n_largest_are_sorted(case: tuple[list[int], list[int], list[int] | None, int]) -> None:
+    counts, order, items, n = case
+    counted = [code for code in (range(len(counts)) if items is None else set(items)) if counts[code] > 0]
+    expected = sorted(counted, key=lambda code: (-counts[code], order[code]))[:n]
     codes = None if items is None else np.array(items, np.uint32)
     found = largest(np.array(counts, np.int64), codes, GrowableArray.of(np.array(order, np.int64)), n)
     assert found == [(code, counts[code]) for code in expected]
@@ -34,3 +35,39 @@ def test_all_of_many_are_sorted(shape: list[int]) -> None:
     counts, order = np.array(shape, np.int64), np.array([(i * 617) % 1000 for i in range(1000)], np.int64)
     expected = sorted(range(1000), key=lambda code: (-shape[code], order[code]))
     assert largest(counts, None, GrowableArray.of(order), 1000) == [(code, shape[code]) for code in expected]
+
+
+def check_smallest(keys: list[int], order: list[int], k: int) -> None:
+    expected = sorted(range(len(keys)), key=lambda code: (keys[code], order[code]))
+    assert sorted(smallest(keys, k, np.array(order, np.int64))) == sorted(expected[:k])
+
+
+@st.composite
+def choices(draw: st.DrawFn) -> tuple[list[int], list[int], int]:
+    spread = draw(st.sampled_from([0, 1, 3, 2**62]))
+    keys = draw(st.lists(st.integers(-spread, spread), min_size=1, max_size=60))
+    order = draw(st.permutations(range(len(keys))))
+    return keys, list(order), draw(st.integers(1, len(keys)))
+
+
+@settings(max_examples=500, deadline=None)
+@given(choices())
+def test_the_k_smallest_come_first(choice: tuple[list[int], list[int], int]) -> None:
+    check_smallest(*choice)
+
+
+@pytest.mark.parametrize("shape", ["rising", "falling", "equal", "organ pipe", "two values"])
+@pytest.mark.parametrize("k", [1, 2, 500, 999, 1000])
+def test_inputs_that_are_hard_for_quickselect(shape: str, k: int) -> None:
+    keys = {
+        "rising": list(range(1000)),
+        "falling": list(range(1000, 0, -1)),
+        "equal": [7] * 1000,
+        "organ pipe": [min(i, 999 - i) for i in range(1000)],
+        "two values": [i % 2 for i in range(1000)],
+    }[shape]
+    check_smallest(keys, [(i * 617) % 1000 for i in range(1000)], k)
+
+
+def test_no_keys() -> None:
+    assert smallest([], 0, np.zeros(0, np.int64)) == []

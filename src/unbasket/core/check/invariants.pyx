@@ -507,14 +507,14 @@ def orphans(Live live, Py_ssize_t users, list items):
             for shard in index.shards:
                 found[POSTINGS] += shard.postings.length(item)
     for shard in index.shards:
-        found[RESIDUE] += shard.vectors.litter() + shard.postings.litter()
+        found[RESIDUE] += shard.vectors.residue() + shard.postings.residue()
     found[CHECKPOINTS] += checkpoint_orphans(live.checkpoints)
     if live.pool is not None:
         found[POOL] += pool_orphans(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
-        found[RESIDUE] += (<JaggedArray> rows).litter()
+        found[RESIDUE] += (<JaggedArray> rows).residue()
     for rows in (live.items, live.gone):  # of the last event
-        found[RESIDUE] += (<JaggedArray> rows).litter() + (<JaggedArray> rows).length(0)
+        found[RESIDUE] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from unbasket.core.model cimport fold
 from unbasket.core.index cimport index as indexes
 from unbasket.core.index cimport shard as shards
+from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Basket, Histories
@@ -25,6 +26,7 @@ from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.search.search cimport SearchWorkspace
 from unbasket.core.model.workspace cimport FoldWorkspace
 from unbasket.core.model.vector cimport Vector
+from unbasket.core.util.topn cimport Candidate, smallest_first
 
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
@@ -69,8 +71,8 @@ def spare(JaggedArray rows, Py_ssize_t row):
 
 def free_block(JaggedArray rows, size_t size):
     """Return the bytes of a free block."""
-    cdef void *block = rows.blocks.take(size)
-    rows.blocks.give(block)
+    cdef void *block = rows.blocks.allocate(size)
+    rows.blocks.free(block)
     return view(block, size, np.uint8)
 
 
@@ -231,3 +233,19 @@ def magnitude(norm):
 def magnitude_end(level):
     """Return the smallest squared norm above a bin."""
     return indexes.magnitude_end(level)
+
+
+def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):
+    """Return the positions of the k smallest keys, unsorted; ties go by `order`."""
+    cdef Py_ssize_t count = len(keys), i
+    assert 0 <= k <= count <= len(order), "more keys than orders, or fewer than k"
+    if count == 0:
+        return []
+    cdef Candidate *candidates = <Candidate *> allocated(count, sizeof(Candidate))
+    try:
+        for i in range(count):
+            candidates[i] = Candidate(keys[i], <uint32_t> i, 0)
+        smallest_first(candidates, count, k, &order[0])
+        return [candidates[i].code for i in range(k)]
+    finally:
+        give_back(candidates, count * sizeof(Candidate))

@@ -1,1 +1,1 @@
-"""Histories as bytes: rows of a store, canonical bytes for hashes; purchases as baskets."""
+"""Baskets as bytes and from columns: rows of a store, hashes of users, purchases grouped into baskets."""

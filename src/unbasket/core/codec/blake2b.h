@@ -1,4 +1,4 @@
-/* BLAKE2b (RFC 7693) of whole messages, with 32 bytes of hash and a personalization. */
+/* BLAKE2b (RFC 7693) of whole messages: 32-byte hash, personalization, no key. */
 
 #ifndef UNBASKET_BLAKE2B
 #define UNBASKET_BLAKE2B
@@ -45,7 +45,7 @@ static inline void blake2b_mix(uint64_t *v, int a, int b, int c, int d, uint64_t
     v[b] = blake2b_rotated(v[b] ^ v[c], 63);
 }
 
-/* Take one block into the state; `count` says how many bytes there are up to its end. */
+/* Compress one block into the state; `count` is the number of message bytes up to its end. */
 static inline void blake2b_compress(uint64_t *state, const uint8_t *block, uint64_t count, int is_last)
 {
     uint64_t v[16], m[16];
@@ -71,14 +71,14 @@ static inline void blake2b_compress(uint64_t *state, const uint8_t *block, uint6
         state[i] ^= v[i] ^ v[i + 8];
 }
 
-/* The hash of a message; `person` has 16 bytes. */
+/* Hash a message; `person` has 16 bytes. */
 static inline void blake2b(const uint8_t *message, size_t bytes, const uint8_t *person, uint8_t *hash)
 {
     uint64_t state[8];
     uint8_t last[128] = {0};
     size_t done = 0;
     memcpy(state, blake2b_start, 64);
-    state[0] ^= 0x01010000 ^ 32; /* one hash of its own, without a key */
+    state[0] ^= 0x01010000 ^ 32; /* parameter block: 32 bytes, no key, no tree */
     state[6] ^= blake2b_word(person);
     state[7] ^= blake2b_word(person + 8);
     for (; bytes - done > 128; done += 128)

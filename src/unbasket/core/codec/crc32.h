@@ -1,11 +1,12 @@
-/* CRC-32 as zlib computes it, by eight bytes at a time. */
+/* CRC-32 as zlib computes it, eight bytes at a time. Unlike zlib.crc32, it needs neither the GIL nor a bytes object for
+   each payload. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 static uint32_t CRC32_TABLE[8][256];
 
-/* To be called once before the first use. */
+/* Fill the tables; call it once before the first use. */
 static void crc32_prepare(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
@@ -24,7 +25,7 @@ static uint32_t crc32_word(const uint8_t *data)
     return (uint32_t) data[0] | (uint32_t) data[1] << 8 | (uint32_t) data[2] << 16 | (uint32_t) data[3] << 24;
 }
 
-/* The same as zlib.crc32(data, start). */
+/* Return zlib.crc32(data, start). */
 static uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
 {
     uint32_t crc = ~start;

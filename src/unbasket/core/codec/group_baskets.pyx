@@ -1,4 +1,4 @@
-"""From rows of purchases in any order to histories: grouped by user, baskets oldest first, items distinct."""
+"""Purchases, one per row in any order, grouped into histories: by user, oldest basket first, items distinct."""
 
 from libc.stdint cimport int64_t, uint32_t
 from libc.stdlib cimport qsort
@@ -10,10 +10,10 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 
 cdef struct Sortable:
     int64_t key
-    uint32_t row
+    uint32_t row  # breaks ties
 
 
-cdef int in_order(const void *one, const void *other) noexcept nogil:
+cdef int compare(const void *one, const void *other) noexcept nogil:
     cdef const Sortable *a = <const Sortable *> one
     cdef const Sortable *b = <const Sortable *> other
     if a.key != b.key:
@@ -22,67 +22,68 @@ cdef int in_order(const void *one, const void *other) noexcept nogil:
 
 
 cdef void sort(Sortable *rows, Py_ssize_t count) noexcept nogil:
-    """Sort by key and row; order data often come sorted already."""
+    """Sort by key and row, rows of equal keys being sorted already. Most data are sorted by key as well."""
     cdef Py_ssize_t i
     for i in range(1, count):
         if rows[i].key < rows[i - 1].key:
-            qsort(rows, count, sizeof(Sortable), in_order)
+            qsort(rows, count, sizeof(Sortable), compare)
             return
 
 
 def rows_by_user(const uint32_t[::1] user, Py_ssize_t users, uint32_t[::1] rows):
-    """Fill in the rows of each user, in the order they came (a counting sort); returns where each user's rows end."""
+    """Sort row numbers by user into `rows`, by a stable counting sort; return where the rows of each user end."""
     ends = np.zeros(users, np.int64)
-    cdef int64_t[::1] place = ends
+    cdef int64_t[::1] end = ends
     cdef Py_ssize_t i
     cdef int64_t count, total = 0
     assert len(user) == len(rows), "equally long"
     with nogil:
         for i in range(user.shape[0]):
-            place[user[i]] += 1
+            end[user[i]] += 1
         for i in range(users):
-            count = place[i]
-            place[i] = total
+            count = end[i]
+            end[i] = total
             total += count
         for i in range(user.shape[0]):
-            rows[place[user[i]]] = <uint32_t> i
-            place[user[i]] += 1
+            rows[end[user[i]]] = <uint32_t> i
+            end[user[i]] += 1
     return ends
 
 
-cdef class Arrangement:
-    """JaggedArray of purchases on their way into baskets: baskets and items of rows, times (or none), and what comes out."""
+cdef class _BasketGrouper:
+    """The state of `arrange`."""
 
-    cdef const uint32_t[::1] basket, item
-    cdef const int64_t[::1] time
-    cdef int64_t[::1] first_rows, sizes
-    cdef uint32_t[::1] purchases
-    cdef Sortable *mine
-    cdef Sortable *starts
-    cdef int64_t *newest
-    cdef Py_ssize_t baskets, count, room, items
-    cdef int64_t conflict
+    cdef const uint32_t[::1] basket, item  # codes of each row
+    cdef const int64_t[::1] time  # of each row; empty without times
+    cdef int64_t[::1] first_rows, sizes  # of each basket
+    cdef uint32_t[::1] purchases  # items of all baskets, one after the other
+    cdef Sortable *mine  # the rows of one user, by basket
+    cdef Sortable *starts  # the user's baskets by time: where each starts in `mine`
+    cdef int64_t *newest  # by item: the last basket that has it, from 1 on
+    cdef Py_ssize_t baskets, count  # baskets and purchases so far
+    cdef Py_ssize_t capacity, items  # of `mine` and `starts`; of `newest`
+    cdef int64_t conflict  # a row whose time differs from its basket's, or -1
 
-    def __cinit__(self, Py_ssize_t room, Py_ssize_t items):
-        self.room, self.items, self.conflict = room, items, -1
-        self.mine = <Sortable *> allocated(room, sizeof(Sortable))
-        self.starts = <Sortable *> allocated(room, sizeof(Sortable))
+    def __cinit__(self, Py_ssize_t capacity, Py_ssize_t items):
+        self.capacity, self.items, self.conflict = capacity, items, -1
+        self.mine = <Sortable *> allocated(capacity, sizeof(Sortable))
+        self.starts = <Sortable *> allocated(capacity, sizeof(Sortable))
         self.newest = <int64_t *> allocated(items, sizeof(int64_t))
 
     def __dealloc__(self):
-        give_back(self.mine, self.room * sizeof(Sortable))
-        give_back(self.starts, self.room * sizeof(Sortable))
+        give_back(self.mine, self.capacity * sizeof(Sortable))
+        give_back(self.starts, self.capacity * sizeof(Sortable))
         give_back(self.newest, self.items * sizeof(int64_t))
 
     cdef int add_user(self, const uint32_t *rows, Py_ssize_t count) noexcept nogil:
-        """Add the baskets of one user, who has these rows."""
+        """Add the baskets of one user, given the user's rows."""
         cdef Py_ssize_t i, baskets = 0
         for i in range(count):
             self.mine[i] = Sortable(self.basket[rows[i]], rows[i])
         sort(self.mine, count)
         for i in range(count):
             if i == 0 or self.mine[i].key != self.mine[i - 1].key:
-                # A basket's first row comes first; where there are no times, it says when the basket was.
+                # Without times, the first row of a basket takes the place of its time.
                 self.starts[baskets].key = self.mine[i].row
                 if self.time.shape[0]:
                     self.starts[baskets].key = self.time[self.mine[i].row]
@@ -96,14 +97,14 @@ cdef class Arrangement:
         return 0
 
     cdef int add_basket(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-        """Add the basket whose rows start here, with each of its items once."""
+        """Add the basket whose rows begin at `start`, with each of its items once."""
         cdef Py_ssize_t before = self.count, i = start
         cdef uint32_t item
         self.first_rows[self.baskets] = self.mine[start].row
         self.baskets += 1
         while i < end and self.mine[i].key == self.mine[start].key:
             item = self.item[self.mine[i].row]
-            if self.newest[item] != self.baskets:  # the last basket that an item was put into
+            if self.newest[item] != self.baskets:
                 self.newest[item] = self.baskets
                 self.purchases[self.count] = item
                 self.count += 1
@@ -113,18 +114,18 @@ cdef class Arrangement:
 
 
 def arrange(rows, row_ends, basket, item, time, Py_ssize_t items):
-    """Group rows, `rows_by_user`, into baskets, in order of (time, basket), or of first appearance without times.
+    """Group rows, sorted by `rows_by_user`, into baskets, by (time, basket), or by first row without times.
 
-    Returns the first row and the size of each basket, the items of all baskets, one after the other, and a row whose
-    time contradicts its basket's (-1: there is none).
+    Return the first row and the size of each basket, the items of all baskets, one after the other, and a row whose
+    time differs from its basket's, or -1.
     """
     cdef const uint32_t[::1] row = rows
     cdef const int64_t[::1] ends = row_ends
     cdef Py_ssize_t user, begin = 0
-    # NumPy allocates these: in huge pages, where there are some.
+    # NumPy uses huge pages for these, if there are any.
     first_rows, sizes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     purchases = np.empty(len(rows), np.uint32)
-    cdef Arrangement work = Arrangement(int(np.diff(row_ends, prepend=0).max(initial=0)), items)
+    cdef _BasketGrouper work = _BasketGrouper(int(np.diff(row_ends, prepend=0).max(initial=0)), items)
     work.basket, work.item, work.time = basket, item, time
     work.first_rows, work.sizes, work.purchases = first_rows, sizes, purchases
     with nogil:
@@ -136,7 +137,7 @@ def arrange(rows, row_ends, basket, item, time, Py_ssize_t items):
 
 
 def tick(const int64_t[::1] values, int64_t low, uint32_t[::1] table):
-    """Set the places of these values to 1."""
+    """Set `table[value - low]` to 1 for each value."""
     cdef Py_ssize_t i
     with nogil:
         for i in range(values.shape[0]):
@@ -144,7 +145,7 @@ def tick(const int64_t[::1] values, int64_t low, uint32_t[::1] table):
 
 
 def encode(const int64_t[::1] values, int64_t low, const uint32_t[::1] table, uint32_t[::1] codes):
-    """Look up the codes of these values."""
+    """Look up the code of each value in `table`."""
     cdef Py_ssize_t i
     with nogil:
         for i in range(values.shape[0]):

@@ -1,18 +1,18 @@
-from typing import Any
+from typing import Any, Self, final
 
 from unbasket.core.arrays import Codes, Int64s
 
+@final
 class RowReader:
     count: int
     size: int
-    blank: int
-    seals: int
+    zeroed: int
+    checksums: int
     count_since: int
-    seals_since: int
-    blank_since: int
-    def __init__(self, salt: int, step: int, upto: int) -> None: ...
+    checksums_since: int
+    def __new__(cls, seed: int, step: int, upto: int) -> Self: ...
     def add(self, rows: list[tuple[int, bytes]]) -> int: ...
     def columns(self) -> tuple[list[str | int], list[str | int], list[str], dict[str, Any]]: ...
 
-def sorted_by_user(owners: Codes, places: Int64s, users: int) -> Int64s: ...
+def sorted_by_user(owners: Codes, positions: Int64s, users: int) -> Int64s: ...
 def gathered(purchases: Codes, sizes: Int64s, order: Int64s) -> Codes: ...

@@ -1,7 +1,8 @@
-"""JaggedArray of a store to columns: sealed MessagePack in, arrays and distinct ids out, without an object per basket.
+"""Rows of a store as columns: MessagePack in, arrays and distinct ids out, without an object per basket.
 
-A row is (number, body); a body is a checksum of four bytes and a list: user, basket, time or none, shift, opens, items.
-A row that was erased is all zeros.
+A row is (number, body). A body is a checksum of four bytes and a list: user, basket, time or nil, shift, whether the
+basket opens a group, items. The checksum is a CRC-32 that starts from the seed of the table plus the number of the row,
+so a body is valid in its own row only. The body of an erased row is zeroed.
 """
 
 cimport cython
@@ -19,98 +20,104 @@ cdef extern from "codec/crc32.h" nogil:
 crc32_prepare()
 
 
-cdef struct Name:
-    int64_t value  # a number, or where a text starts
-    uint32_t length
+cdef struct Id:
+    int64_t value  # the number, or the start of the text in `texts`
+    uint32_t length  # bytes of the text
     uint8_t is_text
 
 
 @cython.final
-cdef class Names:
-    """Distinct ids, each under a code, from 0 on."""
+cdef class _IdTable:
+    """A hash table that gives distinct ids codes, from 0 on."""
 
-    cdef Name *names
-    cdef uint32_t *table  # codes plus one, by hash
-    cdef uint8_t *texts
-    cdef Py_ssize_t count, room, size, text_end, text_room
+    cdef Id *ids  # by code
+    cdef uint32_t *table  # open addressing with linear probing: codes plus 1, 0 if free
+    cdef uint8_t *texts  # UTF-8 of all texts, one after the other
+    cdef Py_ssize_t count  # ids
+    cdef Py_ssize_t capacity  # of `ids`
+    cdef Py_ssize_t size  # of `table`: a power of two, twice the capacity
+    cdef Py_ssize_t text_end  # bytes used of `texts`
+    cdef Py_ssize_t text_capacity  # bytes of `texts`
 
     def __cinit__(self):
-        self.room, self.size, self.text_room = 512, 1024, 4096
-        self.names = <Name *> allocated(self.room, sizeof(Name))
+        self.capacity, self.size, self.text_capacity = 512, 1024, 4096
+        self.ids = <Id *> allocated(self.capacity, sizeof(Id))
         self.table = <uint32_t *> allocated(self.size, sizeof(uint32_t))
-        self.texts = <uint8_t *> allocated(self.text_room, 1)
+        self.texts = <uint8_t *> allocated(self.text_capacity, 1)
 
     def __dealloc__(self):
-        give_back(self.names, self.room * sizeof(Name))
+        give_back(self.ids, self.capacity * sizeof(Id))
         give_back(self.table, self.size * sizeof(uint32_t))
-        give_back(self.texts, self.text_room)
+        give_back(self.texts, self.text_capacity)
 
     cdef int64_t code_of(self, const Token *token) except -1 nogil:
-        """The code of an id, given to it now if it is new."""
-        cdef Py_ssize_t place = hash_of(token) & (self.size - 1)
-        while self.table[place]:
-            if self._is(&self.names[self.table[place] - 1], token):
-                return self.table[place] - 1
-            place = (place + 1) & (self.size - 1)
+        """Return the code of an id; a new id gets the next one."""
+        cdef Py_ssize_t i = hash_of(token) & (self.size - 1)
+        while self.table[i]:
+            if self._is(&self.ids[self.table[i] - 1], token):
+                return self.table[i] - 1
+            i = (i + 1) & (self.size - 1)
         self._add(token)
-        self.table[place] = <uint32_t> self.count
-        if self.count == self.room:
+        self.table[i] = <uint32_t> self.count
+        if self.count == self.capacity:
             self._grow()
         return self.count - 1
 
-    cdef bint _is(self, const Name *name, const Token *token) noexcept nogil:
-        if name.is_text != token.is_text:
+    cdef bint _is(self, const Id *known, const Token *token) noexcept nogil:
+        if known.is_text != token.is_text:
             return False
         if not token.is_text:
-            return name.value == token.number
-        return name.length == token.length and memcmp(self.texts + name.value, token.text, token.length) == 0
+            return known.value == token.number
+        return known.length == token.length and memcmp(self.texts + known.value, token.text, token.length) == 0
 
     cdef int _add(self, const Token *token) except -1 nogil:
-        cdef Name *name = &self.names[self.count]
-        name.is_text = token.is_text
+        cdef Id *new = &self.ids[self.count]
+        cdef Py_ssize_t capacity = self.text_capacity
+        new.is_text = token.is_text
         if token.is_text:
-            if self.text_end + token.length > self.text_room:
-                self.texts = <uint8_t *> grown(self.texts, self.text_room, 2 * self.text_room + token.length, 1)
-                self.text_room = 2 * self.text_room + token.length
+            if self.text_end + token.length > capacity:
+                self.texts = <uint8_t *> grown(self.texts, capacity, 2 * capacity + token.length, 1)
+                self.text_capacity = 2 * capacity + token.length
             memcpy(self.texts + self.text_end, token.text, token.length)
-            name.value, name.length = self.text_end, <uint32_t> token.length
+            new.value, new.length = self.text_end, <uint32_t> token.length
             self.text_end += token.length
         else:
-            name.value = token.number
+            new.value = token.number
         self.count += 1
         return 0
 
     cdef int _grow(self) except -1 nogil:
+        """Double the capacity and rehash."""
         cdef Token token
-        cdef Py_ssize_t i, place
-        self.names = <Name *> grown(self.names, self.room, 2 * self.room, sizeof(Name))
-        self.room *= 2
+        cdef Py_ssize_t code, i
+        self.ids = <Id *> grown(self.ids, self.capacity, 2 * self.capacity, sizeof(Id))
+        self.capacity *= 2
         give_back(self.table, self.size * sizeof(uint32_t))
         self.size *= 2
         self.table = <uint32_t *> allocated(self.size, sizeof(uint32_t))
-        for i in range(self.count):
-            token.is_text, token.number = self.names[i].is_text, self.names[i].value
-            token.text, token.length = self.texts + self.names[i].value, self.names[i].length
-            place = hash_of(&token) & (self.size - 1)
-            while self.table[place]:
-                place = (place + 1) & (self.size - 1)
-            self.table[place] = <uint32_t> (i + 1)
+        for code in range(self.count):
+            token.is_text, token.number = self.ids[code].is_text, self.ids[code].value
+            token.text, token.length = self.texts + self.ids[code].value, self.ids[code].length
+            i = hash_of(&token) & (self.size - 1)
+            while self.table[i]:
+                i = (i + 1) & (self.size - 1)
+            self.table[i] = <uint32_t> (code + 1)
         return 0
 
     def to_list(self):
-        """The ids, in the order of their codes."""
+        """Return the ids by code."""
         cdef Py_ssize_t i
         return [
-            (<char *> self.texts + self.names[i].value)[:self.names[i].length].decode()
-            if self.names[i].is_text else self.names[i].value
+            (<char *> self.texts + self.ids[i].value)[:self.ids[i].length].decode()
+            if self.ids[i].is_text else self.ids[i].value
             for i in range(self.count)
         ]
 
 
-cdef struct Token:
-    const uint8_t *text
-    Py_ssize_t length
-    int64_t number
+cdef struct Token:  # an id in a body
+    const uint8_t *text  # UTF-8, if it is a text
+    Py_ssize_t length  # bytes of the text
+    int64_t number  # if it is no text
     bint is_text
 
 
@@ -126,8 +133,8 @@ cdef uint64_t hash_of(const Token *token) noexcept nogil:
 
 
 cdef struct Cursor:
-    const uint8_t *at
-    const uint8_t *end
+    const uint8_t *at  # the next byte to read
+    const uint8_t *end  # of the body
 
 
 cdef uint64_t big_endian(const uint8_t *bytes, Py_ssize_t size) noexcept nogil:
@@ -139,7 +146,7 @@ cdef uint64_t big_endian(const uint8_t *bytes, Py_ssize_t size) noexcept nogil:
 
 
 cdef bint read_number(Cursor *cursor, int64_t *number) noexcept nogil:
-    """Whether a whole number of 64 bits comes next."""
+    """Read an int64; return whether there is one."""
     if cursor.at >= cursor.end:
         return False
     cdef uint8_t kind = cursor.at[0]
@@ -165,7 +172,7 @@ cdef bint read_number(Cursor *cursor, int64_t *number) noexcept nogil:
 
 
 cdef bint read_id(Cursor *cursor, Token *token) noexcept nogil:
-    """Whether an id comes next."""
+    """Read an id; return whether there is one."""
     if cursor.at >= cursor.end:
         return False
     cdef uint8_t kind = cursor.at[0]
@@ -187,7 +194,7 @@ cdef bint read_id(Cursor *cursor, Token *token) noexcept nogil:
 
 
 cdef Py_ssize_t read_list(Cursor *cursor) noexcept nogil:
-    """The length of the list that comes next, or -1 if none does."""
+    """Read the header of a list; return its length, or -1 if there is no list."""
     if cursor.at >= cursor.end:
         return -1
     cdef uint8_t kind = cursor.at[0]
@@ -203,56 +210,60 @@ cdef Py_ssize_t read_list(Cursor *cursor) noexcept nogil:
 
 
 cdef bint read_byte(Cursor *cursor, uint8_t byte) noexcept nogil:
-    """Whether this byte comes next."""
+    """Skip a byte if it is the given one; return whether it is."""
     if cursor.at >= cursor.end or cursor.at[0] != byte:
         return False
     cursor.at += 1
     return True
 
 
-cdef struct Chunk:  # where the columns of some rows go
-    uint32_t *owners
-    int64_t *keys
-    uint8_t *are_texts
-    int64_t *times
-    int64_t *places
-    uint8_t *opens
-    int64_t *sizes
-    int64_t *rows
-    uint32_t *purchases
-    Py_ssize_t count
-    Py_ssize_t bought
+cdef struct Chunk:  # the columns of the baskets in some rows
+    uint32_t *owners  # code of the user
+    int64_t *keys  # the basket's id: a number, or a position in `RowReader.texts`
+    uint8_t *are_texts  # which of the two
+    int64_t *times  # INT64_MIN without a time
+    int64_t *positions  # sort the baskets of a user
+    uint8_t *opens  # whether the basket opens a group
+    int64_t *sizes  # items of the basket
+    int64_t *rows  # number of the row
+    uint32_t *purchases  # codes of the items of all baskets, one after the other
+    Py_ssize_t count  # baskets
+    Py_ssize_t bought  # purchases
 
 
 cdef struct Body:
-    int64_t row
-    const uint8_t *bytes
-    Py_ssize_t length
+    int64_t row  # its number
+    const uint8_t *bytes  # borrowed from a bytes object
+    Py_ssize_t length  # bytes
 
 
-cdef void *start(array) except? NULL:
-    """The first byte of an array."""
+cdef void *data_of(array) except? NULL:
+    """Return the address of an array's data."""
     return <void *> <size_t> array.ctypes.data
 
 
 @cython.final
 cdef class RowReader:
-    """Reads rows into columns. JaggedArray after number `upto` are counted apart."""
+    """Reader of rows into columns."""
 
-    cdef Names users, items, texts
-    cdef list chunks
-    cdef uint32_t salt
-    cdef int64_t step, upto
-    cdef readonly int64_t count, size, blank, seals, count_since, seals_since, blank_since
+    cdef _IdTable users, items, texts  # distinct ids; `texts` are ids of baskets
+    cdef list chunks  # lists of columns, one per call of `add`
+    cdef uint32_t seed  # of the table's checksums
+    cdef int64_t step  # the distance between the positions of neighboring rows
+    cdef int64_t upto  # rows after this one are counted by `count_since` and `checksums_since` as well
+    cdef readonly int64_t count, count_since  # rows that are not erased
+    cdef readonly int64_t checksums, checksums_since  # the sum of their checksums
+    cdef readonly int64_t size  # their bytes
+    cdef readonly int64_t zeroed  # bytes of erased rows
 
-    def __cinit__(self, uint32_t salt, int64_t step, int64_t upto):
-        self.users, self.items, self.texts = Names(), Names(), Names()
-        self.salt, self.step, self.upto = salt, step, upto
+    def __cinit__(self, uint32_t seed, int64_t step, int64_t upto):
+        self.users, self.items, self.texts = _IdTable(), _IdTable(), _IdTable()
+        self.seed, self.step, self.upto = seed, step, upto
         self.chunks = []
 
     def add(self, list rows):
-        """Read rows. Returns the position of the first one that is not as it was written, or -1."""
-        cdef Py_ssize_t i, wrong = -1, room = 0, length = len(rows)
+        """Read rows; return the position of the first that is damaged, or -1."""
+        cdef Py_ssize_t i, wrong = -1, total = 0, length = len(rows)
         cdef Body *bodies = <Body *> allocated(length, sizeof(Body))
         cdef Chunk chunk
         cdef bytes body
@@ -263,8 +274,8 @@ cdef class RowReader:
                     return i
                 body = content
                 bodies[i] = Body(row, <const uint8_t *> <char *> body, len(body))
-                room += len(body)
-            columns = self._columns(length, room, &chunk)
+                total += len(body)
+            columns = self._columns(length, total, &chunk)
             with nogil:
                 for i in range(length):
                     if not self._read(&bodies[i], &chunk):
@@ -276,23 +287,23 @@ cdef class RowReader:
         finally:
             give_back(bodies, length * sizeof(Body))
 
-    cdef list _columns(self, Py_ssize_t length, Py_ssize_t room, Chunk *chunk):
-        """New columns for so many baskets and purchases at most."""
+    cdef list _columns(self, Py_ssize_t baskets, Py_ssize_t purchases, Chunk *chunk):
+        """Return new columns for at most so many baskets and purchases, and point `chunk` to them."""
         kinds = [np.uint32, np.int64, np.uint8, np.int64, np.int64, np.uint8, np.int64, np.int64]
-        columns = [*(np.empty(length, kind) for kind in kinds), np.empty(room, np.uint32)]
-        chunk.owners, chunk.keys = <uint32_t *> start(columns[0]), <int64_t *> start(columns[1])
-        chunk.are_texts = <uint8_t *> start(columns[2])
-        chunk.times, chunk.places = <int64_t *> start(columns[3]), <int64_t *> start(columns[4])
-        chunk.opens, chunk.sizes = <uint8_t *> start(columns[5]), <int64_t *> start(columns[6])
-        chunk.rows, chunk.purchases = <int64_t *> start(columns[7]), <uint32_t *> start(columns[8])
+        columns = [*(np.empty(baskets, kind) for kind in kinds), np.empty(purchases, np.uint32)]
+        chunk.owners, chunk.keys = <uint32_t *> data_of(columns[0]), <int64_t *> data_of(columns[1])
+        chunk.are_texts = <uint8_t *> data_of(columns[2])
+        chunk.times, chunk.positions = <int64_t *> data_of(columns[3]), <int64_t *> data_of(columns[4])
+        chunk.opens, chunk.sizes = <uint8_t *> data_of(columns[5]), <int64_t *> data_of(columns[6])
+        chunk.rows, chunk.purchases = <int64_t *> data_of(columns[7]), <uint32_t *> data_of(columns[8])
         chunk.count = chunk.bought = 0
         return columns
 
     cdef bint _read(self, const Body *body, Chunk *chunk) except -1 nogil:
-        """Read one row; whether it is as it was written."""
+        """Read one row; return whether it is undamaged."""
         cdef const uint8_t *payload = body.bytes + 4
         cdef Py_ssize_t i
-        cdef uint32_t seal
+        cdef uint32_t checksum
         cdef Cursor cursor
         if body.length < 5:
             return False
@@ -300,18 +311,17 @@ cdef class RowReader:
             for i in range(body.length):
                 if body.bytes[i]:
                     return False
-            self.blank += body.length
-            self.blank_since += body.row > self.upto
+            self.zeroed += body.length
             return True
-        seal = <uint32_t> big_endian(body.bytes, 4)
-        if crc32_of(payload, body.length - 4, <uint32_t> (self.salt + body.row)) != seal:
+        checksum = <uint32_t> big_endian(body.bytes, 4)
+        if crc32_of(payload, body.length - 4, <uint32_t> (self.seed + body.row)) != checksum:
             return False
         self.count += 1
         self.size += body.length
-        self.seals += seal
+        self.checksums += checksum
         if body.row > self.upto:
             self.count_since += 1
-            self.seals_since += seal
+            self.checksums_since += checksum
         cursor.at, cursor.end = payload, body.bytes + body.length
         chunk.rows[chunk.count] = body.row
         return self._read_basket(&cursor, chunk) and cursor.at == cursor.end
@@ -333,7 +343,7 @@ cdef class RowReader:
             return False
         if not read_number(cursor, &shift):
             return False
-        chunk.places[i] = chunk.rows[i] * self.step + shift
+        chunk.positions[i] = chunk.rows[i] * self.step + shift
         chunk.opens[i] = read_byte(cursor, 0xC3)
         if not chunk.opens[i] and not read_byte(cursor, 0xC2):
             return False
@@ -349,10 +359,10 @@ cdef class RowReader:
         return size == 0
 
     def columns(self):
-        """All that was read, by names. Users, items and texts are lists, in which other columns are positions."""
-        cdef Chunk chunk_of_nothing
-        names = ("owners", "keys", "are_texts", "times", "places", "opens", "sizes", "rows", "purchases")
-        self.chunks.append(self._columns(0, 0, &chunk_of_nothing))  # of the right types, if nothing was read
+        """Return the ids of users, items and baskets by code, and the other columns by name, which hold codes."""
+        cdef Chunk empty
+        names = ("owners", "keys", "are_texts", "times", "positions", "opens", "sizes", "rows", "purchases")
+        self.chunks.append(self._columns(0, 0, &empty))  # for the types of the columns
         columns = {}
         for i, name in enumerate(names):
             columns[name] = np.concatenate([chunk[i] for chunk in self.chunks])
@@ -362,8 +372,8 @@ cdef class RowReader:
         return self.users.to_list(), self.items.to_list(), self.texts.to_list(), columns
 
 
-def sorted_by_user(const uint32_t[::1] owners, const int64_t[::1] places, Py_ssize_t users):
-    """The positions of baskets, user after user, each user's in the order of their places."""
+def sorted_by_user(const uint32_t[::1] owners, const int64_t[::1] positions, Py_ssize_t users):
+    """Return the order of baskets by user and position, as `np.argsort` does."""
     cdef Py_ssize_t i, j, user, count = owners.shape[0]
     order = np.empty(count, np.int64)
     cdef int64_t[::1] result = order, starts = np.zeros(users + 1, np.int64), filled = np.zeros(users, np.int64)
@@ -376,7 +386,7 @@ def sorted_by_user(const uint32_t[::1] owners, const int64_t[::1] places, Py_ssi
             user = owners[i]
             j = starts[user] + filled[user]
             filled[user] += 1
-            while j > starts[user] and places[result[j - 1]] > places[i]:
+            while j > starts[user] and positions[result[j - 1]] > positions[i]:
                 result[j] = result[j - 1]
                 j -= 1
             result[j] = i
@@ -384,8 +394,8 @@ def sorted_by_user(const uint32_t[::1] owners, const int64_t[::1] places, Py_ssi
 
 
 def gathered(const uint32_t[::1] purchases, const int64_t[::1] sizes, const int64_t[::1] order):
-    """The purchases of baskets, in another order of the baskets."""
-    cdef Py_ssize_t i, count = sizes.shape[0], place = 0
+    """Return the purchases with the baskets reordered."""
+    cdef Py_ssize_t i, count = sizes.shape[0], end = 0
     result = np.empty(purchases.shape[0], np.uint32)
     cdef uint32_t[::1] target = result
     cdef int64_t[::1] starts = np.empty(count + 1, np.int64)
@@ -395,6 +405,6 @@ def gathered(const uint32_t[::1] purchases, const int64_t[::1] sizes, const int6
             starts[i + 1] = starts[i] + sizes[i]
         for i in range(count):
             if sizes[order[i]]:
-                memcpy(&target[place], &purchases[starts[order[i]]], sizes[order[i]] * sizeof(uint32_t))
-            place += sizes[order[i]]
+                memcpy(&target[end], &purchases[starts[order[i]]], sizes[order[i]] * sizeof(uint32_t))
+            end += sizes[order[i]]
     return result

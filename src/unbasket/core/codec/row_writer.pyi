@@ -1,9 +1,11 @@
-from typing import Any
+from typing import Any, final
 
+@final
 class RowWriter: ...
 
+@final
 class BasketRowWriter:
     size: int
-    seals: int
-    def __init__(self, orders: Any, salt: int) -> None: ...
+    checksums: int
+    def __init__(self, columns: Any, seed: int) -> None: ...
     def take(self, first: int, most: int) -> list[tuple[int, bytes]]: ...

@@ -1,4 +1,4 @@
-"""Ids and numbers to MessagePack, as `msgspec.msgpack` writes them; and columns to rows of a store."""
+"""Ids and numbers as MessagePack, as `msgspec.msgpack` writes them; baskets as rows of a store."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -17,14 +17,14 @@ crc32_prepare()
 
 @cython.final
 cdef class RowWriter:
-    """Bytes that grow at their end, and are wiped when they are not needed any more."""
+    """A growing buffer of MessagePack that is zeroed when cleared."""
 
     def __cinit__(self):
-        self.room = 4096
-        self.bytes = <uint8_t *> allocated(self.room, 1)
+        self.capacity = 4096
+        self.bytes = <uint8_t *> allocated(self.capacity, 1)
 
     def __dealloc__(self):
-        give_back(self.bytes, self.room)
+        give_back(self.bytes, self.capacity)
 
     cdef int clear(self) except -1:
         memset(self.bytes, 0, self.length)
@@ -69,8 +69,15 @@ cdef class RowWriter:
             return self._put_big_endian(0xD2, <uint64_t> number, 4)
         return self._put_big_endian(0xD3, <uint64_t> number, 8)
 
+    cdef int put_time(self, int64_t time) except -1:
+        """Write a time; INT64_MIN, which stands for no time, as nil."""
+        return self.put_byte(0xC0) if time == INT64_MIN else self.put_number(time)
+
+    cdef int put_bool(self, bint value) except -1:
+        return self.put_byte(0xC3 if value else 0xC2)
+
     cdef int put_header(self, Py_ssize_t count) except -1:
-        """The header of a list."""
+        """Write the header of a list."""
         if count < 16:
             return self.put_byte(0x90 | count)
         if count < 2**16:
@@ -93,73 +100,72 @@ cdef class RowWriter:
         return 0
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
-        if self.length + size > self.room:
-            self.bytes = <uint8_t *> grown(self.bytes, self.room, 2 * self.room + size, 1)
-            self.room = 2 * self.room + size
+        if self.length + size > self.capacity:
+            self.bytes = <uint8_t *> grown(self.bytes, self.capacity, 2 * self.capacity + size, 1)
+            self.capacity = 2 * self.capacity + size
         return 0
 
 
 @cython.final
 cdef class BasketRowWriter:
-    """Writes baskets, given as columns, into the bodies of rows; see `unpack` for what these are."""
+    """Writer of baskets, given as `BasketColumns`, to rows of a store; `row_reader` describes these."""
 
-    cdef RowWriter packer
-    cdef list users, items, texts
-    cdef const uint32_t[::1] owners, purchases
-    cdef const int64_t[::1] keys, times, sizes, opens
-    cdef const uint8_t[::1] are_texts
-    cdef Py_ssize_t done, bought
-    cdef uint32_t salt
-    cdef readonly int64_t size, seals
+    cdef RowWriter writer  # the body of the row that is written
+    cdef list users, items, texts  # ids by code
+    cdef const uint32_t[::1] owners, purchases  # the user of each basket; the items of all baskets
+    cdef const int64_t[::1] keys, times, sizes, opens  # of each basket
+    cdef const uint8_t[::1] are_texts  # whether the key of a basket is a position in `texts`
+    cdef Py_ssize_t done  # baskets written
+    cdef Py_ssize_t bought  # purchases written
+    cdef uint32_t seed  # of the table's checksums
+    cdef readonly int64_t size  # bytes written
+    cdef readonly int64_t checksums  # the sum of the checksums written
 
-    def __init__(self, orders, uint32_t salt):
-        self.packer = RowWriter()
-        self.users, self.items, self.texts = orders.users, orders.items, orders.texts
-        self.owners, self.purchases = orders.owners, orders.purchases
-        self.keys, self.times, self.sizes, self.opens = orders.keys, orders.times, orders.sizes, orders.opens
-        self.are_texts = orders.are_texts
-        self.salt = salt
+    def __init__(self, columns, uint32_t seed):
+        self.writer = RowWriter()
+        self.users, self.items, self.texts = columns.users, columns.items, columns.texts
+        self.owners, self.purchases = columns.owners, columns.purchases
+        self.keys, self.times, self.sizes, self.opens = columns.keys, columns.times, columns.sizes, columns.opens
+        self.are_texts = columns.are_texts
+        self.seed = seed
 
     def take(self, int64_t first, Py_ssize_t most):
-        """JaggedArray of the next baskets, numbered from `first` on: so many of them, or all that are left."""
+        """Return rows of the next baskets, at most `most`, numbered from `first` on."""
         cdef Py_ssize_t i, end = min(self.done + most, self.owners.shape[0])
         rows = [self._row(first + i, self.done + i) for i in range(end - self.done)]
         self.done = end
         return rows
 
     cdef tuple _row(self, int64_t number, Py_ssize_t basket):
-        cdef RowWriter packer = self.packer
-        cdef uint32_t seal
+        cdef RowWriter writer = self.writer
+        cdef uint32_t checksum
         cdef int i
+        for _ in range(4):
+            writer.put_byte(0)  # where the checksum goes
+        self._put_basket(basket)
+        checksum = crc32_of(writer.bytes + 4, writer.length - 4, <uint32_t> (self.seed + number))
         for i in range(4):
-            packer.put_byte(0)  # where the checksum goes
-        self._pack(basket)
-        seal = crc32_of(packer.bytes + 4, packer.length - 4, <uint32_t> (self.salt + number))
-        for i in range(4):
-            packer.bytes[i] = <uint8_t> (seal >> 8 * (3 - i))
-        body = PyBytes_FromStringAndSize(<char *> packer.bytes, packer.length)
-        self.seals += seal
-        self.size += packer.length
-        packer.clear()
+            writer.bytes[i] = <uint8_t> (checksum >> 8 * (3 - i))
+        body = PyBytes_FromStringAndSize(<char *> writer.bytes, writer.length)
+        self.checksums += checksum
+        self.size += writer.length
+        writer.clear()
         return number, body
 
-    cdef int _pack(self, Py_ssize_t basket) except -1:
-        cdef RowWriter packer = self.packer
+    cdef int _put_basket(self, Py_ssize_t basket) except -1:
+        cdef RowWriter writer = self.writer
         cdef Py_ssize_t i
-        packer.put_header(6)
-        packer.put_id(self.users[self.owners[basket]])
+        writer.put_header(6)
+        writer.put_id(self.users[self.owners[basket]])
         if self.are_texts[basket]:
-            packer.put_id(self.texts[self.keys[basket]])
+            writer.put_id(self.texts[self.keys[basket]])
         else:
-            packer.put_number(self.keys[basket])
-        if self.times[basket] == INT64_MIN:
-            packer.put_byte(0xC0)
-        else:
-            packer.put_number(self.times[basket])
-        packer.put_number(0)
-        packer.put_byte(0xC3 if self.opens[basket] else 0xC2)
-        packer.put_header(self.sizes[basket])
+            writer.put_number(self.keys[basket])
+        writer.put_time(self.times[basket])
+        writer.put_number(0)
+        writer.put_bool(self.opens[basket])
+        writer.put_header(self.sizes[basket])
         for i in range(self.bought, self.bought + self.sizes[basket]):
-            packer.put_id(self.items[self.purchases[i]])
+            writer.put_id(self.items[self.purchases[i]])
         self.bought += self.sizes[basket]
         return 0

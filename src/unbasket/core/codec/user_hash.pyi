@@ -1,11 +1,14 @@
+from typing import Self, final
+
 import numpy as np
 import numpy.typing as npt
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.model.history import Histories
 
+@final
 class UserHasher:
-    def __init__(self, person: bytes) -> None: ...
+    def __new__(cls, person: bytes) -> Self: ...
     def hash_users(
         self,
         histories: Histories,

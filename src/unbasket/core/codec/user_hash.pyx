@@ -1,107 +1,104 @@
-"""A user's history as canonical bytes, and their hash: the same for the same baskets, whatever codes stand for them.
+"""The hash of a user's history, over canonical bytes: equal for equal baskets, whatever codes they have.
 
 The bytes are MessagePack: the user, then each basket, oldest first: its id, its time, whether it opens a group, and its
-items in the order of their ids. The caller has the names that codes stand for.
+items sorted by id.
 """
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING
-from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
+from unbasket.core.codec.row_writer cimport RowWriter
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.model.history cimport Basket, Histories, History
-from unbasket.core.codec.row_writer cimport RowWriter
 
 cdef extern from "codec/blake2b.h" nogil:
     void blake2b(const uint8_t *message, size_t bytes, const uint8_t *person, uint8_t *hash)
 
 
 cdef struct Labeled:
-    int64_t label
-    uint32_t code
+    int64_t label  # sorts like the item's id
+    uint32_t code  # of the item
 
 
-cdef int lower_first(const void *one, const void *other) noexcept nogil:
+cdef int by_label(const void *one, const void *other) noexcept nogil:
     cdef int64_t a = (<const Labeled *> one).label, b = (<const Labeled *> other).label
     return (a > b) - (a < b)
 
 
 @cython.final
 cdef class UserHasher:
-    """Writes canonical bytes and hashes them; `person` tells these hashes from others. Holds nothing in between."""
+    """BLAKE2b over canonical bytes; `person` keeps these hashes apart from others. It holds no data between calls."""
 
-    cdef RowWriter packer
-    cdef Labeled *items
-    cdef Py_ssize_t item_room
-    cdef uint8_t person[16]
+    cdef RowWriter writer  # the canonical bytes
+    cdef Labeled *items  # of the basket that is written, to be sorted
+    cdef Py_ssize_t capacity  # of `items`
+    cdef uint8_t person[16]  # the personalization, padded with zeros
 
     def __cinit__(self, bytes person):
         assert len(person) <= 16, "at most 16 bytes"
         memcpy(self.person, PyBytes_AS_STRING(person), len(person))
-        self.packer = RowWriter()
+        self.writer = RowWriter()
 
     def __dealloc__(self):
-        give_back(self.items, self.item_room * sizeof(Labeled))
+        give_back(self.items, self.capacity * sizeof(Labeled))
 
     def hash_users(
         self, Histories histories, list owners, list users, list items, const int64_t[::1] labels, list texts,
         uint8_t[:, ::1] hashes
     ):
-        """Put the hashes of some users into the rows of `hashes`, one after the other.
+        """Write the hash of each owner into the row of `hashes` at the same position.
 
-        `users`, `items` and `texts` are the names of users, of items and of the baskets with a text as their id, each by
-        code; `labels` are in the order of items.
+        `users`, `items` and `texts` are ids by code: of users, of items, and of baskets whose id is a text. `labels`
+        sort like the ids of items.
         """
         cdef Py_ssize_t i, owner
         assert len(labels) >= len(items), "a label for each item"
         assert hashes.shape[0] == len(owners) and hashes.shape[1] == 32, "a row for each hash"
         for i in range(len(owners)):
             owner = owners[i]
-            self._write_user(histories, owner, users[owner], items, labels, texts)
-            blake2b(self.packer.bytes, self.packer.length, self.person, &hashes[i, 0])
-            self.packer.clear()
+            self._put_user(histories, owner, users[owner], items, labels, texts)
+            blake2b(self.writer.bytes, self.writer.length, self.person, &hashes[i, 0])
+            self.writer.clear()
 
-    cdef int _write_user(
+    cdef int _put_user(
         self, Histories histories, Py_ssize_t user, name, list items, const int64_t[::1] labels, list texts
     ) except -1:
         cdef History history
         cdef Basket *basket
-        cdef RowWriter packer = self.packer
-        cdef Py_ssize_t position, place = 0
+        cdef RowWriter writer = self.writer
+        cdef Py_ssize_t i, start = 0
         histories.of(user, &history)
-        packer.put_header(2)
-        packer.put_id(name)
-        packer.put_header(history.length)
-        for position in range(history.length):
-            basket = history.baskets + position
-            packer.put_header(4)
+        writer.put_header(2)
+        writer.put_id(name)
+        writer.put_header(history.length)
+        for i in range(history.length):
+            basket = history.baskets + i
+            writer.put_header(4)
             if basket.is_text:
-                packer.put_id(texts[basket.key])
+                writer.put_id(texts[basket.key])
             else:
-                packer.put_number(basket.key)
-            if basket.time == INT64_MIN:
-                packer.put_byte(0xc0)
-            else:
-                packer.put_number(basket.time)
-            packer.put_byte(0xc3 if basket.opens_group else 0xc2)
-            self._items(history.items + place, basket.size, items, labels)
-            place += basket.size
+                writer.put_number(basket.key)
+            writer.put_time(basket.time)
+            writer.put_bool(basket.opens_group)
+            self._put_items(history.items + start, basket.size, items, labels)
+            start += basket.size
         return 0
 
-    cdef int _items(self, const uint32_t *codes, Py_ssize_t count, list items, const int64_t[::1] labels) except -1:
+    cdef int _put_items(self, const uint32_t *codes, Py_ssize_t count, list items, const int64_t[::1] labels) except -1:
         """Write items in the order of their labels."""
-        cdef RowWriter packer = self.packer
+        cdef RowWriter writer = self.writer
         cdef Py_ssize_t i
-        if count > self.item_room:
-            self.items = <Labeled *> grown(self.items, self.item_room, count, sizeof(Labeled))
-            self.item_room = count
+        if count > self.capacity:
+            self.items = <Labeled *> grown(self.items, self.capacity, count, sizeof(Labeled))
+            self.capacity = count
         for i in range(count):
             self.items[i] = Labeled(labels[codes[i]], codes[i])
-        qsort(self.items, count, sizeof(Labeled), lower_first)
-        packer.put_header(count)
+        qsort(self.items, count, sizeof(Labeled), by_label)
+        writer.put_header(count)
         for i in range(count):
-            packer.put_id(items[self.items[i].code])
+            writer.put_id(items[self.items[i].code])
         memset(self.items, 0, count * sizeof(Labeled))
         return 0

@@ -11,7 +11,7 @@ cdef enum:
 
 cdef extern from "search/simd_threshold.h":
     enum:
-        TOGETHER  # rows that a search looks at together
+        BLOCK_ROWS  # rows that a search looks at together
 
 
 cdef struct Posting:

@@ -32,12 +32,12 @@ cdef class Shard:
         self.size = size
         self.vectors = JaggedArray(sizeof(VectorEntry))
         self.postings = JaggedArray(sizeof(Posting))
-        self.norm = <int64_t *> allocated(size + TOGETHER, sizeof(int64_t))  # the last few are never used
+        self.norm = <int64_t *> allocated(size + BLOCK_ROWS, sizeof(int64_t))  # the last few are never used
         self.owner = <uint32_t *> allocated(size, sizeof(uint32_t))
         self.member = <uint32_t *> allocated(size, sizeof(uint32_t))
 
     def __dealloc__(self):
-        drop(self.norm, self.end * sizeof(int64_t), (self.size + TOGETHER) * sizeof(int64_t))
+        drop(self.norm, self.end * sizeof(int64_t), (self.size + BLOCK_ROWS) * sizeof(int64_t))
         drop(self.owner, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
         drop(self.member, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
 

@@ -1,1 +1,1 @@
-"""Memory that comes zeroed and is zeroed before it is freed: buffers, a slab allocator, jagged and growable arrays."""
+"""Memory that is zeroed when allocated and when freed: buffers, a slab allocator, jagged and growable arrays."""

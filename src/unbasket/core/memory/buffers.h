@@ -1,4 +1,4 @@
-/* Memory that is zero when it comes and zero when it goes. */
+/* Memory that is zeroed when it is allocated and zeroed before it is freed. */
 
 #ifndef UNBASKET_BUFFERS
 #define UNBASKET_BUFFERS
@@ -9,9 +9,6 @@
 #ifdef __linux__
 #include <sys/mman.h>
 #endif
-#ifdef _MSC_VER
-#include <intrin.h>
-#endif
 
 #ifdef CYTHON_WITHOUT_ASSERTIONS
 #define CHECKED 0
@@ -19,15 +16,15 @@
 #define CHECKED 1
 #endif
 
-/* Bytes from which on memory is mapped on its own: in huge pages, so that there are few page faults, and without a copy
-   when it grows. Only Linux can do that; elsewhere, what grows is copied. */
+/* Bytes from which an allocation is a mapping of its own: huge pages cause few page faults, and mremap grows it without
+   a copy. Linux only; elsewhere growing copies. */
 #define LARGE ((size_t)1 << 22)
 
-/* A compiler may leave out a memset before a free; it must not leave out a call through this. */
+/* A compiler may drop a memset before a free, but not a call through a volatile pointer. */
 static void *(*const volatile set_memory)(void *, int, size_t) = memset;
 
 #ifdef __linux__
-/* Ask for huge pages; a kernel that has none answers with others. */
+/* Advise the kernel to use huge pages; it may ignore that. */
 static inline void *in_huge_pages(void *memory, size_t bytes)
 {
     if (memory == MAP_FAILED)
@@ -39,7 +36,7 @@ static inline void *in_huge_pages(void *memory, size_t bytes)
 }
 #endif
 
-/* Zeroed memory, or NULL if there is none. */
+/* Allocate zeroed memory; NULL if there is not enough. */
 static inline void *zeroed(size_t count, size_t size)
 {
 #ifdef __linux__
@@ -51,7 +48,7 @@ static inline void *zeroed(size_t count, size_t size)
     return calloc(count ? count : 1, size);
 }
 
-/* Free memory that is wiped already. */
+/* Free memory that is zeroed already. */
 static inline void release(void *memory, size_t bytes)
 {
 #ifdef __linux__
@@ -63,7 +60,7 @@ static inline void release(void *memory, size_t bytes)
     free(memory);
 }
 
-/* Wipe memory, then free it. */
+/* Zero memory, then free it. */
 static inline void give_back(void *memory, size_t bytes)
 {
     if (memory) {
@@ -72,7 +69,7 @@ static inline void give_back(void *memory, size_t bytes)
     }
 }
 
-/* The same memory with more room, zeroed, or NULL if there is none. What is copied is wiped where it was. */
+/* Grow an allocation, with zeros behind the old bytes; NULL if there is not enough memory. A copied original is zeroed. */
 static inline void *extended(void *old, size_t bytes, size_t new_bytes)
 {
     void *memory;
@@ -88,7 +85,7 @@ static inline void *extended(void *old, size_t bytes, size_t new_bytes)
     return memory;
 }
 
-/* How many of these bytes are not zero. */
+/* Count the bytes that are not zero. */
 static inline size_t nonzero_bytes(const void *memory, size_t bytes)
 {
     const unsigned char *at = (const unsigned char *)memory;
@@ -105,16 +102,10 @@ static inline size_t nonzero_bytes(const void *memory, size_t bytes)
     return count;
 }
 
-/* The number of the lowest bit that is 0; there must be one. */
+/* Return the index of the lowest bit that is 0; there must be one. */
 static inline int lowest_zero(uint64_t bits)
 {
-#ifdef _MSC_VER
-    unsigned long place;
-    _BitScanForward64(&place, ~bits);
-    return (int)place;
-#else
     return __builtin_ctzll(~bits);
-#endif
 }
 
 #endif

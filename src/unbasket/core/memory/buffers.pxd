@@ -1,20 +1,20 @@
-"""Growable arrays of C structs: zero when they come, wiped before they go."""
+"""Allocation of arrays of C structs: zeroed when allocated, zeroed before they are freed."""
 
 from libc.stdint cimport uint64_t
 
 cdef extern from "memory/buffers.h" nogil:
-    void *zeroed(size_t count, size_t size)
     void release(void *memory, size_t bytes)
     void give_back(void *memory, size_t bytes)
-    void *extended(void *old, size_t bytes, size_t new_bytes)
     size_t nonzero_bytes(const void *memory, size_t bytes)
     void *set_memory(void *memory, int value, size_t bytes)
     int lowest_zero(uint64_t bits)
-    const bint CHECKED
+    void *zeroed(size_t count, size_t size)
+    void *extended(void *old, size_t bytes, size_t new_bytes)
+    const bint CHECKED  # whether this is a debug build
 
 
 cdef inline int check(bint holds, const char *what) except -1 nogil:
-    """An assertion for functions of .pxd files, where Cython has none without the GIL."""
+    """Assert, in functions of .pxd files: there, Cython's `assert` needs the GIL."""
     if CHECKED and not holds:
         with gil:
             raise AssertionError(what.decode())
@@ -22,7 +22,7 @@ cdef inline int check(bint holds, const char *what) except -1 nogil:
 
 
 cdef inline void *allocated(Py_ssize_t count, size_t size) except NULL nogil:
-    """A zeroed array."""
+    """Allocate a zeroed array."""
     cdef void *memory = zeroed(count, size)
     if memory == NULL:
         with gil:
@@ -31,7 +31,7 @@ cdef inline void *allocated(Py_ssize_t count, size_t size) except NULL nogil:
 
 
 cdef inline void *grown(void *old, Py_ssize_t length, Py_ssize_t new_length, size_t size) except NULL nogil:
-    """A longer array with the same start. On Linux, a large one is not copied; of others, the old one is wiped."""
+    """Grow an array. On Linux a large one is not copied; otherwise the original is zeroed after the copy."""
     cdef void *memory = extended(old, length * size, new_length * size)
     if memory == NULL:
         with gil:

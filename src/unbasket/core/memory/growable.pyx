@@ -1,4 +1,4 @@
-"""A long array that grows while it is in use, and that NumPy and the core read as it is."""
+"""An array of int64 that grows without a copy if it can; NumPy and the core share its memory."""
 
 cimport cython
 from libc.stdint cimport int64_t
@@ -11,7 +11,7 @@ from unbasket.core.memory.buffers cimport allocated, give_back, grown
 
 @cython.final
 cdef class GrowableArray:
-    """Records of `width` whole numbers of 64 bits, zero at first; `np.asarray` shows them."""
+    """An array of `count` rows of `width` int64 numbers, zero at first; `np.asarray` is a view of it."""
 
     def __cinit__(self, Py_ssize_t width, Py_ssize_t count=0):
         self.data = <int64_t *> allocated(count * width, sizeof(int64_t))
@@ -21,18 +21,18 @@ cdef class GrowableArray:
 
     @classmethod
     def of(cls, numbers):
-        """A column of these numbers."""
-        column = cls(1, len(numbers))
-        np.asarray(column)[:] = numbers
-        return column
+        """Return a one-column array of these numbers."""
+        array = cls(1, len(numbers))
+        np.asarray(array)[:] = numbers
+        return array
 
     def __dealloc__(self):
         give_back(self.data, self.count * self.width * sizeof(int64_t))
 
     def extended(self, Py_ssize_t count):
-        """A column with room for `count` records, with the same start: this one, unless somebody has a view of it.
+        """Return an array with `count` rows and the same start: this one, or a copy if this one has views.
 
-        Without views, a large one grows without a copy. A copy leaves this one to those who look at it.
+        Without views, a large array grows in place. A copy leaves this array to its views.
         """
         cdef GrowableArray longer
         if count <= self.count:

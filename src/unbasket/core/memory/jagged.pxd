@@ -1,22 +1,22 @@
 cimport cython
 from libc.stdint cimport uint32_t
 
-from unbasket.core.memory.slab cimport SlabAllocator
 from unbasket.core.memory.buffers cimport check
+from unbasket.core.memory.slab cimport SlabAllocator
 
 
 cdef struct Row:
-    void *first
-    uint32_t length
-    uint32_t capacity
+    void *first  # its first record; NULL if it has no memory
+    uint32_t length  # records
+    uint32_t capacity  # records that fit
 
 
 @cython.final
 cdef class JaggedArray:
-    cdef Row *rows
-    cdef readonly Py_ssize_t count
-    cdef readonly size_t width
-    cdef readonly SlabAllocator blocks
+    cdef Row *rows  # the headers of all rows
+    cdef readonly Py_ssize_t count  # rows
+    cdef readonly size_t width  # bytes of a record
+    cdef readonly SlabAllocator blocks  # the memory of short rows
 
     cpdef int add_rows(self, Py_ssize_t count) except -1 nogil
     cpdef int reserve(self, Py_ssize_t row, Py_ssize_t length) except -1 nogil
@@ -26,22 +26,22 @@ cdef class JaggedArray:
     cpdef int clear_row(self, Py_ssize_t row) except -1 nogil
     cdef void *append(self, Py_ssize_t row) except NULL nogil
     cdef void *open_gap(self, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count) except NULL nogil
-    cpdef Py_ssize_t litter(self) noexcept nogil
-    cdef size_t _room(self, const Row *row) noexcept nogil
+    cpdef Py_ssize_t residue(self) noexcept nogil
+    cdef size_t _bytes(self, const Row *row) noexcept nogil
     cdef int _move(self, Row *row, Py_ssize_t capacity) except -1 nogil
     cdef int _give_back(self, Row *row) except -1 nogil
     cdef int _set_length(self, Py_ssize_t row, Py_ssize_t length) except -1 nogil
 
     cdef inline Py_ssize_t length(self, Py_ssize_t row) except -1 nogil:
-        """How many records a row has."""
+        """Return the number of records in a row."""
         check(0 <= row < self.count, "no such row")
         return self.rows[row].length
 
     cdef inline void *first(self, Py_ssize_t row) except NULL nogil:
-        """The first record of a row; the others follow. Valid until the row changes its length.
+        """Return the first record of a row; the others follow.
 
-        Removing its last record with `pop` leaves the others where they are.
+        The pointer is valid until the length of the row changes; `pop` leaves the other records in place.
         """
         check(0 <= row < self.count, "no such row")
-        cdef Row *place = &self.rows[row]
-        return place.first if place.first != NULL else place  # an empty row is nowhere, but NULL would be an error
+        cdef Row *header = &self.rows[row]
+        return header.first if header.first != NULL else header  # NULL would be an error

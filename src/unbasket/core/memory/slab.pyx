@@ -1,10 +1,9 @@
-"""SlabAllocator of memory of many sizes, at most 8 KiB: carved from segments, each of which has blocks of one size.
+"""A slab allocator: blocks of up to 8 KiB, carved from slabs of 64 KiB that each hold blocks of one size class.
 
-Nothing is ever moved to make room, so a block costs the same in a large shop as in a small one. Sizes are at most 1/16
-apart. A free block is zero and is the next that is taken of its size; segments whose blocks are all free serve blocks
-of any size, and a region of segments that are all free is given back, unless it is the only one in reserve. What stays
-unused is therefore, for each size, what was once in use of it: a stream of changes that leaves as many rows of a size
-as it found needs no more memory with time.
+Blocks never move, so an allocation costs the same in a large shop as in a small one. Sizes of blocks are at most 1/16
+apart. A free block is zero and is the next to be allocated of its size. A slab without a block in use serves any size.
+A region without a slab in use is freed, unless it is the only one in reserve. Unused memory is thus bounded, for each
+size, by its peak use: a stream of changes that leaves as many rows of a size as before needs no more memory over time.
 """
 
 cimport cython
@@ -14,39 +13,35 @@ from libc.string cimport memset
 from unbasket.core.memory.buffers cimport allocated, check, give_back, lowest_zero, nonzero_bytes, release
 
 
-cdef inline Segment *segment_of(void *block) noexcept nogil:
-    return <Segment *> (<uintptr_t> block & ~(<uintptr_t> SEGMENT - 1))
+cdef inline Slab *slab_of(void *block) noexcept nogil:
+    return <Slab *> (<uintptr_t> block & ~(<uintptr_t> SLAB - 1))
 
 
-cdef inline char *block_at(Segment *segment, size_t number) noexcept nogil:
-    return <char *> segment + sizeof(Segment) + number * bytes_of(segment.kind)
+cdef inline char *block_at(Slab *slab, size_t number) noexcept nogil:
+    return <char *> slab + sizeof(Slab) + number * bytes_of(slab.size_class)
 
 
-cdef inline void link(Segment **head, Segment *segment) noexcept nogil:
-    """Put a segment in front of a list."""
-    segment.previous, segment.next = NULL, head[0]
+cdef inline void link(Slab **head, Slab *slab) noexcept nogil:
+    """Put a slab at the head of a list."""
+    slab.previous, slab.next = NULL, head[0]
     if head[0] != NULL:
-        head[0].previous = segment
-    head[0] = segment
+        head[0].previous = slab
+    head[0] = slab
 
 
-cdef inline void unlink(Segment **head, Segment *segment) noexcept nogil:
-    if segment.previous != NULL:
-        segment.previous.next = segment.next
+cdef inline void unlink(Slab **head, Slab *slab) noexcept nogil:
+    if slab.previous != NULL:
+        slab.previous.next = slab.next
     else:
-        head[0] = segment.next
-    if segment.next != NULL:
-        segment.next.previous = segment.previous
-    segment.previous = segment.next = NULL
+        head[0] = slab.next
+    if slab.next != NULL:
+        slab.next.previous = slab.previous
+    slab.previous = slab.next = NULL
 
 
 @cython.final
 cdef class SlabAllocator:
-    """Lists of the segments that have room, by the size of their blocks; of idle segments; and of all regions.
-
-    `used` counts the blocks in use, `segment_count` and `idle_count` the segments, those that were not started yet among
-    them. An idle segment is of kind 0. Only the newest region, the first on the list, may have segments to start.
-    """
+    """Regions of slabs, with lists of the slabs that have a free block, by size class, and of idle slabs."""
 
     def __dealloc__(self):
         cdef Region *region = self.regions
@@ -56,80 +51,80 @@ cdef class SlabAllocator:
             give_back(region, region.bytes)
             region = following
 
-    cdef void *take(self, size_t bytes) except NULL nogil:
-        """A block of zeros with room for so many bytes."""
+    cdef void *allocate(self, size_t bytes) except NULL nogil:
+        """Return a zeroed block of at least `bytes` bytes."""
         check(bytes <= LARGEST, "too large for a block")
-        cdef uint32_t kind = kind_of(bytes)
-        cdef Segment *segment = self.open[kind]
+        cdef uint32_t size_class = size_class_of(bytes)
+        cdef Slab *slab = self.open[size_class]
         cdef uint32_t word = 0
-        if segment == NULL:
-            segment = self._start(kind)
-        while ~segment.taken[word] == 0:
+        if slab == NULL:
+            slab = self._start(size_class)
+        while ~slab.taken[word] == 0:
             word += 1
-        cdef int bit = lowest_zero(segment.taken[word])
-        segment.taken[word] |= <uint64_t> 1 << bit
-        segment.used += 1
+        cdef int bit = lowest_zero(slab.taken[word])
+        slab.taken[word] |= <uint64_t> 1 << bit
+        slab.used += 1
         self.used += 1
-        if segment.used == segment.room:
-            unlink(&self.open[kind], segment)
-        return block_at(segment, 64 * word + bit)
+        if slab.used == slab.capacity:
+            unlink(&self.open[size_class], slab)
+        return block_at(slab, 64 * word + bit)
 
-    cdef int give(self, void *block) except -1 nogil:
-        """Give back a block, which the caller has wiped."""
-        cdef Segment *segment = segment_of(block)
-        cdef size_t number = (<char *> block - block_at(segment, 0)) // bytes_of(segment.kind)
-        assert segment.taken[number // 64] >> (number % 64) & 1, "no block that was taken"
-        assert block == block_at(segment, number), "not the start of a block"
-        segment.taken[number // 64] &= ~(<uint64_t> 1 << (number % 64))
-        if segment.used == segment.room:
-            link(&self.open[segment.kind], segment)
-        segment.used -= 1
+    cdef int free(self, void *block) except -1 nogil:
+        """Free a block that the caller has zeroed."""
+        cdef Slab *slab = slab_of(block)
+        cdef size_t number = (<char *> block - block_at(slab, 0)) // bytes_of(slab.size_class)
+        assert slab.taken[number // 64] >> (number % 64) & 1, "no block in use"
+        assert block == block_at(slab, number), "not the start of a block"
+        slab.taken[number // 64] &= ~(<uint64_t> 1 << (number % 64))
+        if slab.used == slab.capacity:
+            link(&self.open[slab.size_class], slab)
+        slab.used -= 1
         self.used -= 1
-        if segment.used > 0:
+        if slab.used > 0:
             return 0
-        unlink(&self.open[segment.kind], segment)
-        segment.kind = segment.room = 0
-        link(&self.idle, segment)
+        unlink(&self.open[slab.size_class], slab)
+        slab.size_class = slab.capacity = 0
+        link(&self.idle, slab)
         self.idle_count += 1
-        segment.region.busy -= 1
-        if segment.region.busy == 0 and self.idle_count >= 2 * segment.region.segments:
-            self._drop_region(segment.region)
+        slab.region.busy -= 1
+        if slab.region.busy == 0 and self.idle_count >= 2 * slab.region.slabs:
+            self._drop_region(slab.region)
         return 0
 
-    cdef size_t room(self, void *block) noexcept nogil:
-        """How many bytes a block has."""
-        return bytes_of(segment_of(block).kind)
+    cdef size_t block_size(self, void *block) noexcept nogil:
+        """Return the size of a block, in bytes."""
+        return bytes_of(slab_of(block).size_class)
 
-    cdef Segment *_start(self, uint32_t kind) except NULL nogil:
-        """Let an idle segment have blocks of this kind."""
-        cdef Segment *segment = self.idle
-        if segment != NULL:
-            unlink(&self.idle, segment)
+    cdef Slab *_start(self, uint32_t size_class) except NULL nogil:
+        """Open an idle slab for blocks of a size class."""
+        cdef Slab *slab = self.idle
+        if slab != NULL:
+            unlink(&self.idle, slab)
         else:
-            if self.regions == NULL or self.regions.started == self.regions.segments:
+            if self.regions == NULL or self.regions.started == self.regions.slabs:
                 self._add_region()
-            segment = <Segment *> (<char *> self.regions.first + self.regions.started * <size_t> SEGMENT)
-            segment.region = self.regions
+            slab = <Slab *> (<char *> self.regions.first + self.regions.started * <size_t> SLAB)
+            slab.region = self.regions
             self.regions.started += 1
         self.idle_count -= 1
-        segment.region.busy += 1
-        segment.kind = kind
-        segment.room = (SEGMENT - sizeof(Segment)) // bytes_of(kind)
-        link(&self.open[kind], segment)
-        return segment
+        slab.region.busy += 1
+        slab.size_class = size_class
+        slab.capacity = (SLAB - sizeof(Slab)) // bytes_of(size_class)
+        link(&self.open[size_class], slab)
+        return slab
 
     cdef int _add_region(self) except -1 nogil:
-        """Allocate segments: one at first, then as many as there are, up to some megabytes at a time.
+        """Allocate slabs: one at first, then as many as there are, up to 4 MB at a time.
 
-        They are not touched before they are started, since memory takes its time when it is touched first.
+        A slab is not touched before it is started: the first access to memory costs a page fault.
         """
-        cdef Py_ssize_t segments = min(max(self.segment_count, 1), <Py_ssize_t> REGION)
-        cdef size_t bytes = sizeof(Region) + (segments + 1) * SEGMENT  # one more: they start at multiples of their size
+        cdef Py_ssize_t slabs = min(max(self.slab_count, 1), <Py_ssize_t> REGION)
+        cdef size_t bytes = sizeof(Region) + (slabs + 1) * SLAB  # one more, to align the first
         cdef Region *region = <Region *> allocated(bytes, 1)
-        region.bytes, region.segments = bytes, <uint32_t> segments
-        region.first = segment_of(<char *> region + sizeof(Region) + SEGMENT - 1)
-        self.segment_count += segments
-        self.idle_count += segments
+        region.bytes, region.slabs = bytes, <uint32_t> slabs
+        region.first = slab_of(<char *> region + sizeof(Region) + SLAB - 1)
+        self.slab_count += slabs
+        self.idle_count += slabs
         region.next = self.regions
         if region.next != NULL:
             region.next.previous = region
@@ -137,16 +132,16 @@ cdef class SlabAllocator:
         return 0
 
     cdef void _drop_region(self, Region *region) noexcept nogil:
-        """Give back a region whose segments are all idle."""
-        cdef Segment *segment
+        """Free a region whose slabs are all idle."""
+        cdef Slab *slab
         cdef Py_ssize_t i
         cdef size_t bytes = region.bytes
         for i in range(region.started):
-            segment = <Segment *> (<char *> region.first + i * SEGMENT)
-            unlink(&self.idle, segment)
-            memset(segment, 0, sizeof(Segment))
-        self.segment_count -= region.segments
-        self.idle_count -= region.segments
+            slab = <Slab *> (<char *> region.first + i * SLAB)
+            unlink(&self.idle, slab)
+            memset(slab, 0, sizeof(Slab))
+        self.slab_count -= region.slabs
+        self.idle_count -= region.slabs
         if region.previous != NULL:
             region.previous.next = region.next
         else:
@@ -156,19 +151,19 @@ cdef class SlabAllocator:
         memset(region, 0, sizeof(Region))
         release(region, bytes)
 
-    cdef Py_ssize_t litter(self) noexcept nogil:
-        """How many bytes that are in no block in use are not zero."""
+    cdef Py_ssize_t residue(self) noexcept nogil:
+        """Count the nonzero bytes outside blocks in use."""
         cdef Region *region = self.regions
-        cdef Segment *segment
+        cdef Slab *slab
         cdef char *end
         cdef size_t i, number, count = 0
         while region != NULL:
             for i in range(region.started):
-                segment = <Segment *> (<char *> region.first + i * SEGMENT)
-                for number in range(segment.room):
-                    if not segment.taken[number // 64] >> (number % 64) & 1:
-                        count += nonzero_bytes(block_at(segment, number), bytes_of(segment.kind))
-                end = block_at(segment, segment.room)
-                count += nonzero_bytes(end, <char *> segment + SEGMENT - end)
+                slab = <Slab *> (<char *> region.first + i * SLAB)
+                for number in range(slab.capacity):
+                    if not slab.taken[number // 64] >> (number % 64) & 1:
+                        count += nonzero_bytes(block_at(slab, number), bytes_of(slab.size_class))
+                end = block_at(slab, slab.capacity)
+                count += nonzero_bytes(end, <char *> slab + SLAB - end)
             region = region.next
         return count

@@ -149,13 +149,13 @@ def largest(int64_t[::1] counts, const uint32_t[::1] items, GrowableArray order,
     cdef TopN best = TopN()
     if room == 0:
         return []
-    best.expect(room, order.data)
+    best.reserve(room, order.data)
     for i in range(counts.shape[0] if items is None else items.shape[0]):
         item = <uint32_t> i if items is None else items[i]
         assert item < counts.shape[0], "no such item"
-        best.offer(item, <double> counts[item])
+        best.push(item, <double> counts[item])
         counts[item] = 0  # it may be listed twice
-    return [(code, int(count)) for code, count in best.take(1.0)]
+    return [(code, int(count)) for code, count in best.drain(1.0)]
 
 
 def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_t since, int64_t[::1] counts):

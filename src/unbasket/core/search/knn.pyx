@@ -17,7 +17,7 @@ from functools import partial
 
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.index.index cimport Index
-from unbasket.core.index.shard cimport TOGETHER, Shard, Posting
+from unbasket.core.index.shard cimport BLOCK_ROWS, Shard, Posting
 from unbasket.core.util.topn cimport Candidate, smallest_first
 from unbasket.core.search.parallel cimport fork_join, next_index
 
@@ -36,7 +36,7 @@ cdef class Scan:
 
     cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil:
         """Make room for the rows of a shard and the candidates of a search."""
-        cdef Py_ssize_t rows = min(index.shard_size, index.slot_end) + TOGETHER, most = min(k, index.slot_end)
+        cdef Py_ssize_t rows = min(index.shard_size, index.slot_end) + BLOCK_ROWS, most = min(k, index.slot_end)
         cdef Py_ssize_t room = most + max(most, rows)  # those found, and a shard or another scan
         if rows > self.row_room:
             rows += rows // 4
@@ -60,8 +60,8 @@ cdef class Scan:
         cdef int64_t *dot = self.dot
         cdef const int64_t *norm = shard.norm
         self.accumulate(shard, query)
-        for block in range((shard.end + TOGETHER - 1) // TOGETHER):
-            first = block * TOGETHER
+        for block in range((shard.end + BLOCK_ROWS - 1) // BLOCK_ROWS):
+            first = block * BLOCK_ROWS
             below = rows_below(limit, norm + first, dot + first)
             while below:
                 row = first + lowest_one(below)
@@ -71,7 +71,7 @@ cdef class Scan:
                         norm[row] - 2 * dot[row], shard.owner[row], <uint32_t> (first_slot + row)
                     )
                     found += 1
-            memset(dot + first, 0, TOGETHER * sizeof(int64_t))
+            memset(dot + first, 0, BLOCK_ROWS * sizeof(int64_t))
         self.found = found
         return self.keep_nearest(query)
 

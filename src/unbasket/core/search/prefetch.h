@@ -1,21 +1,17 @@
-/* Memory that is needed soon. */
+/* Software prefetch. */
 
 #ifndef UNBASKET_PREFETCH
 #define UNBASKET_PREFETCH
 
 #include <stddef.h>
 
-/* Ask for the start of what is read next: a processor sees by itself how it goes on. A macro, since a compiler that takes
-   a function that does nothing else for one that does nothing leaves it out. */
-#ifdef __GNUC__
+/* Prefetch the start of an array; the hardware prefetcher fetches the rest. A macro, since compilers drop calls of a
+   function that only prefetches. */
 #define prefetch(memory, bytes)                                         \
     do {                                                                \
         const char *at_ = (const char *)(memory);                       \
         for (size_t i_ = 0; i_ < (size_t)(bytes) && i_ < 1024; i_ += 64) \
             __builtin_prefetch(at_ + i_);                               \
     } while (0)
-#else
-#define prefetch(memory, bytes) ((void)(memory), (void)(bytes))
-#endif
 
 #endif

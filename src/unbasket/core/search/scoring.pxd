@@ -26,7 +26,7 @@ cdef class Scorer:
     cdef uint8_t *is_candidate  # by item
     cdef uint8_t *is_near  # by hub: whether it is a neighbor
     cdef uint32_t *absent  # list of the slots of hubs that are not neighbors
-    cdef readonly TopN best  # the n best items
+    cdef TopN best  # the n best items
     cdef readonly Py_ssize_t member_room, item_room  # capacity in hubs and in items
     cdef readonly Py_ssize_t seen_count, candidate_count, absent_count  # lengths of the lists
 

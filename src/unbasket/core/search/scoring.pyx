@@ -162,10 +162,10 @@ cdef class Scorer:
         cdef double alone = mixture.alpha * own
         if self.sums[item] == BANNED:
             return
-        if alone + mixture.share * (total + hubs) >= self.best.floor:
+        if alone + mixture.share * (total + hubs) >= self.best.threshold:
             self.candidates[self.candidate_count] = ItemCandidate(item, own)
             self.candidate_count += 1
-            self.best.offer(item, alone + mixture.share * total)
+            self.best.push(item, alone + mixture.share * total)
 
     cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil:
         """Push the query's own items, then those of the neighbors.
@@ -199,7 +199,7 @@ cdef class Scorer:
 
     cdef int resolve_bounds(self, Index index, const Mixture *mixture, bint hubs_alone) except -1 nogil:
         """Rank the candidates by their exact scores; with `hubs_alone`, also items that only hubs have."""
-        cdef double threshold = self.best.floor
+        cdef double threshold = self.best.threshold
         cdef Py_ssize_t i, count = self.candidate_count
         cdef ItemCandidate candidate
         cdef int64_t total
@@ -217,7 +217,7 @@ cdef class Scorer:
         for i in range(self.candidate_count):
             candidate = self.candidates[i]
             total = self.sum_of(candidate.item)
-            self.best.offer(candidate.item, mixture.alpha * candidate.own + mixture.share * total)
+            self.best.push(candidate.item, mixture.alpha * candidate.own + mixture.share * total)
         return 0
 
     cdef inline void keep_candidate(self, ItemCandidate candidate, int64_t total) noexcept nogil:
@@ -319,4 +319,4 @@ cdef class Scorer:
         for i in range(self.item_room):
             count += (self.sums[i] != 0) + (self.seen[i] != 0) + (self.own[i] != 0) + (self.is_candidate[i] != 0)
             count += self.candidates[i].item != 0 or self.candidates[i].own != 0
-        return count + self.best.leftovers()
+        return count + self.best.residue()

@@ -42,7 +42,7 @@ cdef class Query:
 
     def take(self):
         """Remove the result: the best items and their scores, best first."""
-        return self.best.take(ONE)
+        return self.best.drain(ONE)
 
 
 @cython.final
@@ -68,7 +68,7 @@ cdef class QueryBatch:
         cdef Py_ssize_t n = min(query.n, self.index.item_room)
         if n == 0 or (query.allowed is not None and query.allowed.shape[0] == 0):
             return False
-        query.best.expect(n, self.item_order.data)
+        query.best.reserve(n, self.item_order.data)
         return True
 
 
@@ -190,9 +190,9 @@ cdef class SearchWorkspace:
         if n == 0:
             return []
         self.scorer.widen(order.count, 0)
-        self.scorer.best.expect(n, order.data)
+        self.scorer.best.reserve(n, order.data)
         self.scorer.rank_totals(&query, alpha, found, items, totals)
-        return self.scorer.best.take(ONE)
+        return self.scorer.best.drain(ONE)
 
     def residue(self):
         """Count the fields that are not zero; between searches there are none."""

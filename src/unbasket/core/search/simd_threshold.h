@@ -1,46 +1,37 @@
-/* Which of some keys are below a limit. Few are, so that rows are looked at together, and as bits. */
+/* SIMD comparison of keys with a limit. Few keys are below it, so rows are compared in blocks, with a bit per row. */
 
-#ifndef UNBASKET_BELOW
-#define UNBASKET_BELOW
+#ifndef UNBASKET_SIMD_THRESHOLD
+#define UNBASKET_SIMD_THRESHOLD
 
 #include <stdint.h>
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
-#ifdef _MSC_VER
-#include <intrin.h>
-#endif
 
-enum { TOGETHER = 8 }; /* rows */
+enum { BLOCK_ROWS = 8 }; /* rows of a block */
 
-/* For each of the next rows a bit: whether norm - 2 dot < limit. No difference of such numbers overflows. */
+/* Return a bit for each row of a block: whether norm - 2 dot < limit. The differences do not overflow. */
 static inline unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
 {
     unsigned bits = 0;
 #ifdef __SSE2__
     __m128i limits = _mm_set1_epi64x(limit);
-    for (int i = 0; i < TOGETHER; i += 2) {
+    for (int i = 0; i < BLOCK_ROWS; i += 2) {
         __m128i dots = _mm_loadu_si128((const __m128i *)(dot + i));
         __m128i keys = _mm_sub_epi64(_mm_loadu_si128((const __m128i *)(norm + i)), _mm_add_epi64(dots, dots));
         bits |= (unsigned)_mm_movemask_pd(_mm_castsi128_pd(_mm_sub_epi64(keys, limits))) << i;
     }
 #else
-    for (int i = 0; i < TOGETHER; i++)
+    for (int i = 0; i < BLOCK_ROWS; i++)
         bits |= (unsigned)((uint64_t)(norm[i] - 2 * dot[i] - limit) >> 63) << i;
 #endif
     return bits;
 }
 
-/* The number of the lowest bit that is 1; there must be one. */
+/* Return the index of the lowest bit that is 1; there must be one. */
 static inline int lowest_one(unsigned bits)
 {
-#ifdef _MSC_VER
-    unsigned long place;
-    _BitScanForward(&place, bits);
-    return (int)place;
-#else
     return __builtin_ctz(bits);
-#endif
 }
 
 #endif

@@ -1,1 +1,1 @@
-"""Containers without a model: the top n, a sharded dict, fast tuples of ids."""
+"""Containers without a model: the top n, a sharded dict, fast paths for lists of ids."""

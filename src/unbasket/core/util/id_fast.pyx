@@ -1,4 +1,4 @@
-"""Names, which codes stand for elsewhere: whether many are as they should be, and those of an answer."""
+"""Fast paths for lists of ids: a type check of all of them, and named tuples of ids and numbers."""
 
 from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
@@ -12,26 +12,26 @@ cdef extern from "Python.h":
 
 
 def named(type kind, list pairs, list names):
-    """Pairs of a code and a figure as pairs of a name and the figure, of a named tuple's kind.
+    """Turn pairs (code, number) into named tuples (`names[code]`, number) of type `kind`.
 
-    They are made in place: a named tuple's own constructor takes half a microsecond, and an answer has ten of them.
+    They are filled in place: the constructor of a named tuple takes half a microsecond, and an answer has ten.
     """
     cdef list answer = []
     cdef Py_ssize_t code
-    assert issubclass(kind, tuple), "no kind of tuple"
-    for code, figure in pairs:
+    assert issubclass(kind, tuple), "no type of tuple"
+    for code, number in pairs:
         pair = PyType_GenericAlloc(<PyTypeObject *> kind, 2)
         name = names[code]
-        Py_INCREF(name)  # a tuple takes over the references that it is given
-        Py_INCREF(figure)
+        Py_INCREF(name)  # PyTuple_SET_ITEM steals references
+        Py_INCREF(number)
         PyTuple_SET_ITEM(pair, 0, name)
-        PyTuple_SET_ITEM(pair, 1, figure)
+        PyTuple_SET_ITEM(pair, 1, number)
         answer.append(pair)
     return answer
 
 
 def are_plain(list names):
-    """Whether all of these are ints of 64 bits, or texts of ASCII that are not empty, and no subclass of either."""
+    """Return whether all ids are 64-bit ints or nonempty ASCII texts, and of no subclass of int or str."""
     cdef int overflow = 0
     for name in names:
         if type(name) is int:

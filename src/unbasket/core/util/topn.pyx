@@ -1,89 +1,89 @@
-"""The n best of the items that are offered, equally good ones by a second key."""
+"""The n best items, by a bounded heap; the k smallest candidates, by quickselect. Ties go by a second key."""
 
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
 from unbasket.core.memory.buffers cimport allocated, give_back
 
 
 @cython.final
 cdef class TopN:
-    """A heap with the last of the best at the top: no item comes after the one at (place - 1) // 2.
+    """A bounded heap of the n best items: the item at i ranks before its parent at (i - 1) // 2.
 
-    Once n items are there, none with a score below the `floor` is wanted any more.
+    When the heap is full, items with a score below the `threshold` can be skipped.
     """
 
     def __dealloc__(self):
-        give_back(self.heap, self.room * sizeof(Scored))
+        give_back(self.heap, self.capacity * sizeof(Scored))
 
-    cdef int expect(self, Py_ssize_t n, const int64_t *order) except -1 nogil:
-        """Let there be room for the n best, n > 0. Of equal scores, the item with the smaller `order` comes first."""
-        assert n > 0 and self.count == 0, "nothing to choose, or not the first to do it"
-        if n != self.room:
-            give_back(self.heap, self.room * sizeof(Scored))
-            self.heap, self.room = NULL, 0
+    cdef int reserve(self, Py_ssize_t n, const int64_t *order) except -1 nogil:
+        """Set the size of the empty heap, n > 0. Of equal scores, the item with the smaller `order` ranks first."""
+        assert n > 0 and self.count == 0, "n is 0, or the heap is in use"
+        if n != self.capacity:
+            give_back(self.heap, self.capacity * sizeof(Scored))
+            self.heap, self.capacity = NULL, 0
             self.heap = <Scored *> allocated(n, sizeof(Scored))
-            self.room = n
+            self.capacity = n
         self.order = order
         return 0
 
     cdef void swap(self, TopN other) noexcept nogil:
-        """Let the other have what is on offer here, and have what is on offer there."""
+        """Swap contents with another heap."""
         self.heap, other.heap = other.heap, self.heap
         self.order, other.order = other.order, self.order
-        self.floor, other.floor = other.floor, self.floor
+        self.threshold, other.threshold = other.threshold, self.threshold
         self.count, other.count = other.count, self.count
-        self.room, other.room = other.room, self.room
+        self.capacity, other.capacity = other.capacity, self.capacity
 
-    cdef void take_in(self, Scored one) noexcept nogil:
-        """Put an item among the best; if they are n already, in place of the last of them, if it comes before that."""
-        cdef Py_ssize_t place = self.count
-        if self.count == self.room:
-            if self.comes_first(one, self.heap[0]):
-                self.sink(self.count, one)
+    cdef void insert(self, Scored one) noexcept nogil:
+        """Insert an item; in a full heap, it replaces the worst if it ranks before that."""
+        cdef Py_ssize_t i = self.count
+        if self.count == self.capacity:
+            if self.ranks_before(one, self.heap[0]):
+                self.sift_down(self.count, one)
         else:
-            while place > 0 and self.comes_first(self.heap[(place - 1) // 2], one):
-                self.heap[place] = self.heap[(place - 1) // 2]
-                place = (place - 1) // 2
-            self.heap[place] = one
+            while i > 0 and self.ranks_before(self.heap[(i - 1) // 2], one):
+                self.heap[i] = self.heap[(i - 1) // 2]
+                i = (i - 1) // 2
+            self.heap[i] = one
             self.count += 1
-        if self.count == self.room:
-            self.floor = self.heap[0].score
+        if self.count == self.capacity:
+            self.threshold = self.heap[0].score
 
-    cdef void sink(self, Py_ssize_t count, Scored one) noexcept nogil:
-        """Replace the item at the top of a heap of this size."""
-        cdef Py_ssize_t place = 0, other = 1
-        while other < count:
-            other += other + 1 < count and self.comes_first(self.heap[other], self.heap[other + 1])
-            if not self.comes_first(one, self.heap[other]):
+    cdef void sift_down(self, Py_ssize_t count, Scored one) noexcept nogil:
+        """Replace the root of the heap's first `count` items."""
+        cdef Py_ssize_t i = 0, child = 1
+        while child < count:
+            child += child + 1 < count and self.ranks_before(self.heap[child], self.heap[child + 1])
+            if not self.ranks_before(one, self.heap[child]):
                 break
-            self.heap[place] = self.heap[other]
-            place, other = other, 2 * other + 1
-        self.heap[place] = one
+            self.heap[i] = self.heap[child]
+            i, child = child, 2 * child + 1
+        self.heap[i] = one
 
     cdef void clear(self) noexcept nogil:
-        """Forget what was offered."""
+        """Empty the heap and zero its items."""
         cdef Py_ssize_t i
         for i in range(self.count):
             self.heap[i] = Scored(0.0, 0)
-        self.count, self.floor = 0, 0.0
+        self.count, self.threshold = 0, 0.0
 
-    cdef list take(self, double unit):
-        """The items and their scores as multiples of a unit, best first; they are forgotten here."""
+    cdef list drain(self, double unit):
+        """Return the items, best first, with their scores divided by `unit`, and clear the heap."""
         cdef Py_ssize_t i
         cdef Scored last
-        for i in range(self.count - 1, 0, -1):
+        for i in range(self.count - 1, 0, -1):  # heapsort
             last = self.heap[i]
             self.heap[i] = self.heap[0]
-            self.sink(i, last)
+            self.sift_down(i, last)
         answer = [(self.heap[i].item, self.heap[i].score / unit) for i in range(self.count)]
         self.clear()
         return answer
 
-    def leftovers(self):
-        """How many places are not zero, though nothing is on offer."""
+    def residue(self):
+        """Return the number of items plus that of nonzero elements: 0 for a heap that was cleared."""
         cdef Py_ssize_t i, count = self.count
-        for i in range(self.room):
+        for i in range(self.capacity):
             count += self.heap[i].score != 0.0 or self.heap[i].item != 0
         return count
 
@@ -94,25 +94,25 @@ cdef inline bint precedes(const Candidate *one, const Candidate *other, const in
     return order[one.code] < order[other.code]
 
 
-cdef inline void swap(Candidate *one, Candidate *other) noexcept nogil:
+cdef inline void swap_candidates(Candidate *one, Candidate *other) noexcept nogil:
     one[0], other[0] = other[0], one[0]
 
 
 cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, const int64_t *order) noexcept nogil:
-    """Reorder the candidates so that the k smallest come first (in no order).
+    """Reorder the candidates: the k smallest first, otherwise unsorted.
 
-    Equal keys go by `order[code]`, which is different for every code. Hoare's quickselect, median of three.
+    Equal keys go by `order[code]`, which differs for each code. Hoare's quickselect, median of three.
     """
     cdef Py_ssize_t low = 0, high = count - 1, middle, i, j
     cdef Candidate pivot
     while low < high:
         middle = (low + high) >> 1
         if precedes(&candidates[middle], &candidates[low], order):
-            swap(&candidates[low], &candidates[middle])
+            swap_candidates(&candidates[low], &candidates[middle])
         if precedes(&candidates[high], &candidates[low], order):
-            swap(&candidates[low], &candidates[high])
+            swap_candidates(&candidates[low], &candidates[high])
         if precedes(&candidates[high], &candidates[middle], order):
-            swap(&candidates[middle], &candidates[high])
+            swap_candidates(&candidates[middle], &candidates[high])
         pivot = candidates[middle]
         i, j = low, high
         while i <= j:
@@ -121,7 +121,7 @@ cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, 
             while precedes(&pivot, &candidates[j], order):
                 j -= 1
             if i <= j:
-                swap(&candidates[i], &candidates[j])
+                swap_candidates(&candidates[i], &candidates[j])
                 i += 1
                 j -= 1
         if k - 1 <= j:
@@ -130,19 +130,3 @@ cdef void smallest_first(Candidate *candidates, Py_ssize_t count, Py_ssize_t k, 
             low = i
         else:
             return
-
-
-def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):
-    """The positions of the k smallest keys, in no order; equal keys go by the order of their positions."""
-    cdef Py_ssize_t count = len(keys), i
-    assert 0 <= k <= count <= len(order), "as many places as keys"
-    if count == 0:
-        return []
-    cdef Candidate *candidates = <Candidate *> allocated(count, sizeof(Candidate))
-    try:
-        for i in range(count):
-            candidates[i] = Candidate(keys[i], <uint32_t> i, 0)
-        smallest_first(candidates, count, k, &order[0])
-        return [candidates[i].code for i in range(k)]
-    finally:
-        give_back(candidates, count * sizeof(Candidate))

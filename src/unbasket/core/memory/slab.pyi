@@ -1,4 +1,0 @@
-class SlabAllocator:
-    segment_count: int
-    idle_count: int
-    used: int

@@ -1,0 +1,39 @@
+"""Hashes of users against hashlib over the MessagePack of msgspec; tests/engine/test_digest.py has longer histories."""
+
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from unbasket.core import UserHasher
+from unbasket.domain.ids import in_order
+from unbasket.engine.state import EngineState
+from unbasket.params import Params
+
+ids = st.integers(-(2**63), 2**63 - 1) | st.text("aé😀", min_size=1, max_size=150)
+baskets = st.tuples(ids, st.lists(ids, min_size=1, max_size=9, unique=True), st.none() | st.integers(-9, 9))
+
+
+def expected(state: EngineState, user: Any, person: bytes) -> bytes:
+    history = [
+        (basket, time, opens, in_order([state.items.names[code] for code in items]))
+        for basket, time, items, opens in state.records(user)
+    ]
+    return blake2b(msgspec.msgpack.encode((user, history)), digest_size=32, person=person).digest()
+
+
+@given(st.dictionaries(ids, st.lists(baskets, min_size=1, max_size=6), min_size=1, max_size=3), st.binary(max_size=16))
+def test_hashes_are_those_of_hashlib(histories: dict[Any, list[Any]], person: bytes) -> None:
+    state = EngineState(Params(group_size=2))
+    for user, history in histories.items():
+        for basket, items, time in history:
+            state.learn(user, items, basket, time)
+    owners = [state.users.codes[user] for user in histories]
+    hashes = np.empty((len(owners), 32), np.uint8)
+    UserHasher(person).hash_users(
+        state.histories, owners, state.users.names, state.items.names, state.items.labels, state.texts.names, hashes
+    )
+    assert [row.tobytes() for row in hashes] == [expected(state, user, person) for user in histories]
