@@ -27,7 +27,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
 
 from unbasket import Params
-from unbasket.engine.state import EngineState
+from unbasket.engine.histories import HistoryState
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
 from unbasket.spark.checkpoint import state_key
 from unbasket.spark.processor import Maintainer
@@ -44,7 +44,7 @@ CLOCKS = Path(tempfile.mkdtemp(prefix="unbasket-clocks-"))
 
 def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
     """What `update_states` answers, in the same size, for users to whom nothing happens."""
-    memory = EngineState(params)
+    memory = HistoryState(params)
     memory.load(decode([user.state for user in users if user.state is not None]))
     return [Model(encode(memory, user.events[0].user), some_vector()) for user in users]
 

@@ -156,8 +156,8 @@ PARAMS = st.builds(
 def short_histories_count_as_long() -> Iterator[None]:
     """Checkpoints and sets of basket ids are for long histories; random ones are short."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", 2)
-        patch.setattr("unbasket.engine.state.LONG", 3)
+        patch.setattr("unbasket.engine.histories.CHECKPOINT_EVERY", 2)
+        patch.setattr("unbasket.engine.histories.LONG", 3)
         yield
 
 
@@ -165,7 +165,7 @@ def short_histories_count_as_long() -> Iterator[None]:
 def parts_are_small() -> Iterator[None]:
     """The few users of a law are in several parts of the index."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.model_state.SHARD_SIZE", 4)
+        patch.setattr("unbasket.engine.state.SHARD_SIZE", 4)
         yield
 
 

@@ -26,7 +26,7 @@ def id_key(external: Id) -> tuple[int, int, str]:
     return (0, external, "") if isinstance(external, int) else (1, 0, external)
 
 
-def lot(seed: int, user: Id) -> int:
+def priority(seed: int, user: Id) -> int:
     """The number by which a user gets into the pool, if it is small enough."""
     key, person = seed.to_bytes(8, "big"), b"unbasket pool"
     return int(blake2b(msgspec.msgpack.encode(user), digest_size=8, key=key, person=person).hexdigest(), 16)
@@ -164,7 +164,7 @@ class Oracle:
     def pool(self) -> list[Id]:
         """The users among whom neighbors are looked for: those with the smallest lots, or all; equal lots by id."""
         seed = self.params.pool_seed or 0
-        return sorted(self.users(), key=lambda user: (lot(seed, user), id_key(user)))[: self.params.pool]
+        return sorted(self.users(), key=lambda user: (priority(seed, user), id_key(user)))[: self.params.pool]
 
     def neighbors_of(self, user: Id, k: int) -> list[tuple[Id, float]]:
         """The k nearest other users of the pool and their distances, nearest first, equally near ones by id."""

@@ -40,9 +40,9 @@ BASKETS: dict[str, dict[str, list[str]]] = {
 
 def shrink_limits(patch: pytest.MonkeyPatch) -> None:
     """Let short histories count as long, and a shard be full of four users."""
-    patch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", 2)
-    patch.setattr("unbasket.engine.state.LONG", 3)
-    patch.setattr("unbasket.engine.model_state.SHARD_SIZE", SHARD_SIZE)
+    patch.setattr("unbasket.engine.histories.CHECKPOINT_EVERY", 2)
+    patch.setattr("unbasket.engine.histories.LONG", 3)
+    patch.setattr("unbasket.engine.state.SHARD_SIZE", SHARD_SIZE)
 
 
 def open_shop(folder: Path) -> Iterator[ub.DurableRecommender]:

@@ -59,7 +59,7 @@ def test_what_is_known_of_an_item_goes_with_its_last_purchase(shop: ub.Recommend
     left = pickle.dumps((vars(shop.catalog), shop._model.choices._kept))
     assert b"Gin" in left
     assert not any(trace in left for trace in (b"milk", b"dairy", b"wine", b"alcohol"))
-    assert not shop._state.vanished
+    assert not shop._state.orphaned_items
 
 
 def test_a_load_that_replaces_baskets_forgets_products_too(shop: ub.Recommender) -> None:

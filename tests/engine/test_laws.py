@@ -99,7 +99,7 @@ def test_equal_lots_are_in_the_order_of_ids(params: Params, events: list[ShopEve
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("unbasket.engine.sampling.PoolPriorities._hash", lambda _, user: few(user).to_bytes(8, "big"))
-        patch.setattr("tests.oracle.lot", lambda _, user: few(user))
+        patch.setattr("tests.oracle.priority", lambda _, user: few(user))
         keep_the_laws(params, events, seed)
 
 

@@ -1,4 +1,4 @@
-"""Other parameters, live: the model equals a fresh one, whatever happened before, meanwhile and afterwards."""
+"""A change of parameters: the model equals a fresh one, whatever the events before, meanwhile and afterwards."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -32,7 +32,7 @@ SEQUENCES = settings(max_examples=100, deadline=None, suppress_health_check=[Hea
 
 
 class Change(NamedTuple):
-    """A change of parameters, and what happens before, meanwhile and afterwards."""
+    """A change of parameters, and the events before, meanwhile and afterwards."""
 
     old: ub.Params
     new: ub.Params
@@ -53,7 +53,7 @@ def one_user_at_a_time() -> Iterator[None]:
 
 
 def steps(rec: ub.Recommender, events: list[ShopEvent]) -> Callable[[int, int], None]:
-    """A progress that lets an event happen at each step."""
+    """Return a progress callback that applies an event at each step."""
     left = iter(events)
 
     def step(_done: int, _total: int) -> None:
@@ -64,7 +64,7 @@ def steps(rec: ub.Recommender, events: list[ShopEvent]) -> Callable[[int, int], 
 
 @SEQUENCES
 @given(CHANGES, st.integers(0, 9))
-def test_in_memory(change: Change, seed: int) -> None:
+def test_a_rebuild_in_memory_equals_a_fresh_model(change: Change, seed: int) -> None:
     rec = ub.Recommender(change.old)
     apply(rec, change.before)
     events = change.meanwhile[: len(rec)]
@@ -79,7 +79,7 @@ def test_in_memory(change: Change, seed: int) -> None:
 
 @settings(SEQUENCES, max_examples=30)
 @given(CHANGES, st.integers(0, 9))
-def test_on_disk(change: Change, seed: int) -> None:
+def test_a_rebuild_on_disk_equals_a_fresh_model(change: Change, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "shop.db"
         with ub.open(path, change.old) as rec:
@@ -114,8 +114,8 @@ def shop() -> ub.Recommender:
     return rec
 
 
-def test_a_shop_that_everybody_has_left() -> None:
-    """Their codes are given to others."""
+def test_a_shop_without_users_can_be_rebuilt() -> None:
+    """The codes of forgotten users are given to others."""
     rec = shop()
     for user in rec.users():
         rec.forget(user)
@@ -161,7 +161,7 @@ def test_one_change_at_a_time() -> None:
     assert rec.params == ub.Params(neighbors=2)
 
 
-def test_boundaries_of_groups_are_history() -> None:
+def test_boundaries_of_varying_groups_are_history() -> None:
     rec = shop()
     problem = f"fixed groups of {rec.params.group_size} can't become varying groups of 2"
     with pytest.raises(ub.InvalidParamsError, match=problem):

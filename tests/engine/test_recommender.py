@@ -158,7 +158,7 @@ def test_the_largest_basket() -> None:
 @pytest.mark.parametrize("grouping", GROUPINGS)
 def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long histories have an index of their basket ids; it must know every basket, also of one that got shorter."""
-    monkeypatch.setattr("unbasket.engine.state.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.histories.LONG", 4)
     rec = ub.Recommender(params(grouping))
     for basket in range(6):
         rec.learn("u", ["milk"], basket=basket)
@@ -170,7 +170,7 @@ def test_a_history_that_was_long_and_no_longer_is(grouping: Grouping, monkeypatc
 
 
 def test_long_histories_know_their_baskets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.state.LONG", 4)
+    monkeypatch.setattr("unbasket.engine.histories.LONG", 4)
     rec, plain = ub.Recommender(params()), random.Random(0)
     expected: dict[int, tuple[str, ...]] = {}
     for _ in range(400):

@@ -65,7 +65,7 @@ def test_a_basket_id_that_stays_is_found(
 ) -> None:
     monkeypatch.setattr(EngineState, "_drop_basket", lambda *_: None)
     if scope == "user":
-        monkeypatch.setattr(shop._state, "long", Undroppable(shop._state.long))
+        monkeypatch.setattr(shop._state, "long_histories", Undroppable(shop._state.long_histories))
     assert not forget_spoiled(shop, scope, monkeypatch, lambda _: None).verified
     assert "the ids" in " ".join(shop.verify().mismatches)
 

@@ -1,4 +1,4 @@
-"""The laws of one user's update, without Spark: hundreds of random sequences in random batches."""
+"""Updates of users without Spark: hundreds of random sequences in random batches."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -14,7 +14,7 @@ from tests.laws import MIXED_IDS, PARAMS
 from unbasket import Params, Recommender
 from unbasket.domain.events import Event, Forget, Learn
 from unbasket.domain.ids import Id
-from unbasket.engine.state import EngineState
+from unbasket.engine.histories import HistoryState
 from unbasket.errors import SparkError
 from unbasket.spark.state import decode, encode
 from unbasket.spark.updating import Model, Unchanged, Update, update_states
@@ -49,9 +49,9 @@ def test_batches_of_events_equal_the_engine(
     vectors: dict[Id, Any] = {user: dict(zip(*model.vector, strict=True)) for user, model in held.items()}
     assert vectors == {user: engine.vector(user) for user in engine.users()}
     assert all([*vectors[user]] == [*engine.vector(user)] for user in vectors)
-    memory = EngineState(params)
-    memory.load(decode([model.state for model in held.values()]))
-    assert {user: encode(memory, user) for user in held} == {user: model.state for user, model in held.items()}
+    restored = HistoryState(params)
+    restored.load(decode([model.state for model in held.values()]))
+    assert {user: encode(restored, user) for user in held} == {user: model.state for user, model in held.items()}
 
 
 def test_states_of_another_version_are_named_as_such() -> None:

@@ -556,7 +556,10 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
-        asked = {EngineState: ("comes_last", "learn", "forget", "take_vanished"), InvariantChecker: ("trace", "faults")}
+        asked = {
+            EngineState: ("comes_last", "learn", "forget", "take_orphaned_items"),
+            InvariantChecker: ("trace", "faults"),
+        }
         for kind, names in asked.items():
             for name in names:
                 monkeypatch.setattr(kind, name, probed(kind, name))

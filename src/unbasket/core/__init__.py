@@ -3,42 +3,36 @@
     event -> history -> vector -> index -> recommendation
              (one user)           (all users)
 
-history      the baskets of each user, in order, and the changes an event can make to them
-fold         the one update rule: from baskets to weights, from a checkpoint or from the start (in a work `space`)
-checkpoints        saved states of the fold, so that a change late in a long history replays little
-vector       a vector in fixed point, on its own
-shard         the vectors of some users, and for each item those who have it
-index        the shards, and who is where in them
-hubs        the users who are near to everyone, summed in advance
-pool         who is in the index, if not everybody is
-nearest      the nearest users
-ranking      the mean of their vectors, the best items
-search       both in one, and other questions about neighbors
+Folders, the lowest first; each imports only lower ones (tests/core/test_imports.py):
 
-live         the path of an event through all of these
-loading      the same for many new users at once
-unpack       rows of a store to columns
-pack         columns to rows of a store
-numbers      a number for each basket, which follows the changes of histories
-questions    what is asked about the state
-inspection   what would betray a change of a user that was not carried through
-survey       the same for all users at once, and records of nobody
-views        the core's memory as arrays, for tests
+memory   buffers        memory that is zeroed when it comes, and wiped before it goes
+         slab, jagged   rows of records that grow and shrink, and the allocator of their memory
+         growable       a long array that grows while it is in use
+util     topn           the n best of many
+         sharded_dict   a dict in many shards
+         id_fast        ids for the codes of an answer
+model    history        the baskets of each user, in order
+         fold           the update rule: from baskets to a vector
+         checkpoints    saved states of the fold, so that a change late in a long history replays little
+         events         events applied to histories
+         row_ids        the id of each basket's row in a store
+         queries        queries on histories: vectors, popularity
+index    shard, index   the vectors of users, and for each item the users who have it
+         hubs           the users who are near to every query, summed in advance
+         pool           the users who are in the index, if not all are
+         live_index     events applied to histories, with the index kept up to date
+search   knn            the nearest neighbors of a query
+         scoring        the mean of their vectors, and the best items
+         search         both in one, for batches of queries
+         parallel       work that is shared with other threads
+codec    row_reader     rows of a store to columns
+         row_writer     columns to rows of a store
+         user_hash      hashes of users' histories
+         group_baskets  rows of purchases to baskets
+check    invariants     checks that derived structures agree with the histories
+         testing        the core's memory as arrays, for tests
 
-rows         rows of records that grow and shrink, the container of histories, vectors and postings
-blocks       the memory of rows: blocks of many sizes, without moving any
-canon        a user's history as canonical bytes, and their hash
-column       a long array that grows while it is in use
-pieces       a dict in many pieces
-naming       names for the codes of an answer
-select       the smallest of many
-best         the best of many
-together     work that other threads help with
-arrange      rows of purchases to baskets
-encode       numbers to dense codes
-buffers      memory that comes zeroed and is wiped before it goes
-
-`.pyx` files are Cython, compiled by setup.py; `.pxd` files are their C side, `.pyi` files what Python sees.
+`.pyx` files are Cython, compiled by setup.py; `.pxd` files declare their C side, `.pyi` files their Python side.
 """
 
 from unbasket.core._build_check import are_compiled
@@ -49,31 +43,32 @@ if not are_compiled():
         "run `make build`, or `python setup.py build_ext --inplace`"
     )
 
-# Callers import what follows, and modules, from here: import-linter knows this package, but no compiled module.
+# Callers import these names, and modules, from here: import-linter knows this package, but no compiled module.
 from unbasket.core.check import invariants
 from unbasket.core.codec import row_reader, row_writer, user_hash
-from unbasket.core.index import bulk_load, events, index, pool
+from unbasket.core.index import index, live_index, pool
 from unbasket.core.memory import growable
-from unbasket.core.model import checkpoints, fold, history, row_ids, vector, workspace
+from unbasket.core.model import checkpoints, events, fold, history, row_ids
 from unbasket.core.search import search
 from unbasket.core.util import sharded_dict
 
 CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY
 MAX_BASKET = index.MAX_BASKET
-ONE = index.ONE
+ONE = fold.ONE
 SHARD_SIZE = index.SHARD_SIZE
 STRUCTURES = invariants.STRUCTURES
 TIED = events.TIED
 UNTIMED = history.UNTIMED
 
 BasketRowWriter = row_writer.BasketRowWriter
-Baskets = bulk_load.Baskets
+Baskets = events.Baskets
 UserHasher = user_hash.UserHasher
 GrowableArray = growable.GrowableArray
-FoldWorkspace = workspace.FoldWorkspace
+EventApplier = events.EventApplier
+FoldWorkspace = fold.FoldWorkspace
 Histories = history.Histories
 Index = index.Index
-Live = events.Live
+LiveIndex = live_index.LiveIndex
 RowIds = row_ids.RowIds
 ShardedDict = sharded_dict.ShardedDict
 Pool = pool.Pool
@@ -82,4 +77,4 @@ QueryBatch = search.QueryBatch
 Rule = fold.Rule
 SearchWorkspace = search.SearchWorkspace
 RowReader = row_reader.RowReader
-Vector = vector.Vector
+Vector = fold.Vector

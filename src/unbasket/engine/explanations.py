@@ -8,9 +8,9 @@ import numpy as np
 from unbasket.core import ONE
 from unbasket.domain.ids import Id
 from unbasket.domain.results import BasketShare, Explanation
+from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
 from unbasket.engine.shares import basket_parts
-from unbasket.engine.state import Record
 from unbasket.params import Params
 
 

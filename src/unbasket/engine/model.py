@@ -123,7 +123,7 @@ class Model:
 
     def _clear_choices(self) -> None:
         """Keep no selection of items that may name one that nobody has any longer."""
-        if self.state.vanished:
+        if self.state.orphaned_items:
             self.choices.clear()
 
     def load(self, orders: BasketColumns, group: str | None = None) -> None:
@@ -164,7 +164,7 @@ class Model:
                 if progress is not None:
                     progress(renewal.done, renewal.total)
             with self.lock.reading:
-                renewal.gather()
+                renewal.choose_hubs()
             yield self._take_over
         finally:
             with self.lock.writing:
@@ -174,7 +174,7 @@ class Model:
         assert self._renewal is not None, "nothing to take over"
         with self.lock.writing:
             old = self.state.params
-            self._renewal.take_over()
+            self._renewal.swap()
             self.digest.follow_params(old)
 
     # What a journal needs ---------------------------------------------------------------------------------------

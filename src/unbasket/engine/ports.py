@@ -121,7 +121,7 @@ class NoJournal:
 
     def _drop_vanished(self) -> None:
         """Forget what is known of items that nobody has any longer."""
-        if self.model.state.vanished:
+        if self.model.state.orphaned_items:
             with self.model.lock.writing:
-                for item in self.model.state.take_vanished():
+                for item in self.model.state.take_orphaned_items():
                     self.model.catalog.drop(item)

@@ -1,4 +1,4 @@
-"""Other parameters: all that they change is derived anew from the histories, beside the model that answers."""
+"""A change of parameters: a model is built from the histories, beside the model that answers meanwhile."""
 
 from unbasket.engine.state import EngineState
 from unbasket.errors import InvalidParamsError
@@ -6,41 +6,41 @@ from unbasket.params import Params
 
 
 class Rebuild:
-    """A change of parameters under way. Events that happen meanwhile are followed at once, as in the model itself."""
+    """A model with other parameters that is being built. Users whom events change meanwhile are refreshed at once."""
 
-    def __init__(self, memory: EngineState, params: Params) -> None:
-        _check_groups(memory.params, params)
-        self._state = memory
-        self._derived = memory.derive(params)
-        self._waiting = sorted(memory.users.codes.values(), reverse=True)
+    def __init__(self, state: EngineState, params: Params) -> None:
+        _check_groups(state.params, params)
+        self._state = state
+        self._model = state.new_model(params)
+        self._waiting = sorted(state.users.codes.values(), reverse=True)
         self.total = len(self._waiting)
 
     @property
     def done(self) -> int:
-        """How many users are done, of those who were there at the beginning."""
+        """The number of users built, of those at the beginning."""
         return self.total - len(self._waiting)
 
     def work(self, users: int) -> None:
-        """Derive what there is of the next users. Nobody may change anything meanwhile."""
+        """Build the next users. No event may be applied meanwhile."""
         for _ in range(min(users, len(self._waiting))):
             self.follow(self._waiting.pop())
 
     def follow(self, owner: int) -> None:
-        """Bring what is derived of a user up to date with their history."""
-        self._state.renew(self._derived, owner)
+        """Bring the new model up to date with the history of a user."""
+        self._state.refresh(self._model, owner)
 
-    def gather(self) -> None:
-        """Choose the hubs, which makes answers quick."""
-        self._derived.index.gather_hubs()
+    def choose_hubs(self) -> None:
+        """Choose the hubs, which makes searches fast."""
+        self._model.index.rebuild_hubs()
 
-    def take_over(self) -> None:
-        """Let the new parameters be those of the model."""
-        assert not self._waiting, "not everybody is done"
-        self._state.adopt(self._derived)
+    def swap(self) -> None:
+        """Make the new model that of the engine."""
+        assert not self._waiting, "not all users are built"
+        self._state.swap(self._model)
 
 
 def _check_groups(old: Params, new: Params) -> None:
-    """Refuse what would change boundaries of groups that are part of the histories."""
+    """Refuse a change of the boundaries of varying groups, which are part of the histories."""
     changes = old.grouping != new.grouping or old.group_size != new.group_size
     if changes and "varying" in (old.grouping, new.grouping):
         raise InvalidParamsError(

@@ -1,4 +1,4 @@
-"""Lots: a number for each user, by which the pool of neighbors is chosen. See docs/pool.md."""
+"""Priorities: a number for each user, by which the pool of neighbors is sampled. See docs/pool.md."""
 
 from collections.abc import Iterable
 from hashlib import blake2b
@@ -13,17 +13,17 @@ _encode = msgspec.msgpack.Encoder().encode  # no two ids share an encoding
 
 
 class PoolPriorities:
-    """Hashes of ids, keyed with a seed: whoever does not know the seed can't choose an id that has a small one."""
+    """Hashes of user ids, keyed with a seed: without the seed, an id with a small hash can't be chosen."""
 
     def __init__(self, seed: int) -> None:
         self._keyed = blake2b(digest_size=8, key=seed.to_bytes(8, "big"), person=b"unbasket pool")
 
     def of(self, user: Id) -> int:
-        """The lot of a user, of 64 bits."""
+        """Return the priority of a user, a number of 64 bits."""
         return int.from_bytes(self._hash(user), "big")
 
     def of_all(self, users: Iterable[Id]) -> npt.NDArray[np.uint64]:
-        """The lots of many users."""
+        """Return the priorities of many users."""
         return np.frombuffer(b"".join(map(self._hash, users)), ">u8").astype(np.uint64)
 
     def _hash(self, user: Id) -> bytes:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
-from unbasket.core import STRUCTURES, FoldWorkspace, Live
+from unbasket.core import STRUCTURES, FoldWorkspace, LiveIndex
 from unbasket.core.check import invariants
 from unbasket.core.model import queries
 from unbasket.domain.events import Forget
@@ -71,13 +71,13 @@ class InvariantChecker:
 
     def _has_right_priority(self, user: Id, code: int) -> bool:
         state = self._state
-        priority = state.lots.of(user) if state.histories.count(code) else 0
-        return state.pool is None or state.pool.lot_of(code) == priority
+        priority = state.priorities.of(user) if state.histories.count(code) else 0
+        return state.pool is None or state.pool.priority_of(code) == priority
 
     def _has_right_ids(self, user: Id, code: int) -> bool:
         """Return whether the user, and the basket ids of a long history, are known if and only if there are baskets."""
         state = self._state
-        users, ids = state.users, state.long.get(code)
+        users, ids = state.users, state.long_histories.get(code)
         if state.histories.count(code) == 0:
             is_gone = users.names[code] == FREE and not users.knows(user)
             return is_gone and ids is None and user not in state.suppressed
@@ -100,7 +100,7 @@ class InvariantChecker:
         yield _names(invariants.total_faults(self._state.live))
         yield _names(invariants.item_count_faults(self._state.live))
 
-    def _in_steps(self, check: Callable[[Live, int], tuple[list[int], int]]) -> Iterator[list[str]]:
+    def _in_steps(self, check: Callable[[LiveIndex, int], tuple[list[int], int]]) -> Iterator[list[str]]:
         first = 0
         while first >= 0:
             found, first = check(self._state.live, first)
@@ -272,7 +272,7 @@ class FullVerification:
 def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
     """Return the structures of some users that differ from a state trained on their baskets."""
     trained = EngineState(replace(state.params, pool=None, pool_seed=None))
-    trained.load(state.orders(users[::-1]))  # in another order, so with other codes
+    trained.load(state.columns(users[::-1]))  # in another order, so with other codes
     checker, space, wrong = InvariantChecker(state), FoldWorkspace(), {}
     for user in users:
         derived = _derived(state, user)
@@ -297,7 +297,7 @@ def _shared_checks(checker: InvariantChecker, digest: Digest) -> Iterator[list[s
 def _derived(state: EngineState, user: Id) -> dict[str, object]:
     """Return what a state holds about a user, by external ids."""
     code, names = state.users.codes[user], state.items.names
-    vector, postings, norm = queries.entries(state.index, code)
+    vector, postings, norm = state.index.entries(code)
     return {
         "the history": state.history(user),
         "the vector": {names[item]: weight for item, weight in vector.items()},

@@ -100,7 +100,7 @@ def _index_of(pool: _Pool, neighbors: int) -> Index:
     index = Index(neighbors)
     index.admit(len(pool.users), len(pool.items))
     index.fill(pool.ends, pool.codes, pool.weights)
-    index.gather_hubs()
+    index.rebuild_hubs()
     return index
 
 

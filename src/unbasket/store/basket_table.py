@@ -10,8 +10,8 @@ from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
 from unbasket.domain.progress import Progress
+from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
-from unbasket.engine.state import Record
 from unbasket.store.loading import BasketReader, orders_of
 from unbasket.store.row_codec import SALTS, STEP, BasketRow, decode_basket, encode_basket, place_of
 from unbasket.store.writer import Database
@@ -50,9 +50,9 @@ class BasketRows:
         That is in `rows` and those that the model's baskets are in, or anywhere: then all rows are read.
         """
         self._model.drop(users)
-        known = self._numbers.drop_ownerless(self._state.histories)
+        known = self._numbers.drop_orphans(self._state.histories)
         self._state.histories.take_changes()
-        self._state.take_vanished()
+        self._state.take_orphaned_items()
         found = self._database.tables.payloads("baskets")
         if rows is not None:
             found = self._database.tables.found("baskets", sorted({*known, *rows}))
@@ -85,11 +85,11 @@ class BasketRows:
             self._database.blank("baskets", *outdated)
             for owner, first in changed.items():
                 self._save(owner, first)
-            return self._state.take_vanished()
+            return self._state.take_orphaned_items()
 
     def _save(self, owner: int, first: int) -> None:
         """Write the baskets of a user, from a position on, that are in no row."""
-        positions, count = self._numbers.unnumbered(owner, first)
+        positions, count = self._numbers.missing(owner, first)
         user = self._state.users.names[owner]
         for run in _runs(positions):
             if run.stop == count:  # a row that is appended has the highest place of all

@@ -8,11 +8,11 @@ from tests.engine.spoiled_forgets import SCOPES, SHARD_SIZE, forget_spoiled, ope
 
 import unbasket as ub
 from unbasket.core.check import testing
-from unbasket.core.index.events import Live
+from unbasket.core.index.live_index import LiveIndex
 from unbasket.core.index.shard import Shard
 from unbasket.domain.ids import FREE
 
-Spoiler = Callable[[Live, int, int, int], None]  # user, item, bin of the norm histogram
+Spoiler = Callable[[LiveIndex, int, int, int], None]  # user, item, bin of the norm histogram
 
 
 @pytest.fixture
@@ -21,16 +21,16 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ub.Durable
     yield from open_shop(tmp_path)
 
 
-def a_basket(live: Live, user: int, item: int, _: int) -> None:
+def a_basket(live: LiveIndex, user: int, item: int, _: int) -> None:
     testing.add_basket(live.histories, user, 7, item)
 
 
-def an_item_of_no_basket(live: Live, user: int, item: int, _: int) -> None:
+def an_item_of_no_basket(live: LiveIndex, user: int, item: int, _: int) -> None:
     testing.append(live.histories.items, user)
     testing.row(live.histories.items, user, testing.CODE)[-1] = item
 
 
-def slot_of(live: Live, user: int) -> int:
+def slot_of(live: LiveIndex, user: int) -> int:
     """Return the slot of a user, or the one that the user had: the only free one."""
     slot = int(testing.slots(live.index)[user]) - 1
     if slot >= 0:
@@ -38,87 +38,87 @@ def slot_of(live: Live, user: int) -> int:
     return next(slot for slot in range(live.index.slot_end) if slot not in testing.slots(live.index) - 1)
 
 
-def where(live: Live, user: int) -> tuple[Shard, int]:
+def where(live: LiveIndex, user: int) -> tuple[Shard, int]:
     return live.index.shards[slot_of(live, user) // SHARD_SIZE], slot_of(live, user) % SHARD_SIZE
 
 
-def a_vector_entry(live: Live, user: int, item: int, _: int) -> None:
+def a_vector_entry(live: LiveIndex, user: int, item: int, _: int) -> None:
     shard, row = where(live, user)
     testing.append(shard.vectors, row)
     testing.row(shard.vectors, row, testing.ENTRY)[-1] = (item, 5, 0)
 
 
-def a_posting(live: Live, user: int, item: int, _: int) -> None:
+def a_posting(live: LiveIndex, user: int, item: int, _: int) -> None:
     shard, row = where(live, user)
     testing.append(shard.postings, item)
     testing.row(shard.postings, item, testing.POSTING)[-1] = (row, 5)
 
 
-def a_posting_of_another_user(live: Live, user: int, item: int, _: int) -> None:
+def a_posting_of_another_user(live: LiveIndex, user: int, item: int, _: int) -> None:
     shard, row = where(live, user)
     rows = testing.row(shard.postings, item, testing.POSTING)["row"]
     rows[rows != row] = row
 
 
-def a_slot(live: Live, user: int, *_: int) -> None:
+def a_slot(live: LiveIndex, user: int, *_: int) -> None:
     testing.slots(live.index)[user] = 2 if testing.slots(live.index)[user] != 2 else 3  # another's
 
 
-def a_slot_that_does_not_exist(live: Live, user: int, *_: int) -> None:
+def a_slot_that_does_not_exist(live: LiveIndex, user: int, *_: int) -> None:
     testing.slots(live.index)[user] = 100
 
 
-def an_owner(live: Live, user: int, *_: int) -> None:
+def an_owner(live: LiveIndex, user: int, *_: int) -> None:
     shard, row = where(live, user)
     testing.owners(shard)[row] ^= 1
 
 
-def a_norm(live: Live, user: int, *_: int) -> None:
+def a_norm(live: LiveIndex, user: int, *_: int) -> None:
     shard, row = where(live, user)
     testing.norms(shard)[row] += 1
 
 
-def a_bin_of_the_norm_histogram(live: Live, _: int, __: int, norm_bin: int) -> None:
-    testing.population(live.index)[norm_bin] += 1
+def a_bin_of_the_norm_histogram(live: LiveIndex, _: int, __: int, norm_bin: int) -> None:
+    testing.norm_histogram(live.index)[norm_bin] += 1
 
 
-def an_index_of_a_hub(live: Live, user: int, *_: int) -> None:
+def an_index_of_a_hub(live: LiveIndex, user: int, *_: int) -> None:
     shard, row = where(live, user)
-    testing.members(shard)[row] ^= 1
+    testing.hub_numbers(shard)[row] ^= 1
 
 
-def a_hub(live: Live, user: int, *_: int) -> None:
-    testing.hubs(live.index.hubs)["members"][:2] = slot_of(live, user)  # twice, or though the user is gone
+def a_hub(live: LiveIndex, user: int, *_: int) -> None:
+    testing.hubs(live.index.hubs)["slots"][:2] = slot_of(live, user)  # twice, or though the user is gone
 
 
-def a_sum_of_the_hubs(live: Live, _: int, item: int, __: int) -> None:
+def a_sum_of_the_hubs(live: LiveIndex, _: int, item: int, __: int) -> None:
     testing.hubs(live.index.hubs)["sums"][item] += 5
 
 
-def a_sum_in_the_hubs_heap(live: Live, _: int, item: int, __: int) -> None:
+def a_sum_in_the_hubs_heap(live: LiveIndex, _: int, item: int, __: int) -> None:
     hubs = testing.hubs(live.index.hubs)
-    hubs["heap"]["total"][max(hubs["place"][item], 1) - 1] += 5
+    hubs["heap"]["total"][max(hubs["heap_position"][item], 1) - 1] += 5
 
 
-def a_position_in_the_hubs_heap(live: Live, _: int, item: int, __: int) -> None:
-    testing.hubs(live.index.hubs)["place"][item] += 1
+def a_position_in_the_hubs_heap(live: LiveIndex, _: int, item: int, __: int) -> None:
+    testing.hubs(live.index.hubs)["heap_position"][item] += 1
 
 
-def the_order_of_the_hubs_heap(live: Live, *_: int) -> None:
+def the_order_of_the_hubs_heap(live: LiveIndex, *_: int) -> None:
     hubs = testing.hubs(live.index.hubs)
     hubs["heap"][:2] = hubs["heap"][:2][::-1].copy()
-    hubs["place"][hubs["heap"]["item"][:2]] = [1, 2]
+    hubs["heap_position"][hubs["heap"]["item"][:2]] = [1, 2]
 
 
-def the_number_of_hub_entries(live: Live, *_: int) -> None:
-    live.index.hubs.records += 1
+def the_number_of_hub_entries(live: LiveIndex, *_: int) -> None:
+    live.index.hubs.entry_count += 1
 
 
-def a_checkpoint(live: Live, user: int, *_: int) -> None:
+def a_checkpoint(live: LiveIndex, user: int, *_: int) -> None:
     testing.add_checkpoint(live, user, 3, 3, 1)
 
 
-def an_item_count(live: Live, _: int, item: int, __: int) -> None:
+def an_item_count(live: LiveIndex, _: int, item: int, __: int) -> None:
     testing.popularity(live.histories)[item] += 1
 
 
@@ -160,20 +160,20 @@ def test_every_structure_is_checked(
     assert not shop.verify("ann").ok
 
 
-def spoil_levels(live: Live) -> None:
+def spoil_levels(live: LiveIndex) -> None:
     """Change the saved state of every checkpoint."""
     for checkpoint in range(live.checkpoints.size):
         testing.row(live.checkpoints.levels, checkpoint, testing.LEVEL)["value"] *= 1.5
 
 
-def spoil_checkpoint(live: Live) -> None:
+def spoil_checkpoint(live: LiveIndex) -> None:
     """Move a user's newest checkpoint."""
     testing.checkpoints(live.checkpoints)["groups"][testing.newest_checkpoints(live.checkpoints)[0]] += 1
 
 
 @pytest.mark.parametrize("spoil", [spoil_levels, spoil_checkpoint])
 def test_remaining_checkpoints_are_checked(
-    shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Live], None]
+    shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[LiveIndex], None]
 ) -> None:
     assert shop._state.users.codes["ann"] == 0
     receipt = forget_spoiled(shop, "item of a basket", monkeypatch, lambda _: spoil(shop._state.live))
@@ -182,18 +182,18 @@ def test_remaining_checkpoints_are_checked(
     assert shop.verify().mismatches == ("the checkpoints of user 'ann'",)
 
 
-def a_byte_of_a_free_block(live: Live, _: int) -> None:
+def a_byte_of_a_free_block(live: LiveIndex, _: int) -> None:
     testing.free_block(live.index.shards[0].vectors, 3 * testing.ENTRY.itemsize)[5] = 1
 
 
-def a_byte_behind_a_vector(live: Live, user: int) -> None:
+def a_byte_behind_a_vector(live: LiveIndex, user: int) -> None:
     shard, row = where(live, user)
     shard.vectors.reserve(row, 2 * testing.rows(shard.vectors)["capacity"][row])
     testing.spare(shard.vectors, row)[-1] = 1
 
 
 @pytest.mark.parametrize("leave_residue", [a_byte_of_a_free_block, a_byte_behind_a_vector])
-def test_residue_is_found(shop: ub.DurableRecommender, leave_residue: Callable[[Live, int], None]) -> None:
+def test_residue_is_found(shop: ub.DurableRecommender, leave_residue: Callable[[LiveIndex, int], None]) -> None:
     shop.forget("cat")
     leave_residue(shop._state.live, shop._state.users.codes["ann"])
     assert shop.verify().mismatches == ("residue in freed memory",)

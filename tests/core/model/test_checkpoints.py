@@ -1,9 +1,9 @@
 """Checkpoints: few, near enough to every change, and a fold resumed from one is the fold from the start, bit for bit.
 
 With s groups per checkpoint, a history of G groups and a change in group P (from 0), G - P = d groups from the end, the
-newest checkpoint before the change is less than max(2 d, s) groups before P: take the smallest power of two 2^e >= d / s
-and the last multiple q of 2^e with q s <= P. Then G - q s < d + 2^e s <= 2 * 2^e s, so checkpoint q is worth keeping, and
-P - q s < 2^e s <= max(2 d, s). That holds as long as the history only grows or is edited. Deletions
+newest checkpoint before the change is less than max(2 d, s) groups before P: take the smallest power of two
+2^e >= d / s and the last multiple q of 2^e with q s <= P. Then G - q s < d + 2^e s <= 2 * 2^e s, so checkpoint q is
+worth keeping, and P - q s < 2^e s <= max(2 d, s). That holds as long as the history only grows or is edited. Deletions
 can make a checkpoint worth keeping that was dropped before: their cost is bounded in sum only.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 import pytest
 
 from unbasket.core.check import testing
-from unbasket.core.index.events import Live
+from unbasket.core.index.live_index import LiveIndex
 from unbasket.core.model import queries
 from unbasket.core.model.checkpoints import worth_keeping
-from unbasket.core.model.workspace import FoldWorkspace
+from unbasket.core.model.fold import FoldWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.params import Grouping, Params
 
@@ -28,8 +28,8 @@ STRIDE = EVERY // SIZE
 GROUPINGS: list[Grouping] = ["fixed", "varying"]
 
 
-def chain(live: Live, user: int) -> list[int]:
-    """The numbers of a user's checkpoints, newest first."""
+def chain(live: LiveIndex, user: int) -> list[int]:
+    """Return the numbers of a user's checkpoints, newest first."""
     table, checkpoint = testing.checkpoints(live.checkpoints), int(testing.newest_checkpoints(live.checkpoints)[user])
     numbers = []
     while checkpoint:
@@ -38,8 +38,8 @@ def chain(live: Live, user: int) -> list[int]:
     return numbers
 
 
-def stray_table(live: Live, user: int) -> int:
-    """Checkpoints that are in no chain of the only user's but say something of a history."""
+def orphaned_checkpoints(live: LiveIndex, user: int) -> int:
+    """Count the checkpoints outside of the only user's chain that are not zeroed."""
     table = testing.checkpoints(live.checkpoints)
     unused = np.ones(len(table), np.bool_)
     unused[chain(live, user)] = False
@@ -47,7 +47,7 @@ def stray_table(live: Live, user: int) -> int:
 
 
 class Shopper:
-    """One user of a memory, with baskets named 0, 1, 2, ... in the order they were learned."""
+    """The only user of an engine, with baskets named 0, 1, 2, ... in the order they were learned."""
 
     def __init__(self, grouping: Grouping, seed: int = 0) -> None:
         self.state = EngineState(Params(group_size=SIZE, grouping=grouping))
@@ -56,7 +56,7 @@ class Shopper:
         self._names = 0
 
     @property
-    def live(self) -> Live:
+    def live(self) -> LiveIndex:
         return self.state.live
 
     def items(self) -> list[Any]:
@@ -80,22 +80,22 @@ class Shopper:
         self.state.learn("u", self.items(), self.baskets[position], None)
 
     def checkpoints(self) -> list[tuple[int, int]]:
-        """The baskets and groups before each checkpoint, newest first."""
+        """Return the baskets and groups before each checkpoint, newest first."""
         table = testing.checkpoints(self.live.checkpoints)[chain(self.live, 0)]
         return list(zip(table["baskets"].tolist(), table["groups"].tolist(), strict=True))
 
     def starts(self) -> list[int]:
-        """Where the groups start."""
+        """Return where the groups start."""
         if self.state.params.grouping == "fixed":
             return list(range(0, len(self.baskets), SIZE))
         return [i for i, record in enumerate(self.state.records("u")) if record.opens]
 
     def rewind(self, position: int) -> int:
-        """How many baskets before a change at this position have to be replayed with it."""
+        """Count the baskets before a change at this position that are replayed with it."""
         return position - max((baskets for baskets, _ in self.checkpoints() if baskets < position), default=0)
 
     def groups_to_rewind(self, position: int) -> tuple[int, int]:
-        """The same in groups before the one that the change can reach, and that one's distance from the end."""
+        """Count the same in groups before the one that the change can reach, and that group's distance from the end."""
         starts = self.starts()
         reached = sum(start < position for start in starts) - 1  # the basket may join the group before it
         checkpoint = max((groups for baskets, groups in self.checkpoints() if baskets < position), default=0)
@@ -103,8 +103,8 @@ class Shopper:
 
 
 @pytest.fixture(autouse=True)
-def _frequent_marks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.CHECKPOINT_EVERY", EVERY)
+def _frequent_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.engine.histories.CHECKPOINT_EVERY", EVERY)
 
 
 def shopper_with(count: int, grouping: Grouping) -> Shopper:
@@ -115,20 +115,20 @@ def shopper_with(count: int, grouping: Grouping) -> Shopper:
 
 
 def same_bits(shopper: Shopper) -> bool:
-    """Whether the fold from the newest checkpoint is that from the start."""
+    """Return whether the fold from the newest checkpoint equals the fold from the start."""
     codes, values = queries.vector(shopper.state.histories, FoldWorkspace(), shopper.state.rule, 0)
     return dict(zip(codes.tolist(), values.tolist(), strict=True)) == testing.refold(shopper.live, 0)
 
 
-def test_the_rule_of_the_ruler() -> None:
+def test_checkpoints_are_kept_by_the_ruler_function() -> None:
     kept = [group for group in range(100) if worth_keeping(group, 100, 4)]
-    assert kept == [64, 80, 88, 96]  # 16, 20, 22 and 24 times 4: the rounder, the longer
+    assert kept == [64, 80, 88, 96]  # 16, 20, 22 and 24 times 4: rounder numbers are kept longer
     assert not worth_keeping(0, 1, 4)
     assert not worth_keeping(5, 6, 4)
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_growing_history_keeps_few_marks_and_all_that_it_should(grouping: Grouping) -> None:
+def test_a_growing_history_keeps_few_checkpoints_and_all_that_it_should(grouping: Grouping) -> None:
     shopper = Shopper(grouping)
     for count in range(1, 600):
         shopper.learn()
@@ -140,7 +140,7 @@ def test_a_growing_history_keeps_few_marks_and_all_that_it_should(grouping: Grou
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_every_position_has_a_mark_near_enough(grouping: Grouping) -> None:
+def test_every_position_has_a_checkpoint_near_enough(grouping: Grouping) -> None:
     shopper = shopper_with(700, grouping)
     assert shopper.checkpoints()
     for position in range(1, 701):
@@ -150,7 +150,7 @@ def test_every_position_has_a_mark_near_enough(grouping: Grouping) -> None:
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_late_baskets_and_edits_keep_the_marks_near_enough(grouping: Grouping) -> None:
+def test_late_baskets_and_edits_keep_the_checkpoints_near_enough(grouping: Grouping) -> None:
     shopper = shopper_with(300, grouping)
     for _ in range(150):
         position = shopper.random.randint(1, len(shopper.baskets) - 1)
@@ -203,7 +203,7 @@ def test_a_resumed_fold_is_the_fold_from_the_start(grouping: Grouping, seed: int
         resumed_folds += bool(shopper.checkpoints())
         assert same_bits(shopper)
         assert shopper.live.checkpoints.levels.residue() == 0
-        assert stray_table(shopper.live, 0) == 0
+        assert orphaned_checkpoints(shopper.live, 0) == 0
     assert resumed_folds > 200
 
 
@@ -211,14 +211,14 @@ def test_a_resumed_fold_is_the_fold_from_the_start(grouping: Grouping, seed: int
 def test_the_index_has_the_resumed_vector(grouping: Grouping) -> None:
     shopper = shopper_with(200, grouping)
     shopper.edit(197)
-    vector, _, _ = queries.entries(shopper.state.index, 0)
+    vector, _, _ = shopper.state.index.entries(0)
     codes, values = queries.vector(shopper.state.histories, FoldWorkspace(), shopper.state.rule, 0)
     expected = {code: round(value * 2**24) for code, value in zip(codes.tolist(), values.tolist(), strict=True)}
     assert vector == {code: value for code, value in expected.items() if value}
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_a_change_at_a_mark_drops_it(grouping: Grouping) -> None:
+def test_a_change_at_a_checkpoint_drops_it(grouping: Grouping) -> None:
     """Under varying groups a basket inserted there may join the group before it, which the checkpoint has folded."""
     shopper = shopper_with(40, grouping)
     newest = shopper.checkpoints()[0][0]
@@ -234,10 +234,10 @@ def test_nothing_is_left_of_a_forgotten_user(grouping: Grouping) -> None:
     shopper.state.forget("u", None, None)
     assert shopper.checkpoints() == []
     assert shopper.live.checkpoints.levels.residue() == 0
-    assert stray_table(shopper.live, 0) == 0
+    assert orphaned_checkpoints(shopper.live, 0) == 0
 
 
-def test_an_item_forgotten_everywhere_is_forgotten_in_the_marks() -> None:
+def test_an_item_forgotten_everywhere_is_forgotten_in_the_checkpoints() -> None:
     shopper = shopper_with(300, "fixed")
     name = shopper.state.history("u")[0].items[0]
     shopper.state.forget("u", None, name)

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracle import user_vector
 
-from unbasket.core.check.testing import is_clean, power
+from unbasket.core.check.testing import fixed_point, is_clean, power
 from unbasket.core.model import queries
-from unbasket.core.model.fold import Rule
-from unbasket.core.model.workspace import FoldWorkspace
+from unbasket.core.model.fold import FoldWorkspace, Rule
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.engine.state import EngineState
+from unbasket.engine.histories import HistoryState
 from unbasket.params import Params
 
 Group = list[set[int]]
@@ -32,14 +31,14 @@ def chunks(baskets: Group, size: int) -> list[Group]:
 
 
 def fold(groups: list[Group], group_size: int, r_b: float, r_g: float, *, varying: bool) -> dict[int, float]:
-    """The user vector by the core, of a user who is loaded with these groups."""
+    """Return the user vector that the core folds from these groups."""
     baskets = [basket for group in groups for basket in group]
-    opens = [place == 0 for group in groups for place in range(len(group))]
+    opens = [position == 0 for group in groups for position in range(len(group))]
     params = Params(
         group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping="varying" if varying else "fixed"
     )
-    memory, space = EngineState(params), FoldWorkspace()
-    memory.load(
+    state, space = HistoryState(params), FoldWorkspace()
+    state.load(
         BasketColumns(
             users=["u"],
             items=[*range(ITEMS)],
@@ -53,9 +52,9 @@ def fold(groups: list[Group], group_size: int, r_b: float, r_g: float, *, varyin
             purchases=np.array([item for basket in baskets for item in sorted(basket)], np.uint32),
         )
     )
-    codes, values = queries.vector(memory.histories, space, memory.rule, memory.users.codes["u"])
+    codes, values = queries.vector(state.histories, space, state.rule, state.users.codes["u"])
     assert is_clean(space)
-    return dict(zip([memory.items.names[code] for code in codes], values.tolist(), strict=True))
+    return dict(zip([state.items.names[code] for code in codes], values.tolist(), strict=True))
 
 
 @settings(deadline=None)
@@ -101,7 +100,7 @@ def test_varying_groups_give_the_papers_vector(groups: list[Group], r_b: float, 
     assert fold(groups, 2, r_b, r_g, varying=True) == pytest.approx(expected, rel=1e-12, abs=1e-300)
 
 
-def test_by_hand() -> None:
+def test_a_vector_computed_by_hand() -> None:
     """Groups {0}{1} and {0}: item 0 gets (1/2 * (1/2)/2 + 1)/2, item 1 gets (1/2 * 1/2)/2."""
     assert fold([[{0}, {1}], [{0}]], 2, 0.5, 0.5, varying=False) == {0: 0.5625, 1: 0.125}
 
@@ -122,10 +121,15 @@ def test_a_history_that_is_not_stored_is_folded_like_one_that_is() -> None:
         assert is_clean(space)
 
 
-def test_a_space_grows_clean() -> None:
+def test_a_workspace_grows_clean() -> None:
     space, rule = FoldWorkspace(), Rule(2, 0.5, 0.5, False, STRIDE)
     queries.query([[3]], space, rule)
     before = space.room
     queries.query([[1000]], space, rule)
     assert space.room > before
     assert is_clean(space)
+
+
+def test_weights_are_rounded_to_the_nearest_even() -> None:
+    one = 2.0**-24
+    assert [fixed_point(x * one) for x in (0.49, 0.5, 0.51, 1.5, 2.5, 2**24)] == [0, 0, 1, 2, 2, 2**24]

@@ -7,8 +7,7 @@ import numpy as np
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.check import testing
-from unbasket.core.index.index import ONE
-from unbasket.core.model.vector import Vector
+from unbasket.core.model.fold import ONE, Vector
 from unbasket.core.search.search import Query, QueryBatch, SearchWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.engine.thread_pool import ThreadPool

@@ -25,6 +25,6 @@ LAYOUTS: dict[str, tuple[int, ThreadPool | None]] = {
 def shard_size(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """Set the size of a shard and the thread pool."""
     size, thread_pool = LAYOUTS[request.param]
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", size)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", size)
     monkeypatch.setattr(Shop, "thread_pool", thread_pool)
     return size

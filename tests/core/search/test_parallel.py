@@ -109,7 +109,7 @@ def shop() -> Recommender:
 def test_an_interrupt_waits_for_threads_and_leaves_no_residue_to_the_next_query(
     monkeypatch: pytest.MonkeyPatch, kind: type[InterruptingPool], users: Iterable[Id]
 ) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", 16)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", 16)
     rec = shop()
     expected = rec.recommend_many()
     pool = kind()
@@ -129,7 +129,7 @@ def test_an_interrupt_waits_for_threads_and_leaves_no_residue_to_the_next_query(
 def test_an_error_in_a_thread_is_raised_and_leaves_no_residue_to_the_next_query(
     monkeypatch: pytest.MonkeyPatch, users: Iterable[Id]
 ) -> None:
-    monkeypatch.setattr("unbasket.engine.model_state.SHARD_SIZE", 16)
+    monkeypatch.setattr("unbasket.engine.state.SHARD_SIZE", 16)
     rec = shop()
     expected = rec.recommend_many()
     with monkeypatch.context() as patch:

@@ -23,7 +23,7 @@ def test_recommendations_are_those_of_brute_force(seed: int, k: int, alpha: floa
 @pytest.mark.parametrize("seed", range(5))
 def test_hubs_change_no_answer(seed: int) -> None:
     shop = Shop(seed, users=40, k=30)
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     assert all(shop.uses_hubs(name) for name in shop.names())
     for name in shop.names():
         shop.check(name, n=40)
@@ -37,7 +37,7 @@ def test_hubs_change_no_answer(seed: int) -> None:
 
 def test_hubs_may_change_after_they_were_chosen() -> None:
     shop = Shop(9, users=40, k=20)
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     for name in shop.names()[::3]:
         shop.state.forget(name, None, None)
     for name in shop.names()[::4]:
@@ -71,7 +71,7 @@ def test_only_allowed_items_are_recommended(with_hubs: bool) -> None:
     """Own items, items of neighbors and items that only hubs have; with banned items, and with nothing left."""
     shop, chance = Shop(6, users=40, k=30), random.Random(6)
     codes = list(shop.state.items.codes.values())
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     if not with_hubs:
         testing.dissolve(shop.state.index)
     for name in shop.names():
@@ -85,7 +85,7 @@ def test_only_allowed_items_are_recommended(with_hubs: bool) -> None:
 
 def test_an_item_that_is_allowed_twice_is_recommended_once() -> None:
     shop = Shop(6, users=40, k=30)
-    shop.state.index.gather_hubs()
+    shop.state.index.rebuild_hubs()
     for name in shop.names():
         expected = shop.best(shop.vector(name), name, 7, [], [3, 5, 8])
         assert shop.recommend(shop.query(name), shop.code(name), 7, [], [5, 3, 3, 8, 5]) == expected

@@ -7,7 +7,7 @@ import pytest
 from tests.core.search.brute_force import Shop, query_of, vector_of
 
 from unbasket.core.check import testing
-from unbasket.core.index.index import ONE
+from unbasket.core.model.fold import ONE
 from unbasket.core.search.search import SearchWorkspace
 
 pytestmark = pytest.mark.usefixtures("shard_size")

@@ -13,16 +13,13 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.index.hubs cimport Hubs
-from unbasket.core.model.fold cimport fold_group, replay
+from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry, fold_group, replay, rounded
 from unbasket.core.model.history cimport Histories, History
-from unbasket.core.index.index cimport MAGNITUDES, Index, magnitude, magnitude_end
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.index cimport NORM_BINS, Index, norm_bin, norm_bin_end
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, SavedLevel
 from unbasket.core.index.shard cimport Shard, Posting
 from unbasket.core.index.pool cimport Pool
-from unbasket.core.model.queries cimport rounded
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry, Vector
 
 cdef enum:  # positions in `STRUCTURES`
     HISTORY, SLOT, VECTOR, POSTINGS, NORM, NORM_HISTOGRAM
@@ -49,7 +46,7 @@ STRUCTURES = (
 # One user ---------------------------------------------------------------------------------------------------------
 
 
-def trace(Live live, Py_ssize_t user):
+def trace(LiveIndex live, Py_ssize_t user):
     """Return where the user's data is, to check these locations after a forget.
 
     For each of the user's items the number of other users' baskets that have it; the bin of the norm in the histogram;
@@ -84,11 +81,11 @@ cdef bint owns(Index index, Py_ssize_t user, Py_ssize_t slot):
 
 cdef Py_ssize_t bin_of(int64_t norm) noexcept nogil:
     """Return the bin of a squared norm in the norm histogram."""
-    return magnitude(norm) if norm > 0 else 0
+    return norm_bin(norm) if norm > 0 else 0
 
 
 def user_faults(
-    Live live, FoldWorkspace space, Py_ssize_t user, dict elsewhere, Py_ssize_t norm_bin, Py_ssize_t old_slot
+    LiveIndex live, FoldWorkspace space, Py_ssize_t user, dict elsewhere, Py_ssize_t old_bin, Py_ssize_t old_slot
 ):
     """Count the facts about a user that contradict the history; the last three arguments are the user's `trace`.
 
@@ -112,7 +109,7 @@ def user_faults(
     fresh = rounded(space, live.rule)
     weights = weights_of(fresh.entries, fresh.length) if live.in_pool(user) else {}
     norm = sum([weight * weight for weight in weights.values()])
-    counts = count_slots(index, norm_bin, bin_of(norm))
+    counts = count_slots(index, old_bin, bin_of(norm))
     found[SLOT] = ((slot >= 0) != (norm > 0)) + free_list_faults(index, counts.empty)
     if slot >= 0:
         found[VECTOR] = vector_faults(index, slot, weights)
@@ -122,8 +119,8 @@ def user_faults(
         found[POSTINGS] += posting_faults(index, each, elsewhere, held)
         found[HUBS] += membership_faults(index, each)
         found[SLOT] += has_residue(index, each)
-    found[NORM_HISTOGRAM] = counts.old != index.population[norm_bin]
-    found[NORM_HISTOGRAM] += counts.new != index.population[bin_of(norm)]
+    found[NORM_HISTOGRAM] = counts.old != index.norm_histogram[old_bin]
+    found[NORM_HISTOGRAM] += counts.new != index.norm_histogram[bin_of(norm)]
     found[HUBS] += hubs_faults(index, list(elsewhere))
     found[CHECKPOINTS] = checkpoint_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
@@ -133,14 +130,14 @@ def user_faults(
 
 cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except -1:
     """Return whether a user is missing in the pool's order, on the wrong side of its border, or there though gone."""
-    cdef Py_ssize_t position = pool.places[user]
-    if not is_there or not 0 < position <= pool.count or pool.line[position - 1] != user:
-        return is_there or position != 0 or pool.lots[user] != 0
+    cdef Py_ssize_t position = pool.positions[user]
+    if not is_there or not 0 < position <= pool.count or pool.heaps[position - 1] != user:
+        return is_there or position != 0 or pool.priorities[user] != 0
     if pool.count <= pool.size:
         return False
     if position <= pool.size:
-        return pool.is_before(pool.line[pool.size], <uint32_t> user)
-    return pool.is_before(<uint32_t> user, pool.line[0])
+        return pool.is_before(pool.heaps[pool.size], <uint32_t> user)
+    return pool.is_before(<uint32_t> user, pool.heaps[0])
 
 
 cdef dict weights_of(const VectorEntry *entries, Py_ssize_t length):
@@ -155,7 +152,7 @@ cdef bint has_residue(Index index, Py_ssize_t slot):
     cdef Py_ssize_t row = index.row_of(slot), owner = shard.owner[row]
     if owner < index.user_room and index.slot_of(owner) == slot:
         return False
-    return shard.norm[row] != 0 or shard.member[row] != 0 or shard.vectors.length(row) != 0
+    return shard.norm[row] != 0 or shard.hub_number[row] != 0 or shard.vectors.length(row) != 0
 
 
 cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
@@ -199,7 +196,7 @@ cdef Py_ssize_t misplaced_postings(Shard shard, Py_ssize_t row) except -1:
     cdef Py_ssize_t i, count = 0
     for i in range(shard.vectors.length(row)):
         postings = <Posting *> shard.postings.first(vector[i].item)
-        count += vector[i].place >= shard.postings.length(vector[i].item) or postings[vector[i].place].row != row
+        count += vector[i].posting >= shard.postings.length(vector[i].item) or postings[vector[i].posting].row != row
     return count
 
 
@@ -211,8 +208,8 @@ cdef struct SlotCounts:
 cdef SlotCounts count_slots(Index index, Py_ssize_t old, Py_ssize_t new):
     """Count the empty slots, and those with a norm in one of two bins: one pass over all norms."""
     cdef SlotCounts counts = SlotCounts(0, 0, 0)
-    cdef int64_t old_start = bin_start(old), old_end = magnitude_end(old)
-    cdef int64_t new_start = bin_start(new), new_end = magnitude_end(new)
+    cdef int64_t old_start = bin_start(old), old_end = norm_bin_end(old)
+    cdef int64_t new_start = bin_start(new), new_end = norm_bin_end(new)
     cdef Shard shard
     cdef int64_t *norms
     cdef Py_ssize_t row
@@ -227,7 +224,7 @@ cdef SlotCounts count_slots(Index index, Py_ssize_t old, Py_ssize_t new):
 
 cdef int64_t bin_start(Py_ssize_t number) noexcept nogil:
     """Return the smallest squared norm of a bin."""
-    return magnitude_end(number - 1) if number else 1
+    return norm_bin_end(number - 1) if number else 1
 
 
 cdef Py_ssize_t free_list_faults(Index index, Py_ssize_t empty) except -1:
@@ -246,12 +243,12 @@ cdef Py_ssize_t membership_faults(Index index, Py_ssize_t slot) except -1:
     """Count the faults of a slot among the hubs: it must be there once, at its index, or not at all."""
     cdef Hubs hubs = index.hubs
     cdef Shard shard = shard_at(index, slot)
-    cdef Py_ssize_t i, times = 0, number = shard.member[index.row_of(slot)]
-    for i in range(hubs.member_count):
-        times += hubs.members[i] == slot
+    cdef Py_ssize_t i, times = 0, number = shard.hub_number[index.row_of(slot)]
+    for i in range(hubs.hub_count):
+        times += hubs.slots[i] == slot
     if number == 0:
         return times
-    return times != 1 or number > hubs.member_count or hubs.members[number - 1] != slot
+    return times != 1 or number > hubs.hub_count or hubs.slots[number - 1] != slot
 
 
 cdef Py_ssize_t hubs_faults(Index index, items) except -1:
@@ -260,8 +257,8 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
     cdef VectorEntry *member
     cdef Py_ssize_t i, j, slot, length, records = 0, count = 0
     cdef int64_t *sums = <int64_t *> allocated(hubs.item_room, sizeof(int64_t))
-    for i in range(hubs.member_count):
-        slot = hubs.members[i]
+    for i in range(hubs.hub_count):
+        slot = hubs.slots[i]
         if slot >= index.slot_end:
             count += 1
             continue
@@ -272,20 +269,22 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
     for i in items:
         count += hubs.sums[i] != sums[i] or not is_listed(hubs, i, sums[i])
     give_back(sums, hubs.item_room * sizeof(int64_t))
-    for i in range(1, hubs.count):
+    for i in range(1, hubs.item_count):
         count += hubs.heap[(i - 1) >> 1].total < hubs.heap[i].total
-    return count + (records != hubs.records)
+    return count + (records != hubs.entry_count)
 
 
 cdef bint is_listed(Hubs hubs, Py_ssize_t item, int64_t total) noexcept:
     """Return whether the hubs' heap has an item with this sum; an item without a sum must not be there."""
-    cdef Py_ssize_t position = hubs.place[item]
+    cdef Py_ssize_t position = hubs.heap_position[item]
     if position == 0 or total == 0:
         return position == 0 and total == 0
-    return position <= hubs.count and hubs.heap[position - 1].item == item and hubs.heap[position - 1].total == total
+    if position > hubs.item_count:
+        return False
+    return hubs.heap[position - 1].item == item and hubs.heap[position - 1].total == total
 
 
-def checkpoint_faults(Live live, FoldWorkspace space, Py_ssize_t user):
+def checkpoint_faults(LiveIndex live, FoldWorkspace space, Py_ssize_t user):
     """Count the user's checkpoints that differ from a fold from the start of the history."""
     cdef History history
     cdef Checkpoint state = Checkpoint(0, 0, 0, 0)
@@ -344,7 +343,7 @@ cdef Py_ssize_t item_faults(Histories histories, Py_ssize_t user, dict elsewhere
 # All users --------------------------------------------------------------------------------------------------------
 
 
-def slot_faults(Live live, Py_ssize_t first):
+def slot_faults(LiveIndex live, Py_ssize_t first):
     """Count the slots, from `first` on, that contradict their vector or their user: a step."""
     cdef Index index = live.index
     cdef Py_ssize_t slot, row, user, checked = 0
@@ -364,7 +363,7 @@ def slot_faults(Live live, Py_ssize_t first):
     return found, -1
 
 
-def posting_orphans(Live live, Py_ssize_t first):
+def posting_orphans(LiveIndex live, Py_ssize_t first):
     """Count the postings, of items from `first` on, that belong to no user: a step."""
     cdef Index index = live.index
     cdef Py_ssize_t item, i, row, checked = 0
@@ -383,7 +382,7 @@ def posting_orphans(Live live, Py_ssize_t first):
     return found, -1
 
 
-def shard_faults(Live live, Py_ssize_t number):
+def shard_faults(LiveIndex live, Py_ssize_t number):
     """Compare the number of postings of a shard with that of the entries of its vectors: a step."""
     cdef Index index = live.index
     cdef Py_ssize_t i, entries = 0
@@ -399,20 +398,20 @@ def shard_faults(Live live, Py_ssize_t number):
     return found, number + 1
 
 
-def total_faults(Live live):
+def total_faults(LiveIndex live):
     """Count the wrong counts and sums over all users: a pass over all norms."""
     cdef Index index = live.index
     cdef Shard shard
     cdef Py_ssize_t row, i, user, empty = 0
-    cdef int64_t *population = <int64_t *> allocated(MAGNITUDES, sizeof(int64_t))
+    cdef int64_t *population = <int64_t *> allocated(NORM_BINS, sizeof(int64_t))
     found = [0] * STRUCTURE_COUNT
     for shard in index.shards:
         for row in range(shard.end):
             population[bin_of(shard.norm[row])] += shard.norm[row] > 0
             empty += shard.norm[row] == 0
-    for i in range(MAGNITUDES):
-        found[NORM_HISTOGRAM] += population[i] != index.population[i]
-    give_back(population, MAGNITUDES * sizeof(int64_t))
+    for i in range(NORM_BINS):
+        found[NORM_HISTOGRAM] += population[i] != index.norm_histogram[i]
+    give_back(population, NORM_BINS * sizeof(int64_t))
     found[SLOT] = free_list_faults(index, empty)
     for user in range(index.user_room):
         i = index.slot_of(user)
@@ -426,13 +425,13 @@ cdef Py_ssize_t heap_faults(Pool pool) except -1:
     """Count the users in the pool's two heaps that are not where their priority says."""
     cdef Py_ssize_t position, above, count = 0
     for position in range(pool.count):
-        count += pool.places[pool.line[position]] != position + 1
+        count += pool.positions[pool.heaps[position]] != position + 1
         if position < pool.size:
             above = (position - 1) // 2 if position else position
-            count += pool.is_before(pool.line[above], pool.line[position])
+            count += pool.is_before(pool.heaps[above], pool.heaps[position])
         else:
             above = pool.size + (position - pool.size - 1) // 2 if position > pool.size else 0
-            count += pool.is_before(pool.line[position], pool.line[above])
+            count += pool.is_before(pool.heaps[position], pool.heaps[above])
     return count
 
 
@@ -443,14 +442,14 @@ cdef Py_ssize_t member_faults(Index index) except -1:
     cdef Py_ssize_t i, row, slot, members = 0, count = 0
     for shard in index.shards:
         for row in range(shard.end):
-            members += shard.member[row] != 0
-    for i in range(hubs.member_count):
-        slot = hubs.members[i]
-        count += slot >= index.slot_end or shard_at(index, slot).member[index.row_of(slot)] != i + 1
-    return count + (members != hubs.member_count)
+            members += shard.hub_number[row] != 0
+    for i in range(hubs.hub_count):
+        slot = hubs.slots[i]
+        count += slot >= index.slot_end or shard_at(index, slot).hub_number[index.row_of(slot)] != i + 1
+    return count + (members != hubs.hub_count)
 
 
-def item_count_faults(Live live):
+def item_count_faults(LiveIndex live):
     """Count the items whose count is not that of the baskets that have them: a pass over all histories."""
     cdef Histories histories = live.histories
     cdef int64_t *counts = <int64_t *> allocated(histories.item_room, sizeof(int64_t))
@@ -467,7 +466,7 @@ def item_count_faults(Live live):
     return found
 
 
-def user_orphans(Live live, list names, Py_ssize_t first):
+def user_orphans(LiveIndex live, list names, Py_ssize_t first):
     """Count the records of codes from `first` on that no user has: a step.
 
     `names` are the ids by code; a code that is not in use has an empty name.
@@ -490,7 +489,7 @@ def user_orphans(Live live, list names, Py_ssize_t first):
     return found, first + RECORDS if first + RECORDS < room else -1
 
 
-def orphans(Live live, Py_ssize_t users, list items):
+def orphans(LiveIndex live, Py_ssize_t users, list items):
     """Count the records of items that are gone, orphaned checkpoints and positions of the pool, and residue.
 
     `users` is the number of users, `items` are the ids by code.
@@ -513,7 +512,7 @@ def orphans(Live live, Py_ssize_t users, list items):
         found[POOL] += pool_orphans(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
         found[RESIDUE] += (<JaggedArray> rows).residue()
-    for rows in (live.items, live.gone):  # of the last event
+    for rows in (live.items, live.removed):  # of the last event
         found[RESIDUE] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 
@@ -522,7 +521,7 @@ cdef Py_ssize_t pool_orphans(Pool pool, Py_ssize_t users) except -1:
     """Count the positions in the pool's order that are more than the users, or hold something behind its end."""
     cdef Py_ssize_t position, count = abs(pool.count - users)
     for position in range(pool.count, pool.user_room):
-        count += pool.line[position] != 0
+        count += pool.heaps[position] != 0
     return count
 
 

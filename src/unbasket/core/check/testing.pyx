@@ -11,21 +11,19 @@ import numpy as np
 
 from unbasket.core.model cimport fold
 from unbasket.core.index cimport index as indexes
-from unbasket.core.index cimport shard as shards
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Basket, Histories
-from unbasket.core.index.index cimport MAGNITUDES, SEGMENT, Index
-from unbasket.core.index.events cimport Live
+from unbasket.core.index.index cimport NORM_BINS, SEGMENT, Index
+from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
 from unbasket.core.search.knn cimport KnnQuery
 from unbasket.core.index.shard cimport Shard
 from unbasket.core.index.pool cimport Pool
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.search.search cimport SearchWorkspace
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport Vector
+from unbasket.core.model.fold cimport FoldWorkspace, Vector
 from unbasket.core.util.topn cimport Candidate, smallest_first
 
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
@@ -38,10 +36,10 @@ BASKET = np.dtype(
     }
 )
 CODE = np.dtype(np.uint32)
-ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("place", np.uint32)])
+ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("posting", np.uint32)])
 POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
-LISTED = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
+HUB_SUM = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
 CHECKPOINT = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
@@ -101,9 +99,9 @@ def owners(Shard shard):
     return view(shard.owner, shard.end, np.uint32)
 
 
-def members(Shard shard):
+def hub_numbers(Shard shard):
     """Return the 1-based index among the hubs of each row's user, or 0."""
-    return view(shard.member, shard.end, np.uint32)
+    return view(shard.hub_number, shard.end, np.uint32)
 
 
 def slots(Index index, Py_ssize_t segment=0):
@@ -117,27 +115,27 @@ def where(Index index, Py_ssize_t user):
     return index.shards[slot // index.shard_size], slot % index.shard_size
 
 
-def population(Index index):
+def norm_histogram(Index index):
     """Return the norm histogram."""
-    return view(index.population, MAGNITUDES, np.int64)
+    return view(index.norm_histogram, NORM_BINS, np.int64)
 
 
 def hubs(Hubs hubs):
-    """Return the arrays of the hubs by name; `members` and `heap` with their spare capacity."""
+    """Return the arrays of the hubs by name; `slots` and `heap` with their spare capacity."""
     return {
-        "members": view(hubs.members, hubs.member_room, np.uint32),
+        "slots": view(hubs.slots, hubs.hub_room, np.uint32),
         "sums": view(hubs.sums, hubs.item_room, np.int64),
-        "place": view(hubs.place, hubs.item_room, np.uint32),
-        "heap": view(hubs.heap, hubs.item_room, LISTED),
+        "heap_position": view(hubs.heap_position, hubs.item_room, np.uint32),
+        "heap": view(hubs.heap, hubs.item_room, HUB_SUM),
     }
 
 
 def pool(Pool pool):
     """Return the arrays of the pool by name, with their spare capacity."""
     return {
-        "lots": view(pool.lots, pool.user_room, np.uint64),
-        "places": view(pool.places, pool.user_room, np.uint32),
-        "line": view(pool.line, pool.user_room, np.uint32),
+        "priorities": view(pool.priorities, pool.user_room, np.uint64),
+        "positions": view(pool.positions, pool.user_room, np.uint32),
+        "heaps": view(pool.heaps, pool.user_room, np.uint32),
     }
 
 
@@ -159,7 +157,7 @@ def checkpoints(Checkpoints checkpoints):
     return view(checkpoints.table, checkpoints.size, CHECKPOINT)
 
 
-def add_checkpoint(Live live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
+def add_checkpoint(LiveIndex live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
     """Add a checkpoint with these counts and without levels."""
     cdef Checkpoint checkpoint = Checkpoint(0, baskets, items, groups)
     live.checkpoints.save(user, &checkpoint, live.space)
@@ -173,17 +171,17 @@ def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item)
     histories.notes_changes = notes
 
 
-def put(Live live, Py_ssize_t user, bint in_index):
+def put(LiveIndex live, Py_ssize_t user, bint in_index):
     """Put a user's vector into the index or remove it, whatever the pool says."""
     if in_index:
-        fold.look(live.histories, live.checkpoints, user, live.rule, live.space)
+        live.checkpoints.peek(live.histories, user, live.rule, live.space)
     live.index.put(user, live.space, live.rule.group_decay)
     live.space.clean()
 
 
-def refold(Live live, Py_ssize_t user):
+def refold(LiveIndex live, Py_ssize_t user):
     """Return a user's vector before rounding, folded from the newest checkpoint on."""
-    fold.fold(live.histories, live.checkpoints, user, live.rule, live.space)
+    live.checkpoints.fold(live.histories, user, live.rule, live.space)
     vector = {
         live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule.group_decay)
         for i in range(live.space.count)
@@ -222,17 +220,17 @@ def power(double base, Py_ssize_t exponent):
 
 def fixed_point(double value):
     """Return a weight as a multiple of 2^-24."""
-    return shards.fixed_point(value)
+    return fold.fixed_point(value)
 
 
-def magnitude(norm):
+def norm_bin(norm):
     """Return the bin of a squared norm in the norm histogram."""
-    return indexes.magnitude(norm)
+    return indexes.norm_bin(norm)
 
 
-def magnitude_end(level):
+def norm_bin_end(number):
     """Return the smallest squared norm above a bin."""
-    return indexes.magnitude_end(level)
+    return indexes.norm_bin_end(number)
 
 
 def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):

@@ -1,1 +1,1 @@
-"""All users: the inverted index in shards, hubs, the pool, and the path of an event into it."""
+"""All users: the inverted index in shards, hubs, the pool, and the live index that events keep up to date."""

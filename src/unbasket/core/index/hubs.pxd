@@ -1,26 +1,30 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 
-cdef struct Listed:
-    int64_t total
+cdef struct HubSum:
+    int64_t total  # of the item's weights over all hubs
     uint32_t item
 
 
 @cython.final
 cdef class Hubs:
-    cdef readonly Py_ssize_t size, count, member_room, item_room
-    cdef public Py_ssize_t member_count, records  # tests do damage to these, which must be found
-    cdef uint32_t *members
-    cdef int64_t *sums
-    cdef uint32_t *place
-    cdef Listed *heap
+    cdef readonly Py_ssize_t size  # hubs at most
+    cdef public Py_ssize_t hub_count  # hubs now; writable for tests of verification
+    cdef readonly Py_ssize_t hub_room  # length of `slots`
+    cdef uint32_t *slots  # of the hubs
+    cdef public Py_ssize_t entry_count  # entries of their vectors; writable for tests of verification
+    cdef readonly Py_ssize_t item_room  # length of the arrays by item
+    cdef int64_t *sums  # by item: total weight over all hubs
+    cdef HubSum *heap  # items with a sum; each sum is at most that at (position - 1) // 2
+    cdef readonly Py_ssize_t item_count  # length of the heap
+    cdef uint32_t *heap_position  # by item: position in the heap plus 1, or 0
 
     cdef int admit(self, Py_ssize_t items) except -1 nogil
-    cdef Py_ssize_t enter(self, Py_ssize_t slot) except -1 nogil
-    cdef int leave(self, Py_ssize_t number) except -1 nogil
-    cdef int join(self, const VectorEntry *vector, Py_ssize_t length, int sign) except -1 nogil
-    cdef void _sift(self, Py_ssize_t place, Listed listed) noexcept nogil
-    cdef void _unlist(self, uint32_t item) noexcept nogil
+    cdef Py_ssize_t add(self, Py_ssize_t slot) except -1 nogil
+    cdef int remove(self, Py_ssize_t number) except -1 nogil
+    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, int sign) except -1 nogil
+    cdef void _sift(self, Py_ssize_t position, HubSum entry) noexcept nogil
+    cdef void _remove_item(self, uint32_t item) noexcept nogil

@@ -1,8 +1,8 @@
 class Hubs:
     size: int
-    count: int
-    records: int
-    member_count: int
-    member_room: int
+    hub_count: int
+    hub_room: int
+    entry_count: int
     item_room: int
+    item_count: int
     def __init__(self, size: int) -> None: ...

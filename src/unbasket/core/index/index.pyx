@@ -1,38 +1,32 @@
-"""The live index: the vectors of users, in shards, and all that a search needs to know of them.
+"""The index: the vectors of users, in shards, with the norm histogram and the hubs that a search starts from.
 
 Weights are whole multiples of 2^-24. Dot products, squared norms and sums of vectors are then exact integers, so
 they do not depend on the order of summation: neither on threads, nor on shards, nor on the order of past events.
 Nothing overflows: a user's weights sum to at most the size of the largest basket (each is a decayed mean of 0/1
 entries) and none exceeds 1, so with baskets of at most MAX_BASKET items a squared distance stays below 2^62.
 
-A user who has a vector has a slot; whose vector becomes empty gives it back, for the next who gets one. So a search
-costs what the users in the index cost, however many others there are.
+A user with a vector has a slot. A user whose vector becomes empty gives the slot back, for the next user. So the cost
+of a search depends on the users in the index, and on no others.
 """
 
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
-from unbasket.core.memory.buffers cimport allocated, give_back, grown
 from unbasket.core.index.hubs cimport Hubs
-from unbasket.core.index.shard cimport ONE_BITS, Shard
-from unbasket.core.model.workspace cimport FoldWorkspace
-from unbasket.core.model.vector cimport VectorEntry, Vector
+from unbasket.core.index.shard cimport Posting, Shard
+from unbasket.core.memory.buffers cimport allocated, give_back, grown
+from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry
 
-ONE = 1 << ONE_BITS  # the fixed-point weight 1.0
 MAX_BASKET = 8192
-SHARD_SIZE = 1 << 17  # measured: accumulators of a shard should stay in a cache
+SHARD_SIZE = 1 << 17  # measured: the accumulators of a shard should fit into a cache
 
 cdef enum:
-    GLANCES = 16  # slots that are looked at for the hubs with each event
+    SLOTS_PER_EVENT = 16  # that `update_hubs` looks at
 
 
 @cython.final
 cdef class Index:
-    """Parts, the slot of each user, how many users there are of each magnitude of the norm, and the hubs.
-
-    Slots from `slot_end` on have never been used. Those that were given back are chained from `unused` (a slot's number
-    plus 1; 0 ends the chain), by their `owner`.
-    """
+    """Shards, the slot of each user, a histogram of squared norms, and the hubs."""
 
     def __cinit__(self, Py_ssize_t hubs_size, Py_ssize_t shard_size=SHARD_SIZE):
         assert shard_size > 0 and shard_size & (shard_size - 1) == 0, "a power of two"
@@ -47,7 +41,7 @@ cdef class Index:
         give_back(self.segments, self.user_room // SEGMENT * sizeof(uint32_t *))
         give_back(self.table, self.shard_count * sizeof(void *))
 
-    cdef int make_room(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil:
+    cpdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil:
         """Make room for user codes below `users` and item codes below `items`."""
         cdef Py_ssize_t count = self.user_room // SEGMENT, i
         while self.user_room < users:
@@ -63,9 +57,9 @@ cdef class Index:
         return 0
 
     cdef int put(self, Py_ssize_t user, FoldWorkspace space, double group_decay) except -1 nogil:
-        """Make a user's vector that of the fold in the work space: O(items of the user), not of all users.
+        """Replace a user's vector by the fold in the workspace: O(items of the user), not of all users.
 
-        A user without a vector gets a slot; one whose vector becomes empty gives it back.
+        A user without a vector gets a slot; a user whose vector becomes empty gives it back.
         """
         cdef Py_ssize_t slot = self.slot_of(user), row
         if slot < 0:
@@ -75,18 +69,18 @@ cdef class Index:
         row = self.row_of(slot)
         cdef void *shard = self.shard_of(slot)
         cdef int64_t old_norm = (<Shard> shard).norm[row]
-        if (<Shard> shard).member[row] != 0:
-            self.hubs.join(self.vector(slot), self.length(slot), -1)
+        if (<Shard> shard).hub_number[row] != 0:
+            self.hubs.add_vector(self.vector(slot), self.length(slot), -1)
         cdef int64_t norm = (<Shard> shard).put(row, space, group_decay)
-        if (<Shard> shard).member[row] != 0:
-            self.hubs.join(self.vector(slot), self.length(slot), 1)
-        self.count(old_norm, norm)
+        if (<Shard> shard).hub_number[row] != 0:
+            self.hubs.add_vector(self.vector(slot), self.length(slot), 1)
+        self.count_norm(old_norm, norm)
         if norm == 0:
             self.release(slot)
         return 0
 
     cdef Py_ssize_t claim(self, Py_ssize_t user) except -1 nogil:
-        """Give a slot to a user who has none: one that was given back, or the next."""
+        """Give a slot to a user without one: a slot that was given back, or the next."""
         assert self.slot_of(user) < 0, "has a slot"
         cdef Py_ssize_t slot = self.unused - 1 if self.unused else self.slot_end
         if slot == self.shard_count * self.shard_size:
@@ -102,8 +96,8 @@ cdef class Index:
         """Take back a slot whose vector is empty."""
         cdef void *shard = self.shard_of(slot)
         cdef Py_ssize_t row = self.row_of(slot), user = (<Shard> shard).owner[row]
-        if (<Shard> shard).member[row] != 0:
-            self._leave_hubs(slot)
+        if (<Shard> shard).hub_number[row] != 0:
+            self._remove_hub(slot)
         self.segments[user // SEGMENT][user % SEGMENT] = 0
         (<Shard> shard).owner[row] = <uint32_t> self.unused
         self.unused = slot + 1
@@ -124,30 +118,30 @@ cdef class Index:
         self.shard_count += 1
         return 0
 
-    cdef int count(self, int64_t old_norm, int64_t norm) except -1 nogil:
-        """Count a user's norm in place of the old one; one of 0 says that nothing is held of the user."""
+    cdef int count_norm(self, int64_t old_norm, int64_t norm) except -1 nogil:
+        """Replace a user's squared norm in the histogram; 0 stands for no vector."""
         if old_norm != 0:
-            self.population[magnitude(old_norm)] -= 1
+            self.norm_histogram[norm_bin(old_norm)] -= 1
         if norm != 0:
-            self.population[magnitude(norm)] += 1
+            self.norm_histogram[norm_bin(norm)] += 1
         return 0
 
     cdef int64_t limit_of(self, Py_ssize_t rank) noexcept nogil:
-        """A squared norm that at least `rank` users stay below; the limit of all, if there are not so many."""
-        cdef Py_ssize_t level, users = 0
-        for level in range(MAGNITUDES):
-            users += self.population[level]
+        """Return a bound that the squared norms of at least `rank` users, or of all if they are fewer, are below."""
+        cdef Py_ssize_t bin, users = 0
+        for bin in range(NORM_BINS):
+            users += self.norm_histogram[bin]
             if users >= rank:
-                return magnitude_end(level)
+                return norm_bin_end(bin)
         return <int64_t> 1 << 62
 
-    cdef int tend_hubs(self) except -1 nogil:
-        """Look at the next few slots, round and round: whoever has a small norm joins the hubs, others leave it.
+    cdef int update_hubs(self) except -1 nogil:
+        """Look at the next few slots, in a circle; make the first user with a small norm a hub, or remove one hub.
 
-        At most one does, and each event does this once: what it costs depends neither on the users nor on the hubs.
+        Each event does this once, at a cost that depends neither on the number of users nor on that of hubs.
         """
         cdef Py_ssize_t i
-        for i in range(min(GLANCES, self.slot_end)):
+        for i in range(min(SLOTS_PER_EVENT, self.slot_end)):
             if self.hand >= self.slot_end:
                 self.hand = 0
             if self.hand == 0:
@@ -158,85 +152,71 @@ cdef class Index:
         return 0
 
     cdef int choose_hubs(self) except -1 nogil:
-        """Choose the hubs anew, in one round."""
+        """Choose the hubs among all users."""
         cdef Py_ssize_t slot, i
         self.hubs_limit = self.limit_of(self.hubs.size)
-        for slot in range(self.slot_end):  # first those who leave, to make room
-            if (<Shard> self.shard_of(slot)).member[self.row_of(slot)] != 0:
+        for slot in range(self.slot_end):  # first remove hubs, to make room
+            if (<Shard> self.shard_of(slot)).hub_number[self.row_of(slot)] != 0:
                 self._reconsider(slot)
         for slot in range(self.slot_end):
             self._reconsider(slot)
         return 0
 
     cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil:
-        """Let a user join or leave the hubs, as the norm says; returns whether that was so."""
+        """Make a user with a small norm a hub, or another user no hub; return whether that was a change."""
         cdef void *shard = self.shard_of(slot)
         cdef Py_ssize_t row = self.row_of(slot)
         cdef bint is_small = 0 < (<Shard> shard).norm[row] < self.hubs_limit
-        cdef bint is_member = (<Shard> shard).member[row] != 0
-        if is_small == is_member or (is_small and self.hubs.member_count == self.hubs.size):
+        cdef bint is_hub = (<Shard> shard).hub_number[row] != 0
+        if is_small == is_hub or (is_small and self.hubs.hub_count == self.hubs.size):
             return False
         if is_small:
-            (<Shard> shard).member[row] = <uint32_t> self.hubs.enter(slot)
-            self.hubs.join(self.vector(slot), self.length(slot), 1)
+            (<Shard> shard).hub_number[row] = <uint32_t> self.hubs.add(slot)
+            self.hubs.add_vector(self.vector(slot), self.length(slot), 1)
         else:
-            self.hubs.join(self.vector(slot), self.length(slot), -1)
-            self._leave_hubs(slot)
+            self.hubs.add_vector(self.vector(slot), self.length(slot), -1)
+            self._remove_hub(slot)
         return True
 
-    cdef int _leave_hubs(self, Py_ssize_t slot) except -1 nogil:
-        """Strike a member off the list; the last one takes the place."""
+    cdef int _remove_hub(self, Py_ssize_t slot) except -1 nogil:
+        """Remove a hub, whose vector is subtracted already; the last hub gets its number."""
         cdef void *shard = self.shard_of(slot)
-        cdef uint32_t number = (<Shard> shard).member[self.row_of(slot)]
-        cdef Py_ssize_t last = self.hubs.members[self.hubs.member_count - 1]
-        (<Shard> self.shard_of(last)).member[self.row_of(last)] = number
-        (<Shard> shard).member[self.row_of(slot)] = 0
-        return self.hubs.leave(number)
-
-    def admit(self, Py_ssize_t users, Py_ssize_t items):
-        """Make room for user codes below `users` and item codes below `items`."""
-        self.make_room(users, items)
+        cdef uint32_t number = (<Shard> shard).hub_number[self.row_of(slot)]
+        cdef Py_ssize_t last = self.hubs.slots[self.hubs.hub_count - 1]
+        (<Shard> self.shard_of(last)).hub_number[self.row_of(last)] = number
+        (<Shard> shard).hub_number[self.row_of(slot)] = 0
+        return self.hubs.remove(number)
 
     def fill(self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights):
-        """Give vectors to new users, with codes from 0 on: entries one user after another, ending where `ends` say."""
+        """Load the vectors of new users, with codes from 0 on: entries user after user, up to the `ends`."""
         assert len(ends) <= self.user_room and len(items) == len(weights), "no such users, or items without weights"
-        with nogil:
-            self._fill(ends, items, weights)
-
-    cdef int _fill(
-        self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights
-    ) except -1 nogil:
         cdef Py_ssize_t user, slot, i, first = 0
         cdef int64_t norm
         cdef void *shard
-        for user in range(ends.shape[0]):
-            norm = 0
-            slot = self.claim(user)
-            shard = self.shard_of(slot)
-            (<Shard> shard).vectors.reserve(self.row_of(slot), ends[user] - first)
-            for i in range(first, ends[user]):
-                assert items[i] < self.item_room, "no such item"
-                if weights[i] != 0:
-                    (<Shard> shard).add(self.row_of(slot), items[i], weights[i])
-                    norm += <int64_t> weights[i] * weights[i]
-            (<Shard> shard).norm[self.row_of(slot)] = norm
-            self.count(0, norm)
-            if norm == 0:
-                self.release(slot)
-            first = ends[user]
-        return 0
+        with nogil:
+            for user in range(ends.shape[0]):
+                norm = 0
+                slot = self.claim(user)
+                shard = self.shard_of(slot)
+                (<Shard> shard).vectors.reserve(self.row_of(slot), ends[user] - first)
+                for i in range(first, ends[user]):
+                    assert items[i] < self.item_room, "no such item"
+                    if weights[i] != 0:
+                        (<Shard> shard).add(self.row_of(slot), items[i], weights[i])
+                        norm += <int64_t> weights[i] * weights[i]
+                (<Shard> shard).norm[self.row_of(slot)] = norm
+                self.count_norm(0, norm)
+                if norm == 0:
+                    self.release(slot)
+                first = ends[user]
 
-    def gather_hubs(self):
-        """Choose the hubs anew."""
+    def rebuild_hubs(self):
+        """Choose the hubs among all users."""
         with nogil:
             self.choose_hubs()
 
-    def holds(self, Py_ssize_t user):
-        """Whether a user has a vector."""
-        return self.slot_of(user) >= 0
-
     def vector_of(self, Py_ssize_t user):
-        """A copy of a user's vector."""
+        """Return a copy of a user's vector."""
         cdef Py_ssize_t slot = self.slot_of(user), i
         if slot < 0:
             return Vector.of(0)
@@ -245,3 +225,30 @@ cdef class Index:
         for i in range(self.length(slot)):
             copy.add(entries[i].item, entries[i].weight)
         return copy
+
+    def entries(self, Py_ssize_t user):
+        """Return a user's weights by item, the weights in the items' postings (0 if missing), and the squared norm."""
+        cdef Py_ssize_t slot = self.slot_of(user), row = self.row_of(slot), i
+        cdef Posting *postings
+        cdef VectorEntry *entry
+        cdef Shard shard
+        vector, posted = {}, {}
+        if not 0 <= slot < self.slot_end:
+            return vector, posted, 0
+        shard = self.shards[slot >> self.shard_bits]
+        for i in range(shard.vectors.length(row)):
+            entry = shard.vector(row) + i
+            postings = <Posting *> shard.postings.first(entry.item)
+            found = entry.posting < shard.postings.length(entry.item) and postings[entry.posting].row == row
+            vector[entry.item] = entry.weight
+            posted[entry.item] = postings[entry.posting].weight if found else 0
+        return vector, posted, shard.norm[row]
+
+    def entry_count(self):
+        """Count the entries of all vectors."""
+        cdef Py_ssize_t row, count = 0
+        cdef Shard shard
+        for shard in self.shards:
+            for row in range(shard.end):
+                count += shard.vectors.length(row)
+        return count

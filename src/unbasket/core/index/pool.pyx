@@ -1,7 +1,7 @@
-"""The pool: the users among whom neighbors are looked for, and the line of those who would take their places.
+"""The pool: a bottom-k sample of the users, among whom neighbors are searched, and the waiting list of all others.
 
-Every user has a lot, a number that depends on the user's id and on nothing else. The users with the smallest lots are
-the pool, so who is in it depends on who is there, and not on the order in which they came and went.
+Every user has a priority, a number that depends on the user's id alone. The users with the smallest priorities are the
+pool, so the pool depends on the present users, and not on the order in which users came and went.
 """
 
 cimport cython
@@ -12,11 +12,9 @@ from unbasket.core.memory.buffers cimport give_back, grown
 
 @cython.final
 cdef class Pool:
-    """All users in two heaps, one behind the other in `line`: the pool of at most `size` users, with the largest lot
-    on top, and those who wait, with the smallest on top. So the next to leave and the next to enter are at hand.
+    """All users in two heaps: the pool, with the largest priority on top, and the waiting list, with the smallest.
 
-    `places` says where in the line a user is, from 1 on; 0 is nowhere. `precedes` decides between two users of equal
-    lots.
+    The tops are the next to leave the pool and the next to enter it.
     """
 
     def __cinit__(self, Py_ssize_t size, precedes):
@@ -24,132 +22,124 @@ cdef class Pool:
         self._precedes = precedes
 
     def __dealloc__(self):
-        give_back(self.lots, self.user_room * sizeof(uint64_t))
-        give_back(self.places, self.user_room * sizeof(uint32_t))
-        give_back(self.line, self.user_room * sizeof(uint32_t))
+        give_back(self.priorities, self.user_room * sizeof(uint64_t))
+        give_back(self.positions, self.user_room * sizeof(uint32_t))
+        give_back(self.heaps, self.user_room * sizeof(uint32_t))
 
     cdef int admit(self, Py_ssize_t users) except -1 nogil:
         """Make room for user codes below `users`."""
         if users > self.user_room:
-            self.lots = <uint64_t *> grown(self.lots, self.user_room, users, sizeof(uint64_t))
-            self.places = <uint32_t *> grown(self.places, self.user_room, users, sizeof(uint32_t))
-            self.line = <uint32_t *> grown(self.line, self.user_room, users, sizeof(uint32_t))
+            self.priorities = <uint64_t *> grown(self.priorities, self.user_room, users, sizeof(uint64_t))
+            self.positions = <uint32_t *> grown(self.positions, self.user_room, users, sizeof(uint32_t))
+            self.heaps = <uint32_t *> grown(self.heaps, self.user_room, users, sizeof(uint32_t))
             self.user_room = users
         return 0
 
-    cdef bint holds(self, Py_ssize_t user) except -1 nogil:
-        """Whether a user is in the pool."""
+    cpdef bint holds(self, Py_ssize_t user) except -1 nogil:
+        """Return whether a user is in the pool."""
         assert 0 <= user < self.user_room, "no such user"
-        return 0 < self.places[user] <= self.size
+        return 0 < self.positions[user] <= self.size
 
-    cdef Py_ssize_t add(self, uint32_t user, uint64_t lot) except -2:
-        """Add a user. Returns who leaves the pool for them, or -1."""
-        assert user < self.user_room and self.places[user] == 0, "no such user, or there already"
+    cdef Py_ssize_t add(self, uint32_t user, uint64_t priority) except -2:
+        """Add a user; return the user pushed out of the pool, or -1."""
+        assert user < self.user_room and self.positions[user] == 0, "no such user, or there already"
         cdef uint32_t largest
-        self.lots[user] = lot
+        self.priorities[user] = priority
         self.count += 1
-        if self.count > self.size and self.is_before(user, self.line[0]):
-            largest = self.line[0]
+        if self.count > self.size and self.is_before(user, self.heaps[0]):
+            largest = self.heaps[0]
             self._put(0, user)
-            self._sink(0)
+            self._sift_down(0)
             self._put(self.count - 1, largest)
-            self._rise(self.count - 1)
+            self._sift_up(self.count - 1)
             return largest
         self._put(self.count - 1, user)
-        self._rise(self.count - 1)
+        self._sift_up(self.count - 1)
         return -1
 
     cdef Py_ssize_t remove(self, uint32_t user) except -2:
-        """Remove a user. Returns who enters the pool in their place, or -1."""
-        assert user < self.user_room and self.places[user] != 0, "no such user"
-        cdef Py_ssize_t place = self.places[user] - 1, entrant = -1
-        if place < self.size < self.count:
-            entrant = self.line[self.size]
-            self._put(place, <uint32_t> entrant)
-            self._mend(place)
-            place = self.size
-        self.lots[user] = self.places[user] = 0
-        if place < self.count - 1:
-            self._put(place, self.line[self.count - 1])
+        """Remove a user; return the user who enters the pool instead, or -1."""
+        assert user < self.user_room and self.positions[user] != 0, "no such user"
+        cdef Py_ssize_t position = self.positions[user] - 1, entrant = -1
+        if position < self.size < self.count:
+            entrant = self.heaps[self.size]
+            self._put(position, <uint32_t> entrant)
+            self._sift(position)
+            position = self.size
+        self.priorities[user] = self.positions[user] = 0
+        if position < self.count - 1:
+            self._put(position, self.heaps[self.count - 1])
             self._wipe_last()
-            self._mend(place)
+            self._sift(position)
         else:
             self._wipe_last()
         return entrant
 
     cdef bint is_before(self, uint32_t user, uint32_t other) except -1:
-        """Whether a user comes before another in the order of lots."""
-        if self.lots[user] != self.lots[other]:
-            return self.lots[user] < self.lots[other]
+        """Return whether a user comes before another in the order of priorities."""
+        if self.priorities[user] != self.priorities[other]:
+            return self.priorities[user] < self.priorities[other]
         return self._precedes(user, other)
 
-    cdef bint _belongs_above(self, Py_ssize_t place, Py_ssize_t other) except -1:
-        """Whether the user at a place must be above the one at another place of the same heap."""
-        if place < self.size:
-            return self.is_before(self.line[other], self.line[place])
-        return self.is_before(self.line[place], self.line[other])
+    cdef bint _belongs_above(self, Py_ssize_t position, Py_ssize_t other) except -1:
+        """Return whether the user at a position belongs above the one at another position of the same heap."""
+        if position < self.size:
+            return self.is_before(self.heaps[other], self.heaps[position])
+        return self.is_before(self.heaps[position], self.heaps[other])
 
-    cdef int _put(self, Py_ssize_t place, uint32_t user) except -1:
-        assert 0 <= place < self.user_room, "no such place"
-        self.line[place] = user
-        self.places[user] = <uint32_t> place + 1
+    cdef int _put(self, Py_ssize_t position, uint32_t user) except -1:
+        assert 0 <= position < self.user_room, "no such position"
+        self.heaps[position] = user
+        self.positions[user] = <uint32_t> position + 1
         return 0
 
     cdef int _wipe_last(self) except -1:
         self.count -= 1
-        self.line[self.count] = 0
+        self.heaps[self.count] = 0
         return 0
 
-    cdef int _mend(self, Py_ssize_t place) except -1:
-        """Move the user at a place, which may be wrong, to where they belong in their heap."""
-        return self._sink(self._rise(place))
+    cdef int _sift(self, Py_ssize_t position) except -1:
+        """Move the user at a position to the right position of the heap."""
+        return self._sift_down(self._sift_up(position))
 
-    cdef Py_ssize_t _rise(self, Py_ssize_t place) except -1:
-        """Move a user up in their heap, past all whom they belong above; returns where they are then."""
-        cdef Py_ssize_t first = 0 if place < self.size else self.size, above
-        while place > first:
-            above = first + (place - first - 1) // 2
-            if not self._belongs_above(place, above):
+    cdef Py_ssize_t _sift_up(self, Py_ssize_t position) except -1:
+        """Move the user at a position up in the heap; return the new position."""
+        cdef Py_ssize_t first = 0 if position < self.size else self.size, above
+        while position > first:
+            above = first + (position - first - 1) // 2
+            if not self._belongs_above(position, above):
                 break
-            self._swap(place, above)
-            place = above
-        return place
+            self._swap(position, above)
+            position = above
+        return position
 
-    cdef int _sink(self, Py_ssize_t place) except -1:
-        """Move a user down in their heap, past all who belong above them."""
-        cdef Py_ssize_t first = 0 if place < self.size else self.size, below
-        cdef Py_ssize_t end = min(self.size, self.count) if place < self.size else self.count
+    cdef int _sift_down(self, Py_ssize_t position) except -1:
+        """Move the user at a position down in the heap."""
+        cdef Py_ssize_t first = 0 if position < self.size else self.size, below
+        cdef Py_ssize_t end = min(self.size, self.count) if position < self.size else self.count
         while True:
-            below = first + 2 * (place - first) + 1
+            below = first + 2 * (position - first) + 1
             if below + 1 < end and self._belongs_above(below + 1, below):
                 below += 1
-            if below >= end or not self._belongs_above(below, place):
+            if below >= end or not self._belongs_above(below, position):
                 return 0
-            self._swap(place, below)
-            place = below
+            self._swap(position, below)
+            position = below
 
-    cdef int _swap(self, Py_ssize_t place, Py_ssize_t other) except -1:
-        cdef uint32_t user = self.line[place]
-        self._put(place, self.line[other])
+    cdef int _swap(self, Py_ssize_t position, Py_ssize_t other) except -1:
+        cdef uint32_t user = self.heaps[position]
+        self._put(position, self.heaps[other])
         return self._put(other, user)
 
-    def has(self, Py_ssize_t user):
-        """Whether a user is in the pool."""
-        return bool(self.holds(user))
-
     def knows(self, Py_ssize_t user):
-        """Whether a user is in the line for the pool, or in it."""
-        return 0 <= user < self.user_room and self.places[user] != 0
+        """Return whether a user is in the pool or on the waiting list."""
+        return 0 <= user < self.user_room and self.positions[user] != 0
 
-    def lot_of(self, Py_ssize_t user):
-        """A user's lot; 0 of nobody."""
+    def priority_of(self, Py_ssize_t user):
+        """Return a user's priority; 0 of an unknown user."""
         assert 0 <= user < self.user_room, "no such user"
-        return self.lots[user]
+        return self.priorities[user]
 
     def last(self):
-        """Who would have to leave a full pool for somebody with a smaller lot; -1 if it has room."""
-        return self.line[0] if self.count >= self.size else -1
-
-    def members(self):
-        """The codes of the users in the pool, in no order."""
-        return [self.line[place] for place in range(min(self.size, self.count))]
+        """Return the user with the largest priority of a full pool; -1 if the pool has room."""
+        return self.heaps[0] if self.count >= self.size else -1

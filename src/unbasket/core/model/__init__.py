@@ -1,1 +1,1 @@
-"""One user at a time: histories, the fold into a vector, checkpoints of the fold."""
+"""One user at a time: histories, events on them, the fold into a vector, and its checkpoints."""

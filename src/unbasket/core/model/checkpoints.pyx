@@ -1,10 +1,10 @@
-"""Checkpoints: states of the fold saved at the start of a group, to rewind to.
+"""Checkpoints: states of the fold, saved at the start of a group, from which a fold resumes.
 
-Only long histories have any: checkpoints are CHECKPOINT_EVERY baskets apart. A checkpoint is kept while the end of the history is near
-in proportion to how round its number is (the ruler function), so a history of n groups keeps O(log n) of them, dense
-at its end. A change at position p finds a checkpoint at most 2 (|H| - p) + CHECKPOINT_EVERY baskets before p: the replay is
-O(|H| - p), the paper's bound. Deletions that eat a history up from its end meet sparser checkpoints, whose replay sets dense
-ones again: O(log |H|) amortised.
+Checkpoints are CHECKPOINT_EVERY baskets apart, so only long histories have any. A checkpoint is kept while the end of
+the history is near in proportion to how round its number is (the ruler function). A history of n groups thus keeps
+O(log n) of them, dense at its end. A change at position p finds a checkpoint at most 2 (|H| - p) + CHECKPOINT_EVERY
+baskets before p: the replay is O(|H| - p), the paper's bound. Deleting a history from its end meets sparser
+checkpoints, and each replay adds dense ones again: O(log |H|) amortized.
 """
 
 cimport cython
@@ -13,24 +13,21 @@ from libc.string cimport memset
 
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
 from unbasket.core.memory.jagged cimport JaggedArray
-from unbasket.core.model.workspace cimport FoldWorkspace
+from unbasket.core.model.fold cimport Checkpoint, FoldWorkspace, Rule, count_groups, fold_group
+from unbasket.core.model.history cimport Histories, History
 
 CHECKPOINT_EVERY = 256  # shorter histories are replayed from the start, in a few microseconds
 
 
 cpdef bint worth_keeping(Py_ssize_t group, Py_ssize_t groups, Py_ssize_t stride) noexcept nogil:
-    """Whether a history of that many groups keeps a checkpoint at the start of this one."""
+    """Return whether a history of `groups` groups keeps a checkpoint at the start of this one."""
     cdef Py_ssize_t number = group // stride
     return group != 0 and group % stride == 0 and groups - group < 2 * stride * (number & -number)
 
 
 @cython.final
 cdef class Checkpoints:
-    """A chain of checkpoints per user, newest first; checkpoint numbers start at 1, and 0 ends a chain.
-
-    `table` has, per checkpoint, the next older one and what lies before it: baskets, items, groups. `levels` has the
-    state itself. Unused checkpoints are chained from `unused`.
-    """
+    """A chain of checkpoints per user, newest first."""
 
     def __cinit__(self):
         self.levels = JaggedArray(sizeof(SavedLevel))
@@ -48,10 +45,37 @@ cdef class Checkpoints:
             self.user_room = users
         return 0
 
-    cdef int drop_from(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
-        """Drop the checkpoints that a change at `position` makes wrong.
+    cdef int fold(self, Histories histories, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil:
+        """Fold a user's history into a clean workspace, from the newest checkpoint on; save and drop checkpoints."""
+        cdef History history
+        cdef Checkpoint state
+        cdef Py_ssize_t groups, resumed
+        histories.of(user, &history)
+        space.widen(histories.item_room)
+        self.restore(user, space, &state)
+        groups = state.groups + count_groups(&history, state.baskets, rule)
+        resumed = state.groups
+        while state.baskets < history.length:
+            if state.groups > resumed and worth_keeping(state.groups, groups, rule.stride):
+                self.save(user, &state, space)
+            fold_group(&history, &state, rule, space)
+        return self.thin(user, groups, rule.stride)
 
-        A checkpoint right at the position goes too: under varying groups an inserted basket may join the group before it.
+    cdef int peek(self, Histories histories, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil:
+        """Fold like `fold`, without changing checkpoints."""
+        cdef History history
+        cdef Checkpoint state
+        histories.of(user, &history)
+        space.widen(histories.item_room)
+        self.restore(user, space, &state)
+        while state.baskets < history.length:
+            fold_group(&history, &state, rule, space)
+        return 0
+
+    cdef int drop_from(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """Drop the checkpoints that a change at `position` invalidates.
+
+        A checkpoint right at the position goes too: under varying groups, a new basket may join the group before it.
         """
         assert 0 <= user < self.user_room, "no such user"
         cdef Py_ssize_t checkpoint = self.newest[user]
@@ -78,7 +102,7 @@ cdef class Checkpoints:
         return 0
 
     cdef int save(self, Py_ssize_t user, const Checkpoint *state, FoldWorkspace space) except -1 nogil:
-        """Set a checkpoint at the start of a group: how far the fold has come, and the levels that it has touched so far."""
+        """Save the state of a fold at the start of a group, with the levels of the workspace."""
         cdef Py_ssize_t checkpoint = self._claim(), i
         cdef SavedLevel *saved
         self.table[checkpoint] = state[0]
@@ -92,13 +116,17 @@ cdef class Checkpoints:
             saved.last = space.levels[saved.item].last
         return 0
 
-    cdef int restore(self, Py_ssize_t checkpoint, FoldWorkspace space) except -1 nogil:
-        """Put a checkpoint's state into a clean work space."""
+    cdef int restore(self, Py_ssize_t user, FoldWorkspace space, Checkpoint *state) except -1 nogil:
+        """Copy a user's newest checkpoint into a clean workspace and `state`; without one, `state` is the start."""
+        cdef Py_ssize_t checkpoint = self.newest[user], i
+        cdef SavedLevel *saved
+        state[0] = self.table[checkpoint]
+        if checkpoint == 0:
+            return 0
         assert 0 < checkpoint < self.size and space.count == 0, "no such checkpoint, or a fold is under way"
-        cdef SavedLevel *saved = <SavedLevel *> self.levels.first(checkpoint)
-        cdef Py_ssize_t i
+        saved = <SavedLevel *> self.levels.first(checkpoint)
         space.count = self.levels.length(checkpoint)
-        space.groups = self.table[checkpoint].groups
+        space.groups = state.groups
         for i in range(space.count):
             assert saved[i].item < space.room, "no such item"
             space.touched[i] = saved[i].item
@@ -107,7 +135,7 @@ cdef class Checkpoints:
         return 0
 
     cdef Py_ssize_t _claim(self) except -1 nogil:
-        """The number of an unused checkpoint."""
+        """Return an unused checkpoint; double the table if all are in use."""
         cdef Py_ssize_t checkpoint, old = self.size
         if self.unused == 0:
             self.levels.add_rows(2 * old)

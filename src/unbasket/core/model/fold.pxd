@@ -1,20 +1,65 @@
 cimport cython
-from libc.stdint cimport uint32_t
+from libc.math cimport rint
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from unbasket.core.model.history cimport Histories, History
-from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
-from unbasket.core.model.workspace cimport FoldWorkspace
+from unbasket.core.model.history cimport History
+
+cdef enum:
+    ONE_BITS = 24  # fixed-point weights are multiples of 2^-24
+
+
+cdef struct Level:
+    double value  # decayed sum of the item's shares as of group `last`
+    int32_t last  # the last group with the item, counted from 1; 0 if no group had it
+
+
+cdef struct Checkpoint:
+    Py_ssize_t older  # the next older checkpoint of the same user; 0 ends the chain
+    Py_ssize_t baskets  # baskets folded so far
+    Py_ssize_t items  # items in these baskets
+    Py_ssize_t groups  # groups folded so far
+
+
+cdef struct VectorEntry:
+    uint32_t item  # code
+    uint32_t weight  # fixed point, above zero
+    uint32_t posting  # in the index: position among the item's postings
 
 
 @cython.final
 cdef class Rule:
-    cdef readonly Py_ssize_t group_size, stride
-    cdef readonly double basket_decay, group_decay
-    cdef readonly bint varying
+    cdef readonly Py_ssize_t group_size  # m
+    cdef readonly Py_ssize_t stride  # groups per checkpoint
+    cdef readonly double basket_decay  # r_b
+    cdef readonly double group_decay  # r_g
+    cdef readonly bint varying  # whether group sizes vary
+
+
+@cython.final
+cdef class FoldWorkspace:
+    cdef Level *levels  # by item
+    cdef uint32_t *touched  # items with a level
+    cdef readonly Py_ssize_t room  # item codes that fit
+    cdef readonly Py_ssize_t count  # length of `touched`
+    cdef readonly Py_ssize_t groups  # groups folded so far
+
+    cdef int widen(self, Py_ssize_t items) except -1 nogil
+    cdef int clean(self) except -1 nogil
+
+
+@cython.final
+cdef class Vector:
+    cdef VectorEntry *entries
+    cdef Py_ssize_t length  # entries in use
+    cdef Py_ssize_t room  # entries that fit
+
+    @staticmethod
+    cdef Vector of(Py_ssize_t room)
+    cdef int add(self, uint32_t item, uint32_t weight) except -1 nogil
 
 
 cdef inline double power(double base, Py_ssize_t exponent) noexcept nogil:
-    """The base to a whole power, by multiplications only: the same bits on every platform."""
+    """Return base^exponent by multiplications only: the same bits on every platform."""
     cdef double result = 1.0
     while exponent > 0:
         if exponent & 1:
@@ -25,11 +70,16 @@ cdef inline double power(double base, Py_ssize_t exponent) noexcept nogil:
 
 
 cdef inline double weight(FoldWorkspace space, uint32_t item, double group_decay) noexcept nogil:
-    """An item's entry of the user vector, from its level after the last group."""
+    """Return an item's weight in the user vector, from its level after the last group."""
     return space.levels[item].value * power(group_decay, space.groups - space.levels[item].last) / space.groups
 
 
+cdef inline int64_t fixed_point(double value) noexcept nogil:
+    """Round a weight to a multiple of 2^-24."""
+    return <int64_t> rint(value * (1 << ONE_BITS))
+
+
+cdef Py_ssize_t count_groups(const History *history, Py_ssize_t first, Rule rule) noexcept nogil
 cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWorkspace space) except -1 nogil
-cdef int fold(Histories histories, Checkpoints checkpoints, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil
-cdef int look(Histories histories, Checkpoints checkpoints, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil
 cdef int replay(const History *history, Rule rule, FoldWorkspace space) except -1 nogil
+cdef Vector rounded(FoldWorkspace space, Rule rule)

@@ -1,26 +1,29 @@
-"""The one update rule of the model: baskets are folded, oldest first, into the weights of a user's items.
+"""The update rule of the model: fold a user's baskets, oldest first, into a vector of item weights.
 
 The paper's user vector (Eq. groupvector in Eq. uservector) gives an item the weight
 
     1/K * sum over groups j of r_g^(K-j) * (1/tau_j * sum over its baskets i with the item of r_b^(tau_j-i))
 
-The fold keeps, per item, the sum so far as of the last group that held the item, its *level*; a further basket in
-group g turns it into  level * r_g^(g - last) + r_b^(tau-i) / tau.  There is no subtraction and no division by a
-decay, unlike the paper's rules (Eq. dec_dsa), so nothing drifts: to forget is to replay the baskets that remain,
-with the very instructions that training from scratch would execute.
+The fold keeps, per item, the sum so far as of the last group with the item, its *level*; another basket in group g
+turns it into  level * r_g^(g - last) + r_b^(tau-i) / tau.  Unlike the paper's rules (Eq. dec_dsa), it neither subtracts
+nor divides by a decay, so nothing drifts: forgetting replays the remaining baskets with the same instructions as
+training from scratch.
 """
 
 cimport cython
 from libc.stdint cimport uint32_t
 
-from unbasket.core.model.history cimport Basket, Histories, History
-from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, worth_keeping
-from unbasket.core.model.workspace cimport FoldWorkspace, Level
+import numpy as np
+
+from unbasket.core.memory.buffers cimport allocated, give_back, grown
+from unbasket.core.model.history cimport History
+
+ONE = 1 << ONE_BITS  # the fixed-point weight 1.0
 
 
 @cython.final
 cdef class Rule:
-    """The parameters that make a vector: m, r_b, r_g, whether groups may vary in size; and groups per checkpoint."""
+    """The parameters of the fold: m, r_b, r_g, whether group sizes vary, and the groups per checkpoint."""
 
     def __init__(self, Py_ssize_t group_size, double basket_decay, double group_decay, bint varying, Py_ssize_t stride):
         self.group_size = group_size
@@ -30,8 +33,83 @@ cdef class Rule:
         self.stride = stride
 
 
+@cython.final
+cdef class FoldWorkspace:
+    """The state of one fold: a level per item, dense over all items and zero between folds."""
+
+    def __dealloc__(self):
+        give_back(self.levels, self.room * sizeof(Level))
+        give_back(self.touched, self.room * sizeof(uint32_t))
+
+    cdef int widen(self, Py_ssize_t items) except -1 nogil:
+        """Make room for item codes below `items`; between folds only."""
+        assert self.count == 0, "a fold is under way"
+        if items > self.room:
+            items += items // 4
+            self.levels = <Level *> grown(self.levels, self.room, items, sizeof(Level))
+            self.touched = <uint32_t *> grown(self.touched, self.room, items, sizeof(uint32_t))
+            self.room = items
+        return 0
+
+    cdef int clean(self) except -1 nogil:
+        """Zero the touched items."""
+        cdef Py_ssize_t i
+        cdef Level *level
+        for i in range(self.count):
+            level = &self.levels[self.touched[i]]
+            level.value, level.last = 0.0, 0
+            self.touched[i] = 0
+        self.count = self.groups = 0
+        return 0
+
+
+@cython.final
+cdef class Vector:
+    """A fixed-point vector outside of the index: a query, or a copy of a user's vector."""
+
+    def __init__(self, const uint32_t[::1] items, const uint32_t[::1] weights):
+        cdef Py_ssize_t i
+        assert self.entries == NULL and len(items) == len(weights), "one weight for each item"
+        self.room = len(items)
+        self.entries = <VectorEntry *> allocated(self.room, sizeof(VectorEntry))
+        for i in range(self.room):
+            self.add(items[i], weights[i])
+
+    @staticmethod
+    cdef Vector of(Py_ssize_t room):
+        """Return an empty vector with room for some entries."""
+        cdef Vector vector = Vector.__new__(Vector)
+        vector.entries = <VectorEntry *> allocated(room, sizeof(VectorEntry))
+        vector.room = room
+        return vector
+
+    def __dealloc__(self):
+        give_back(self.entries, self.room * sizeof(VectorEntry))
+
+    cdef int add(self, uint32_t item, uint32_t weight) except -1 nogil:
+        """Add an entry, unless its weight was rounded to zero."""
+        assert self.length < self.room, "no room"
+        if weight != 0:
+            self.entries[self.length] = VectorEntry(item, weight, 0)
+            self.length += 1
+        return 0
+
+    def __len__(self):
+        return self.length
+
+    @property
+    def items(self):
+        """The codes of the items."""
+        return np.array([self.entries[i].item for i in range(self.length)], np.uint32)
+
+    @property
+    def weights(self):
+        """The weights, as multiples of 2^-24."""
+        return np.array([self.entries[i].weight for i in range(self.length)], np.uint32)
+
+
 cdef Py_ssize_t group_end(const History *history, Py_ssize_t first, Rule rule) noexcept nogil:
-    """Where the group that starts with the basket `first` ends."""
+    """Return where the group that starts with the basket `first` ends."""
     cdef Py_ssize_t end = first + 1
     if not rule.varying:
         return min(first + rule.group_size, history.length)
@@ -41,7 +119,7 @@ cdef Py_ssize_t group_end(const History *history, Py_ssize_t first, Rule rule) n
 
 
 cdef Py_ssize_t count_groups(const History *history, Py_ssize_t first, Rule rule) noexcept nogil:
-    """The number of groups from the basket `first` on, which starts one."""
+    """Count the groups from the basket `first` on, which starts a group."""
     cdef Py_ssize_t count = 0
     while first < history.length:
         first = group_end(history, first, rule)
@@ -50,7 +128,7 @@ cdef Py_ssize_t count_groups(const History *history, Py_ssize_t first, Rule rule
 
 
 cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWorkspace space) except -1 nogil:
-    """Fold the next group; `state` says what lies before it, and after it afterwards."""
+    """Fold the next group into the workspace, and advance `state` past it."""
     cdef Py_ssize_t end = group_end(history, state.baskets, rule), group = state.groups + 1, basket, i
     cdef double share
     cdef uint32_t item
@@ -75,46 +153,19 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
     return 0
 
 
-cdef int resume(
-    Histories histories, Checkpoints checkpoints, Py_ssize_t user, FoldWorkspace space, History *history, Checkpoint *state
-) except -1 nogil:
-    """Put what a user's newest checkpoint says into a clean work space; fills in the history, and what lies before."""
-    histories.of(user, history)
-    space.widen(histories.item_room)
-    state[0] = checkpoints.table[checkpoints.newest[user]]  # number 0 says that nothing lies before the start
-    if checkpoints.newest[user] != 0:
-        checkpoints.restore(checkpoints.newest[user], space)
-    return 0
-
-
-cdef int fold(Histories histories, Checkpoints checkpoints, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil:
-    """Fold a user's history from the newest checkpoint on into a clean work space; sets the checkpoints that it should have."""
-    cdef History history
-    cdef Checkpoint state
-    cdef Py_ssize_t groups, resumed
-    resume(histories, checkpoints, user, space, &history, &state)
-    groups = state.groups + count_groups(&history, state.baskets, rule)
-    resumed = state.groups
-    while state.baskets < history.length:
-        if state.groups > resumed and worth_keeping(state.groups, groups, rule.stride):
-            checkpoints.save(user, &state, space)
-        fold_group(&history, &state, rule, space)
-    return checkpoints.thin(user, groups, rule.stride)
-
-
-cdef int look(Histories histories, Checkpoints checkpoints, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil:
-    """`fold` without a change to the checkpoints."""
-    cdef History history
-    cdef Checkpoint state
-    resume(histories, checkpoints, user, space, &history, &state)
-    while state.baskets < history.length:
-        fold_group(&history, &state, rule, space)
-    return 0
-
-
 cdef int replay(const History *history, Rule rule, FoldWorkspace space) except -1 nogil:
-    """Fold a history from the start, whoever's it is, into a clean work space that is wide enough."""
+    """Fold a history from the start into a clean workspace that has room for its items."""
     cdef Checkpoint state = Checkpoint(0, 0, 0, 0)
     while state.baskets < history.length:
         fold_group(history, &state, rule, space)
     return 0
+
+
+cdef Vector rounded(FoldWorkspace space, Rule rule):
+    """Return the folded vector in fixed point, and clean the workspace."""
+    cdef Vector result = Vector.of(space.count)
+    cdef Py_ssize_t i
+    for i in range(space.count):
+        result.add(space.touched[i], <uint32_t> fixed_point(weight(space, space.touched[i], rule.group_decay)))
+    space.clean()
+    return result

@@ -1,11 +1,9 @@
-"""The baskets of every user, oldest first: the only thing the model is made of.
+"""The baskets of every user, oldest first: all data that the model is trained on.
 
-Users and items are dense codes here. A `Basket` says which id it has (`key`: an int id itself, or the code of a str id
-if `is_text`), when it was, how many items it holds and, under varying groups, whether it opens a group. The items stand
-in a second row, basket after basket.
+Users and items are dense codes. The items of a history stand in a second row, basket after basket.
 
-Whoever keeps something beside the baskets, in the same order, can follow their changes: each is a `Splice`, which says
-that so many records at a position went and so many new ones came. An edited record is one that went and one that came.
+`Histories` can record its changes as splices, so that data kept in the same order as the baskets can follow: each
+`Splice` replaces some records at a position by new ones. An edited record counts as one removed and one inserted.
 
 All work starts from the end of a history, so a change at position p costs O(|H| - p).
 """
@@ -22,10 +20,7 @@ UNTIMED = INT64_MIN
 
 @cython.final
 cdef class Histories:
-    """JaggedArray of baskets and rows of items, one of each per user; and in how many baskets each item is.
-
-    If somebody follows (`notes_changes`), also the splices since these were last taken, in a single row.
-    """
+    """A row of baskets and a row of items per user, and for each item the number of baskets that hold it."""
 
     def __cinit__(self):
         self.baskets = JaggedArray(sizeof(Basket))
@@ -46,14 +41,14 @@ cdef class Histories:
         return 0
 
     cdef int of(self, Py_ssize_t user, History *history) except -1 nogil:
-        """A user's history. Valid until something is added to any."""
+        """Fill in a user's history. Valid until a record is added to any history."""
         history.baskets = <Basket *> self.baskets.first(user)
         history.length = self.baskets.length(user)
         history.items = <uint32_t *> self.items.first(user)
         return 0
 
-    cdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
-        """The position of the basket with this id, or -1."""
+    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
+        """Return the position of the basket with this id, or -1."""
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
         for i in range(self.baskets.length(user) - 1, -1, -1):
@@ -61,28 +56,28 @@ cdef class Histories:
                 return i
         return -1
 
-    cdef int find_slot(self, Py_ssize_t user, int64_t time, Slot *slot) except -1 nogil:
-        """The last position where a basket of this time may be inserted, and whether one of the same time is before it.
+    cdef int find_insertion(self, Py_ssize_t user, int64_t time, Insertion *found) except -1 nogil:
+        """Find the last position where a basket of this time may be inserted.
 
-        Timed baskets are in order of (time, id); a basket without a time stays behind the one it arrived after. Among
-        baskets of the same time the ids decide, which only the caller knows.
+        Timed baskets are in order of (time, id); a basket without a time stays behind the one it arrived after. Only
+        the caller knows the ids, so a basket of the same time before the position makes it `tied`.
         """
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
-        slot.position, slot.tied = self.baskets.length(user), False
+        found.position, found.tied = self.baskets.length(user), False
         if time == INT64_MIN:
             return 0
-        for i in range(slot.position - 1, -1, -1):
+        for i in range(found.position - 1, -1, -1):
             if baskets[i].time == INT64_MIN:
                 continue
             if baskets[i].time <= time:
-                slot.tied = baskets[i].time == time
+                found.tied = baskets[i].time == time
                 return 0
-            slot.position = i
+            found.position = i
         return 0
 
     cdef Py_ssize_t offset(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
-        """How many items the baskets before `position` hold."""
+        """Count the items in the baskets before `position`."""
         assert 0 <= position <= self.baskets.length(user), "no such position"
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t items = self.items.length(user), i
@@ -93,25 +88,23 @@ cdef class Histories:
     cdef int insert(
         self, Py_ssize_t user, Py_ssize_t position, const Basket *new, const uint32_t *items, Py_ssize_t group_size
     ) except -1 nogil:
-        """Insert a basket. `group_size` is m under varying groups, and 0 under fixed ones, which need no flag."""
+        """Insert a basket. `group_size` is m under varying groups, and 0 under fixed groups, which need no flag."""
         cdef Basket basket = new[0]
         basket.opens_group = group_size > 0 and self._group_is_full(user, position, group_size)
         self._add_items(user, self.offset(user, position), items, basket.size)
         (<Basket *> self.baskets.open_gap(user, position, 1))[0] = basket
         return self._note(user, position, 0, 1)
 
-    cdef int _note(
-        self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted
-    ) except -1 nogil:
+    cdef int _note(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted) except -1 nogil:
         if self.notes_changes:
             (<Splice *> self.splices.append(0))[0] = Splice(user, position, removed, inserted)
         return 0
 
     cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil:
-        """Whether the group of the basket before `position` has no room (or there is no such basket).
+        """Return whether the group of the basket before `position` is full, or there is no such basket.
 
-        One rule for all insertions under varying groups: join that group while it has fewer than m baskets, else open
-        a new one. At the end of a history this is the paper's rule; a late basket inside a full group splits it there.
+        One rule covers all insertions under varying groups: join that group while it has fewer than m baskets, else
+        open a new one. At the end of a history this is the paper's rule; a late basket inside a full group splits it.
         """
         if position == 0:
             return True
@@ -125,7 +118,7 @@ cdef class Histories:
         return end - first >= group_size
 
     cdef int remove(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
-        """Remove a basket. If it opened a group that goes on, the next basket opens it now."""
+        """Remove a basket. If it opened a group with further baskets, the next one opens it now."""
         assert 0 <= position < self.baskets.length(user), "no such basket"
         cdef Basket *basket = <Basket *> self.baskets.first(user) + position
         cdef bint opens = False  # the next basket changes too
@@ -139,7 +132,7 @@ cdef class Histories:
     cdef int replace(
         self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size
     ) except -1 nogil:
-        """Give a basket other items; its place and its group stay."""
+        """Replace the items of a basket; its position and its group stay."""
         assert 0 <= position < self.baskets.length(user), "no such basket"
         cdef Basket *basket = <Basket *> self.baskets.first(user) + position
         cdef Py_ssize_t first = self.offset(user, position)
@@ -148,17 +141,16 @@ cdef class Histories:
         basket.size = size
         return self._note(user, position, 1, 1)
 
-    cdef int remove_item(self, Py_ssize_t user, Removal *removal, JaggedArray gone) except -1 nogil:
+    cdef int remove_item(self, Py_ssize_t user, Removal *removal, JaggedArray removed) except -1 nogil:
         """Remove an item from the baskets at positions `first` to `end`, in one pass over all from `first` on.
 
-        Fills in how many held it and the position of the oldest of those; the records of the baskets that it was the
-        last item of, which are removed, are added to `gone`.
+        Baskets that become empty are removed too, and their records are appended to `removed`.
         """
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Basket *basket
         cdef uint32_t *items = <uint32_t *> self.items.first(user)
-        cdef Py_ssize_t place = self.offset(user, removal.first)
-        cdef Py_ssize_t target = place, emptied = 0, position, i, before
+        cdef Py_ssize_t source = self.offset(user, removal.first)
+        cdef Py_ssize_t target = source, emptied = 0, position, i, before
         cdef bint opens = False  # the next basket opens the group that a removed one opened
         cdef Splice run = Splice(user, 0, 0, 0)  # changed baskets in a row
         cdef bint changed
@@ -166,17 +158,17 @@ cdef class Histories:
         for position in range(removal.first, self.baskets.length(user)):
             basket = baskets + position
             before = target
-            for i in range(place, place + basket.size):
+            for i in range(source, source + basket.size):
                 if items[i] != removal.item or position >= removal.end:
                     items[target] = items[i]
                     target += 1
-            place += basket.size
+            source += basket.size
             changed = target - before < basket.size
             if changed:
                 removal.removed += 1
                 removal.oldest = min(removal.oldest, position)
             if target == before:
-                (<Basket *> gone.append(0))[0] = basket[0]
+                (<Basket *> removed.append(0))[0] = basket[0]
                 opens |= basket.opens_group
                 emptied += 1
             else:
@@ -217,7 +209,7 @@ cdef class Histories:
     cdef int load(
         self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size
     ) except -1 nogil:
-        """Fill the empty history of a user with records that are in order already."""
+        """Fill the empty history of a user with records that are in order."""
         memcpy(self.baskets.open_gap(user, 0, count), baskets, count * sizeof(Basket))
         return self._add_items(user, 0, items, size)
 
@@ -228,15 +220,19 @@ cdef class Histories:
         return self.baskets.clear_row(user)
 
     def count(self, Py_ssize_t user):
-        """The number of a user's baskets."""
+        """Count a user's baskets."""
         return self.baskets.length(user)
 
-    def find(self, Py_ssize_t user, int64_t key, bint is_text):
-        """The position of the basket with this id, or -1."""
-        return self.position_of(user, key, is_text)
+    def sizes(self):
+        """Count the baskets and the purchases of all users."""
+        cdef Py_ssize_t user, baskets = 0, purchases = 0
+        for user in range(self.baskets.count):
+            baskets += self.baskets.length(user)
+            purchases += self.items.length(user)
+        return baskets, purchases
 
     def keys(self, Py_ssize_t user):
-        """The ids of a user's baskets: those that are numbers, and the codes of those that are texts."""
+        """Return the ids of a user's baskets: the numbers, and the codes of the texts."""
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
         cdef list numbers = [], texts = []
@@ -245,7 +241,7 @@ cdef class Histories:
         return numbers, texts
 
     def has_texts(self, Py_ssize_t user):
-        """Whether any of a user's baskets has a text as its id."""
+        """Return whether any of a user's basket ids is a text."""
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
         for i in range(self.baskets.length(user)):
@@ -254,25 +250,22 @@ cdef class Histories:
         return False
 
     def read(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end):
-        """A user's baskets at positions `first` to `end`: key, whether it is a text's, time, items, opens."""
+        """Return a user's baskets at positions `first` to `end`: key, is_text, time, items, opens_group."""
         assert 0 <= first <= end <= self.baskets.length(user), "no such baskets"
         cdef History history
         cdef Basket *basket
-        cdef Py_ssize_t place = self.offset(user, first), position, i
+        cdef Py_ssize_t offset = self.offset(user, first), position, i
         cdef list records = []
         self.of(user, &history)
         for position in range(first, end):
             basket = history.baskets + position
-            items = [history.items[i] for i in range(place, place + basket.size)]
+            items = [history.items[i] for i in range(offset, offset + basket.size)]
             records.append((basket.key, bool(basket.is_text), basket.time, items, bool(basket.opens_group)))
-            place += basket.size
+            offset += basket.size
         return records
 
     def take_changes(self):
-        """The splices since this was last asked: user, position, how many records went, how many came.
-
-        Each is to be made after those before it.
-        """
+        """Return and clear the splices: user, position, records removed, records inserted. Apply them in order."""
         cdef Splice *splices = <Splice *> self.splices.first(0)
         cdef Py_ssize_t i
         changes = [

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t
 from unbasket.core.index.index cimport Index
 from unbasket.core.index.shard cimport Shard
 from unbasket.core.util.topn cimport Candidate
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 cdef extern from "search/prefetch.h" nogil:
     void prefetch(const void *memory, size_t bytes)

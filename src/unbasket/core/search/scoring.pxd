@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from unbasket.core.util.topn cimport TopN
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport KnnQuery, Scan
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 
 cdef struct Mixture:

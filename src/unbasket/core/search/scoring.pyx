@@ -16,11 +16,11 @@ import numpy as np
 
 from unbasket.core.util.topn cimport TopN
 from unbasket.core.memory.buffers cimport give_back, grown
-from unbasket.core.index.hubs cimport Listed
+from unbasket.core.index.hubs cimport HubSum
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport KnnQuery, Scan, prefetch
 from unbasket.core.index.shard cimport Shard
-from unbasket.core.model.vector cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry
 
 cdef enum:
     AHEAD = 4  # vectors to prefetch
@@ -31,7 +31,7 @@ cdef int64_t BANNED = -1  # in place of an item's sum
 
 cdef inline uint32_t number_in_hubs(Index index, Py_ssize_t slot) noexcept nogil:
     """Return the user's 1-based index among the hubs, or 0 if the user is not a hub."""
-    return (<Shard> index.shard_of(slot)).member[index.row_of(slot)]
+    return (<Shard> index.shard_of(slot)).hub_number[index.row_of(slot)]
 
 
 @cython.final
@@ -71,7 +71,7 @@ cdef class Scorer:
         cdef Py_ssize_t i, shared = 0
         for i in range(near.found):
             shared += number_in_hubs(index, near.candidates[i].slot) != 0
-        return index.hubs.member_count < 4 * shared
+        return index.hubs.hub_count < 4 * shared
 
     cdef int rank(
         self, Index index, Scan near, const KnnQuery *query, double alpha, const uint32_t[::1] banned,
@@ -81,7 +81,7 @@ cdef class Scorer:
         cdef bint hubs = self.uses_hubs(index, near)
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
         cdef Py_ssize_t i
-        self.widen(index.item_room, index.hubs.member_room)
+        self.widen(index.item_room, index.hubs.hub_room)
         self.begin(query)
         self.add_neighbors(index, near, hubs)
         near.clear()
@@ -127,8 +127,8 @@ cdef class Scorer:
                 slot = near.candidates[i].slot
                 self.add_vector(index.vector(slot), index.length(slot))
         if hubs:
-            for i in range(index.hubs.member_count):
-                self.absent[self.absent_count] = index.hubs.members[i]
+            for i in range(index.hubs.hub_count):
+                self.absent[self.absent_count] = index.hubs.slots[i]
                 self.absent_count += not self.is_near[i]
                 self.is_near[i] = False
         return 0
@@ -228,8 +228,8 @@ cdef class Scorer:
 
     cdef int keep_hub_items(self, Index index, double share, double threshold, Py_ssize_t position) except -1 nogil:
         """Keep items that only hubs have, if they reach the threshold: those below `position` in the hubs' heap."""
-        cdef const Listed *listed = &index.hubs.heap[position]
-        if position < index.hubs.count and share * listed.total > 0.0 and share * listed.total >= threshold:
+        cdef const HubSum *listed = &index.hubs.heap[position]
+        if position < index.hubs.item_count and share * listed.total > 0.0 and share * listed.total >= threshold:
             if self.sums[listed.item] == 0:
                 self.keep_candidate(ItemCandidate(listed.item, 0), listed.total)
             self.keep_hub_items(index, share, threshold, 2 * position + 1)

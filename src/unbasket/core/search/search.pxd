@@ -6,7 +6,7 @@ from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport NearestNeighbors, KnnQuery
 from unbasket.core.search.scoring cimport Scorer
-from unbasket.core.model.vector cimport Vector
+from unbasket.core.model.fold cimport Vector
 
 
 @cython.final

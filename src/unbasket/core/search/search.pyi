@@ -4,7 +4,7 @@ from typing import Any, Protocol, final
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index.index import Index
 from unbasket.core.memory.growable import GrowableArray
-from unbasket.core.model.vector import Vector
+from unbasket.core.model.fold import Vector
 
 class _Task(Protocol):
     error: BaseException | None

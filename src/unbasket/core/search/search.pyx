@@ -14,10 +14,9 @@ from unbasket.core.util.topn cimport TopN
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport NearestNeighbors, KnnQuery
-from unbasket.core.index.shard cimport ONE_BITS
 from unbasket.core.search.scoring cimport Scorer
 from unbasket.core.search.parallel cimport fork_join, next_index
-from unbasket.core.model.vector cimport VectorEntry, Vector
+from unbasket.core.model.fold cimport ONE_BITS, VectorEntry, Vector
 
 cdef extern from "Python.h":
     void **PySequence_Fast_ITEMS(object sequence)

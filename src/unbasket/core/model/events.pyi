@@ -1,29 +1,31 @@
-from unbasket.core.index.index import Index
-from unbasket.core.index.pool import Pool
+import numpy as np
+import numpy.typing as npt
+
+from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.memory.jagged import JaggedArray
-from unbasket.core.model.checkpoints import Checkpoints
 from unbasket.core.model.fold import Rule
 from unbasket.core.model.history import Histories
-from unbasket.core.model.workspace import FoldWorkspace
 
 LEARNED: int
 TIED: int
 
-class Live:
+class Baskets:
+    def __init__(
+        self,
+        keys: Int64s,
+        are_texts: npt.NDArray[np.uint8],
+        times: Int64s,
+        sizes: Int64s,
+        opens: npt.NDArray[np.uint8],
+    ) -> None: ...
+
+class EventApplier:
     histories: Histories
-    checkpoints: Checkpoints
-    index: Index
-    space: FoldWorkspace
     rule: Rule
-    pool: Pool | None
     items: JaggedArray
-    gone: JaggedArray
-    def __init__(self, histories: Histories, index: Index, rule: Rule, pool: Pool | None = None) -> None: ...
+    removed: JaggedArray
+    def __init__(self, histories: Histories, rule: Rule) -> None: ...
     def admit(self, users: int, items: int) -> None: ...
-    def join(self, user: int, lot: int) -> None: ...
-    def leave(self, user: int) -> None: ...
-    def derive(self, user: int) -> None: ...
-    def withdraw(self, user: int) -> None: ...
     def learn(
         self, user: int, key: int, is_text: bool, time: int, items: list[int], search: bool
     ) -> tuple[int, int, int]: ...
@@ -35,3 +37,12 @@ class Live:
         self, user: int, first: int, end: int, item: int
     ) -> tuple[int, int, list[tuple[int, bool]], list[int]]: ...
     def forget_user(self, user: int) -> tuple[int, list[tuple[int, bool]], list[int]]: ...
+    def load(
+        self,
+        baskets: Baskets,
+        users: Int64s,
+        basket_ends: Int64s,
+        item_ends: Int64s,
+        items: Codes,
+        purchases: Codes,
+    ) -> None: ...

@@ -1,0 +1,20 @@
+cimport cython
+
+from unbasket.core.index.index cimport Index
+from unbasket.core.index.pool cimport Pool
+from unbasket.core.model.checkpoints cimport Checkpoints
+from unbasket.core.model.events cimport Batch, EventApplier
+from unbasket.core.model.fold cimport FoldWorkspace
+
+
+@cython.final
+cdef class LiveIndex(EventApplier):
+    cdef readonly Checkpoints checkpoints
+    cdef readonly Index index
+    cdef readonly Pool pool  # None: every user is in the index
+    cdef readonly FoldWorkspace space  # the writer's
+
+    cdef bint in_pool(self, Py_ssize_t user) except -1 nogil
+    cdef int replay(self, Py_ssize_t user) except -1 nogil
+    cdef int _claim_slots(self, const Batch *batch) except -1 nogil
+    cdef int _release_slots(self, const Batch *batch) except -1 nogil

@@ -1,0 +1,245 @@
+"""Events applied to histories, one at a time or many new users at once.
+
+Learning, editing, late arrival and every way of forgetting are the same operation: a change of the history, and a call
+of the hook `changed`, by which a subclass keeps derived structures up to date. A forget returns the orphaned items, in
+no basket any more, whose codes the caller frees.
+"""
+
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
+
+from unbasket.core.memory.buffers cimport allocated, give_back
+from unbasket.core.memory.jagged cimport JaggedArray
+from unbasket.core.model.fold cimport Rule
+from unbasket.core.model.history cimport Basket, Histories, Insertion, Removal
+
+LEARNED = -1  # results of `learn`
+TIED = -2
+
+
+@cython.final
+cdef class Baskets:
+    """Records of baskets, user after user, each user's oldest first."""
+
+    def __init__(
+        self, const int64_t[::1] keys, const uint8_t[::1] are_texts, const int64_t[::1] times,
+        const int64_t[::1] sizes, const uint8_t[::1] opens
+    ):
+        cdef Py_ssize_t i
+        assert self.records == NULL, "made once"
+        assert len(keys) == len(are_texts) == len(times) == len(sizes) == len(opens), "equally long"
+        self.count = len(keys)
+        self.records = <Basket *> allocated(self.count, sizeof(Basket))
+        with nogil:
+            for i in range(self.count):
+                self.records[i] = Basket(keys[i], times[i], <uint32_t> sizes[i], are_texts[i], opens[i])
+
+    def __dealloc__(self):
+        give_back(self.records, self.count * sizeof(Basket))
+
+
+cdef class EventApplier:
+    """Histories, the rule that groups their baskets, and buffers for the event that is being applied."""
+
+    def __init__(self, Histories histories, Rule rule):
+        self.histories = histories
+        self.rule = rule
+        self.items = JaggedArray(sizeof(uint32_t))
+        self.items.add_rows(1)
+        self.removed = JaggedArray(sizeof(Basket))
+        self.removed.add_rows(1)
+
+    def admit(self, Py_ssize_t users, Py_ssize_t items):
+        """Make room for user codes below `users` and item codes below `items`."""
+        self.histories.admit(users, items)
+
+    cdef int changed(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """Hook: a user's history has changed from this position on."""
+        return 0
+
+    cdef int reserve(self, const Batch *batch) except -1:
+        """Reserve memory for new users before any record is added. Subclasses reserve theirs as well."""
+        cdef Py_ssize_t i, basket = 0, item = 0
+        with nogil:
+            for i in range(batch.count):
+                self.histories.baskets.reserve(batch.users[i], batch.basket_ends[i] - basket)
+                self.histories.items.reserve(batch.users[i], batch.item_ends[i] - item)
+                basket, item = batch.basket_ends[i], batch.item_ends[i]
+        return 0
+
+    cdef int loaded(self, const Batch *batch) except -1 nogil:
+        """Hook: new users have their histories."""
+        return 0
+
+    cdef uint32_t *_set_items(self, list codes) except NULL:
+        """Copy the items of an event into the buffer."""
+        cdef Py_ssize_t i, count = len(codes)
+        self.items.clear_row(0)
+        self.items.open_gap(0, 0, count)
+        cdef uint32_t *items = <uint32_t *> self.items.first(0)
+        for i in range(count):
+            items[i] = codes[i]
+        return items
+
+    cdef int _note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
+        """Append items of the user's history, which are about to be removed, to the buffer."""
+        memcpy(
+            self.items.open_gap(0, self.items.length(0), count),
+            <uint32_t *> self.histories.items.first(user) + first,
+            count * sizeof(uint32_t),
+        )
+        return 0
+
+    cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
+        """Append the items of the basket at a position to the buffer; return their number."""
+        cdef Py_ssize_t first = self.histories.offset(user, position)
+        cdef Py_ssize_t size = (<Basket *> self.histories.baskets.first(user))[position].size
+        self._note_items(user, first, size)
+        return size
+
+    cdef list _take_orphaned_items(self):
+        """Clear the buffer of items; return those in no basket (some more than once)."""
+        cdef uint32_t *items = <uint32_t *> self.items.first(0)
+        cdef Py_ssize_t i
+        orphaned = [items[i] for i in range(self.items.length(0)) if self.histories.popularity[items[i]] == 0]
+        self.items.clear_row(0)
+        return orphaned
+
+    cdef list _take_removed(self):
+        """Clear the buffer of removed baskets; return their ids: key, is_text."""
+        cdef Basket *baskets = <Basket *> self.removed.first(0)
+        cdef Py_ssize_t i
+        removed = [(baskets[i].key, bool(baskets[i].is_text)) for i in range(self.removed.length(0))]
+        self.removed.clear_row(0)
+        return removed
+
+    def learn(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, list items, bint search):
+        """Insert a basket at the position of its time.
+
+        Nothing changes if the user has a basket of this id (which is looked up only if `search`), or if the ids of
+        baskets of the same time must decide. Returns the position of the basket with this id (LEARNED: there was none,
+        TIED: use `learn_at`), the position of the new basket, and the count of baskets before.
+        """
+        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
+        cdef Insertion insertion
+        cdef Py_ssize_t found = -1, count = self.histories.baskets.length(user)
+        self._set_items(items)
+        try:
+            with nogil:
+                if search:
+                    found = self.histories.position_of(user, key, is_text)
+                self.histories.find_insertion(user, time, &insertion)
+                if found < 0 and not insertion.tied:
+                    self._insert(user, insertion.position, &basket)
+        finally:
+            self.items.clear_row(0)
+        if found >= 0:
+            return found, insertion.position, count
+        return TIED if insertion.tied else LEARNED, insertion.position, count
+
+    def learn_at(self, Py_ssize_t user, Py_ssize_t position, int64_t key, bint is_text, int64_t time, list items):
+        """Insert a basket at a position."""
+        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
+        self._set_items(items)
+        try:
+            with nogil:
+                self._insert(user, position, &basket)
+        finally:
+            self.items.clear_row(0)
+
+    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, const Basket *basket) except -1 nogil:
+        cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
+        self.histories.insert(user, position, basket, <uint32_t *> self.items.first(0), group_size)
+        return self.changed(user, position)
+
+    def comes_last(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, bint search):
+        """Return whether `learn` would insert a basket behind all others, and ids need not decide."""
+        cdef Insertion insertion
+        if search and self.histories.position_of(user, key, is_text) >= 0:
+            return False
+        self.histories.find_insertion(user, time, &insertion)
+        return insertion.position == self.histories.baskets.length(user) and not insertion.tied
+
+    def edit(self, Py_ssize_t user, Py_ssize_t position, list items):
+        """Replace the items of the basket at a position; return the orphaned items."""
+        cdef Py_ssize_t count = len(items)
+        self._set_items(items)
+        with nogil:
+            self._note_basket(user, position)
+            self.histories.replace(user, position, <uint32_t *> self.items.first(0), count)
+            self.changed(user, position)
+        return self._take_orphaned_items()
+
+    def forget_basket(self, Py_ssize_t user, int64_t key, bint is_text):
+        """Remove the basket with an id.
+
+        Returns the number of its items (0: there is no such basket), of baskets left, and the orphaned items.
+        """
+        cdef Py_ssize_t position = self.histories.position_of(user, key, is_text), size = 0
+        if position >= 0:
+            with nogil:
+                size = self._note_basket(user, position)
+                self.histories.remove(user, position)
+                self.changed(user, position)
+        return size, self.histories.baskets.length(user), self._take_orphaned_items()
+
+    def forget_item(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end, uint32_t item):
+        """Remove an item from the baskets at positions `first` to `end`.
+
+        Returns the number of baskets that held it, of baskets left, the ids (key, is_text) of baskets removed as empty,
+        and the item itself if it is orphaned.
+        """
+        cdef Removal removal = Removal(item, first, end, 0, 0)
+        with nogil:
+            self.histories.remove_item(user, &removal, self.removed)
+            if removal.removed > 0:
+                self.changed(user, removal.oldest)
+        orphaned = [item] if self.histories.popularity[item] == 0 else []
+        return removal.removed, self.histories.baskets.length(user), self._take_removed(), orphaned
+
+    def forget_user(self, Py_ssize_t user):
+        """Remove all baskets of a user.
+
+        Returns the number of purchases in them, their ids (key, is_text), and the orphaned items (some more than once).
+        """
+        cdef Py_ssize_t count = self.histories.baskets.length(user), size = self.histories.items.length(user)
+        with nogil:
+            self._note_items(user, 0, size)
+            memcpy(self.removed.open_gap(0, 0, count), self.histories.baskets.first(user), count * sizeof(Basket))
+            self.histories.clear(user)
+            self.changed(user, 0)
+        return size, self._take_removed(), self._take_orphaned_items()
+
+    def load(
+        self, Baskets baskets, const int64_t[::1] users, const int64_t[::1] basket_ends,
+        const int64_t[::1] item_ends, const uint32_t[::1] items, const uint32_t[::1] purchases
+    ):
+        """Load the histories of at least one new user: records in order, user after user, up to the `_ends`.
+
+        Purchases are positions in `items`.
+        """
+        assert len(users) == len(basket_ends) == len(item_ends), "equally long"
+        cdef Batch batch = Batch(len(users), &users[0], &basket_ends[0], &item_ends[0], &items[0], &purchases[0])
+        cdef Py_ssize_t i, most = 0
+        for i in range(batch.count):
+            most = max(most, item_ends[i] - (item_ends[i - 1] if i else 0))
+        cdef uint32_t *codes = <uint32_t *> allocated(most, sizeof(uint32_t))
+        try:
+            self.reserve(&batch)
+            with nogil:
+                self._load(baskets, &batch, codes)
+                self.loaded(&batch)
+        finally:
+            give_back(codes, most * sizeof(uint32_t))
+
+    cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil:
+        """Load histories; `codes` has room for the items of any of them."""
+        cdef Py_ssize_t i, j, basket = 0, item = 0, count, size
+        for i in range(batch.count):
+            count, size = batch.basket_ends[i] - basket, batch.item_ends[i] - item
+            for j in range(size):
+                codes[j] = batch.items[batch.purchases[item + j]]
+            self.histories.load(batch.users[i], baskets.records + basket, count, codes, size)
+            basket, item = batch.basket_ends[i], batch.item_ends[i]
+        return 0

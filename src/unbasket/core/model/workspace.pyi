@@ -1,4 +1,0 @@
-class FoldWorkspace:
-    room: int
-    count: int
-    groups: int

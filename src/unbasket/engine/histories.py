@@ -1,0 +1,348 @@
+"""The data that an engine holds, by external ids: histories of users, and the items that they do not want.
+
+Every method applies one change completely or answers one query; locking and validation are the caller's.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import numpy as np
+
+from unbasket.core import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.ids import Id, Ids, Kind, Texts, in_order, sort_key
+from unbasket.domain.results import Basket, Forgotten, Learned, Renamed
+from unbasket.params import Params
+
+LONG = 512  # baskets of a long history, which gets a set of its basket ids; shorter ones are searched
+
+
+class Record(NamedTuple):
+    """A basket with item codes."""
+
+    basket: Id
+    time: int | None
+    items: list[int]
+    opens: bool
+
+
+class HistoryState:
+    """Users, items and baskets under their codes, their histories, and suppressions: no index."""
+
+    def __init__(self, params: Params) -> None:
+        self.users = Ids()
+        self.items = Ids()
+        self.texts = Texts()
+        self.histories = Histories()
+        self.params = params.seeded()
+        self.rule = rule_of(params)
+        self.events = EventApplier(self.histories, self.rule)
+        self._room = (0, 0)
+        self.long_histories: dict[int, set[Id]] = {}  # basket ids of long histories that an event has searched
+        self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
+        self.orphaned_items: set[Id] = set()  # items that lost their last purchase since `take_orphaned_items`
+
+    def _users_added(self, owners: Iterable[int], users: Iterable[Id]) -> None:
+        """Hook: new users have codes, and no baskets yet."""
+
+    def _user_removed(self, owner: int) -> None:
+        """Hook: a user has lost the last basket, and is about to lose the code."""
+
+    def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
+        """Add a basket of distinct items, or replace the items of the basket with this id."""
+        owner = self.users.codes.get(user)
+        is_new = owner is None
+        if owner is None:
+            owner = self.users.add(user)
+        codes = self._item_codes(items)
+        if is_new:
+            self._users_added([owner], [user])
+        moment = UNTIMED if time is None else time
+        is_text = isinstance(basket, str)
+        key = self.texts.claim(basket) if isinstance(basket, str) else basket
+        known = self.long_histories.get(owner)
+        search = known is None or basket in known
+        found, position, count = self.events.learn(owner, key, is_text, moment, codes, search)
+        if found >= 0:
+            if is_text:
+                self.texts.release(key)
+            return self._relearn(owner, found, user, items, basket, time)
+        if found == TIED:
+            position = self._position_by_id(owner, position, moment, basket)
+            self.events.learn_at(owner, position, key, is_text, moment, codes)
+        if known is not None or count >= LONG:
+            self._ids_of_long(owner).add(basket)
+        return Learned.ADDED
+
+    def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
+        """Return whether a basket would be new, and the user's last."""
+        owner = self.users.codes.get(user)
+        if owner is None:
+            return True
+        known = self.long_histories.get(owner)
+        moment = UNTIMED if time is None else time
+        return self.events.comes_last(owner, *self._key(basket), moment, known is None or basket in known)
+
+    def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
+        """Learn a basket whose id is known: unchanged, with other items, or at another time."""
+        record = self._records(owner, position, position + 1)[0]
+        if time is not None and time != record.time:
+            suppressed = self.suppressed.get(user)
+            self.forget(user, basket, None)
+            self.learn(user, items, basket, time)
+            if suppressed is not None:  # the only basket took them along
+                self.suppressed[user] = suppressed
+            return Learned.REPLACED
+        if {self.items.names[code] for code in record.items} == set(items):
+            return Learned.UNCHANGED
+        self._drop_items(self.events.edit(owner, position, self._item_codes(items)))
+        return Learned.REPLACED
+
+    def forget(self, user: Id, basket: Id | None, item: Id | None) -> Forgotten:
+        """Remove a user, a basket, an item of a basket, or an item of all of the user's baskets."""
+        owner = self.users.codes.get(user)
+        if owner is None:
+            return Forgotten(0, 0, 0)
+        if item is not None:
+            forgotten = self._forget_item(owner, basket, item)
+        elif basket is not None:
+            forgotten = self._forget_basket(owner, basket)
+        else:
+            forgotten = self._forget_user(owner)
+        if forgotten.users:
+            self._user_removed(owner)
+            self.users.remove(user)
+            self.long_histories.pop(owner, None)
+            self.suppressed.pop(user, None)
+        return forgotten
+
+    def rename(self, user: Id, other: Id) -> Renamed:
+        """Move all baskets and suppressions of a user to another, who has none of the basket ids."""
+        baskets = self.history(user)
+        for basket, time, items in baskets:  # before the user's code is free, which the other could get
+            self.learn(other, list(items), basket, time)
+        for item in self.suppressed.get(user, ()):
+            self.suppress(other, item)
+        self.forget(user, None, None)
+        return Renamed(sum(len(basket.items) for basket in baskets), len(baskets))
+
+    def common_baskets(self, user: Id, other: Id) -> set[Id]:
+        """Return the basket ids that two users have in common."""
+        owners = [self.users.codes[name] for name in (user, other) if name in self.users]
+        return set.intersection(*map(self.basket_ids, owners)) if len(owners) == 2 else set()
+
+    def suppress(self, user: Id, item: Id) -> bool:
+        """Keep an item from a known user; return whether that is new."""
+        suppressed = self.suppressed.setdefault(user, set())
+        is_new = item not in suppressed
+        suppressed.add(item)
+        return is_new
+
+    def allow(self, user: Id, item: Id) -> bool:
+        """Take back `suppress`; return whether the item was suppressed."""
+        suppressed = self.suppressed.get(user, set())
+        if item not in suppressed:
+            return False
+        suppressed.remove(item)
+        if not suppressed:
+            del self.suppressed[user]
+        return True
+
+    def _forget_item(self, owner: int, basket: Id | None, item: Id) -> Forgotten:
+        first, end = self._positions(owner, basket)
+        code = self.items.codes.get(item)
+        if first < 0 or code is None:
+            return Forgotten(0, 0, 0)
+        removed, left, emptied, orphaned = self.events.forget_item(owner, first, end, code)
+        if removed == 0:
+            return Forgotten(0, 0, 0)
+        self._drop_baskets(owner, emptied)
+        self._drop_items(orphaned)
+        return Forgotten(removed, len(emptied), int(left == 0))
+
+    def _positions(self, owner: int, basket: Id | None) -> tuple[int, int]:
+        """Return where a basket (None: all baskets) starts and ends in the user's history; -1 and 0 if unknown."""
+        if basket is None:
+            return 0, self.histories.count(owner)
+        first = self.histories.position_of(owner, *self._key(basket))
+        return first, first + 1
+
+    def _forget_basket(self, owner: int, basket: Id) -> Forgotten:
+        size, left, orphaned = self.events.forget_basket(owner, *self._key(basket))
+        if size == 0:
+            return Forgotten(0, 0, 0)
+        self._drop_basket(owner, basket)
+        self._drop_items(orphaned)
+        return Forgotten(size, 1, int(left == 0))
+
+    def _forget_user(self, owner: int) -> Forgotten:
+        purchases, baskets, orphaned = self.events.forget_user(owner)
+        self._drop_baskets(owner, baskets)
+        self._drop_items(orphaned)
+        return Forgotten(purchases, len(baskets), 1)
+
+    def load(self, columns: BasketColumns) -> None:
+        """Add baskets: new users in bulk, further baskets of known users one by one."""
+        known = [user in self.users for user in columns.users]
+        if any(known):
+            for user, baskets in columns.histories(np.flatnonzero(known)):
+                for record in baskets:
+                    self.learn(user, list(record.items), record.basket, record.time)
+            columns = columns.select(np.flatnonzero(~np.array(known)))
+        if not columns.users:
+            return
+        owners = self.users.add_all(columns.users)
+        codes = np.array(self.items.add_all(columns.items), np.uint32)
+        self._admit()
+        self._users_added(owners, columns.users)
+        ends = columns.ends_by_user()
+        self.events.load(self._baskets(columns), np.array(owners, np.int64), *ends, codes, columns.purchases)
+
+    def _baskets(self, columns: BasketColumns) -> Baskets:
+        keys = columns.keys
+        if columns.texts:
+            are_texts = columns.are_texts.astype(np.bool_)
+            uses = np.bincount(keys[are_texts], minlength=len(columns.texts)).tolist()
+            claimed = [self.texts.claim(*use) if use[1] else 0 for use in zip(columns.texts, uses, strict=True)]
+            keys = keys.copy()
+            keys[are_texts] = np.array(claimed, np.int64)[keys[are_texts]]
+        opens = columns.opens.astype(np.uint8) * self.rule.varying
+        return Baskets(keys, columns.are_texts, columns.times, columns.sizes, opens)
+
+    def columns(self, users: list[Id]) -> BasketColumns:
+        """Return the baskets of some users, as `load` takes them."""
+        names = self.items.names
+        return BasketColumns.of(
+            (user, [(r.basket, r.time, [names[code] for code in r.items], r.opens) for r in self.records(user)])
+            for user in users
+        )
+
+    def holds(self, user: Id, basket: Id | None, item: Id | None) -> bool:
+        """Return whether `forget` would remove something."""
+        owner = self.users.codes.get(user)
+        if owner is None:
+            return False
+        first, end = self._positions(owner, basket)
+        if item is None or first < 0:
+            return first >= 0
+        code = self.items.codes.get(item)
+        return any(code in items for _, _, _, items, _ in self.histories.read(owner, first, end))
+
+    def has_texts(self, kind: Kind) -> bool:
+        """Return whether any id of a kind is a text."""
+        if kind == "basket":
+            return bool(self.texts.codes)
+        return (self.users if kind == "user" else self.items).has_texts()
+
+    def has_basket_like(self, user: Id, basket: int) -> bool:
+        """Return whether the user has a basket of this number, or no basket with a text id."""
+        owner = self.users.codes[user]
+        return self.histories.position_of(owner, basket, False) >= 0 or not self.histories.has_texts(owner)
+
+    def take_orphaned_items(self) -> list[Id]:
+        """Return and clear the items that lost their last purchase, except items bought again since."""
+        orphaned, self.orphaned_items = self.orphaned_items, set()
+        return [item for item in orphaned if item not in self.items]
+
+    @contextmanager
+    def lent_items(self, items: Iterable[Id]) -> Iterator[None]:
+        """Give codes to unknown items for the duration of a query."""
+        for item in items:
+            self.items.add(item)
+        self._admit()
+        try:
+            yield
+        finally:
+            for item in items:
+                self.items.remove(item)
+
+    def history(self, user: Id) -> list[Basket]:
+        """Return the user's baskets, oldest first."""
+        names = self.items.names
+        return [
+            Basket(record.basket, record.time, tuple(in_order([names[code] for code in record.items])))
+            for record in self.records(user)
+        ]
+
+    def basket_ids(self, owner: int) -> set[Id]:
+        """Return the ids of a user's baskets."""
+        numbers, texts = self.histories.keys(owner)
+        return {*numbers, *map(self.texts.names.__getitem__, texts)}
+
+    def count(self, user: Id) -> int:
+        """Count the user's baskets."""
+        return self.histories.count(self.users.codes[user])
+
+    def records(self, user: Id, first: int = 0, end: int | None = None) -> list[Record]:
+        """Return the user's baskets with item codes, oldest first: all, or those at positions `first` to `end`."""
+        return self._records(self.users.codes[user], first, self.count(user) if end is None else end)
+
+    def _records(self, owner: int, first: int, end: int) -> list[Record]:
+        return [
+            Record(self._basket_id(key, is_text), None if time == UNTIMED else time, items, opens)
+            for key, is_text, time, items, opens in self.histories.read(owner, first, end)
+        ]
+
+    def _basket_id(self, key: int, is_text: bool) -> Id:
+        return self.texts.names[key] if is_text else key
+
+    def _key(self, basket: Id) -> tuple[int, bool]:
+        """Return how a basket id is stored; a text that is no basket's id gets a key that no basket has."""
+        return (self.texts.codes.get(basket, -1), True) if isinstance(basket, str) else (basket, False)
+
+    def _position_by_id(self, owner: int, position: int, time: int, basket: Id) -> int:
+        """Return where a basket goes among baskets of the same time, the last of which is before `position`."""
+        for earlier in range(position - 1, -1, -1):
+            other = self._records(owner, earlier, earlier + 1)[0]
+            if other.time is not None:
+                if other.time != time or sort_key(other.basket) < sort_key(basket):
+                    break
+                position = earlier
+        return position
+
+    def _ids_of_long(self, owner: int) -> set[Id]:
+        if owner not in self.long_histories:
+            self.long_histories[owner] = self.basket_ids(owner)
+        return self.long_histories[owner]
+
+    def _item_codes(self, items: list[Id]) -> list[int]:
+        """Return the codes of items, new ones included. Makes room for all codes given out so far."""
+        try:
+            codes = [*map(self.items.codes.__getitem__, items)]
+        except KeyError:
+            codes = [self.items.add(item) for item in items]
+        self._admit()
+        return codes
+
+    def _admit(self) -> None:
+        users, items = len(self.users.names), len(self.items.names)
+        if users > self._room[0] or items > self._room[1]:
+            self._room = (users + users // 4, items + items // 4)
+            self.events.admit(*self._room)
+
+    def _drop_items(self, codes: list[int]) -> None:
+        for code in set(codes):
+            self.orphaned_items.add(self.items.names[code])
+            self.items.remove(self.items.names[code])
+
+    def _drop_baskets(self, owner: int, keys: list[tuple[int, bool]]) -> None:
+        for key, is_text in keys:
+            self._drop_basket(owner, self._basket_id(key, is_text))
+
+    def _drop_basket(self, owner: int, basket: Id) -> None:
+        if owner in self.long_histories:
+            self.long_histories[owner].discard(basket)
+        if isinstance(basket, str):
+            self.texts.release(self.texts.codes[basket])
+
+
+def rule_of(params: Params) -> Rule:
+    """Return the rule of the fold with these parameters."""
+    return Rule(
+        params.group_size,
+        params.basket_decay,
+        params.group_decay,
+        params.grouping == "varying",
+        max(1, CHECKPOINT_EVERY // params.group_size),
+    )
