@@ -1,4 +1,4 @@
-"""The lock: readers share, a writer excludes, nobody starves, exceptions release."""
+"""The lock: readers share, a writer excludes, none starves, exceptions release."""
 
 from collections.abc import Callable
 from threading import Event, Thread, Timer
@@ -20,16 +20,16 @@ def started(work: Callable[[], object]) -> Thread:
     return thread
 
 
-class Visitor:
-    """A thread that enters the lock and stays until it is told to leave."""
+class Holder:
+    """A thread that holds the lock until it may leave."""
 
     def __init__(self, lock: ReadWriteLock, *, writes: bool) -> None:
         self._guard = lock.writing if writes else lock.reading
         self.may_leave = Event()
         self.inside = Event()
-        self._thread = started(self._visit)
+        self._thread = started(self._hold)
 
-    def _visit(self) -> None:
+    def _hold(self) -> None:
         with self._guard:
             self.inside.set()
             self.may_leave.wait(LONG)
@@ -48,15 +48,15 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def is_free(lock: ReadWriteLock) -> bool:
-    visitor = Visitor(lock, writes=True)
-    entered = visitor.inside.wait(1.0)
-    visitor.leave()
+    holder = Holder(lock, writes=True)
+    entered = holder.inside.wait(1.0)
+    holder.leave()
     return entered
 
 
 def test_readers_share() -> None:
     lock = ReadWriteLock()
-    readers = [Visitor(lock, writes=False) for _ in range(5)]
+    readers = [Holder(lock, writes=False) for _ in range(5)]
     assert all(reader.inside.wait(LONG) for reader in readers)
     for reader in readers:
         reader.leave()
@@ -65,9 +65,9 @@ def test_readers_share() -> None:
 
 def test_a_writer_excludes_readers_and_writers() -> None:
     lock = ReadWriteLock()
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     assert writer.inside.wait(LONG)
-    others = [Visitor(lock, writes=False), Visitor(lock, writes=True)]
+    others = [Holder(lock, writes=False), Holder(lock, writes=True)]
     assert not others[0].inside.wait(SHORT)
     assert not others[1].inside.wait(SHORT)
     for other in others:
@@ -81,9 +81,9 @@ def test_a_writer_excludes_readers_and_writers() -> None:
 
 def test_a_writer_waits_for_all_readers() -> None:
     lock = ReadWriteLock()
-    readers = [Visitor(lock, writes=False) for _ in range(3)]
+    readers = [Holder(lock, writes=False) for _ in range(3)]
     assert all(reader.inside.wait(LONG) for reader in readers)
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     for reader in readers:
         assert not writer.inside.wait(SHORT / 2)
         reader.leave()
@@ -93,11 +93,11 @@ def test_a_writer_waits_for_all_readers() -> None:
 
 def test_a_waiting_writer_goes_before_later_readers() -> None:
     lock = ReadWriteLock()
-    early = Visitor(lock, writes=False)
+    early = Holder(lock, writes=False)
     assert early.inside.wait(LONG)
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     wait_until(lock.gate.locked)
-    late = Visitor(lock, writes=False)
+    late = Holder(lock, writes=False)
     assert not late.inside.wait(SHORT)
     early.leave()
     assert writer.inside.wait(LONG)
@@ -116,7 +116,7 @@ def test_a_stream_of_readers_does_not_starve_a_writer() -> None:
                 sleep(0.002)
 
     readers = [started(read) for _ in range(4)]
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     entered = writer.inside.wait(LONG)
     stop.set()
     writer.leave()
@@ -167,8 +167,8 @@ def test_an_interrupt_while_a_writer_waits_leaves_the_gate_open(monkeypatch: pyt
     assert is_free(lock)
 
 
-def test_readers_and_writers_by_turns() -> None:
-    """Many of both: no writer has company, and none is left waiting."""
+def test_readers_and_writers_alternate() -> None:
+    """No writer shares the lock, and none is left waiting."""
     lock, inside, wrong = ReadWriteLock(), list[str](), list[object]()
 
     def work(kind: str) -> None:
@@ -188,13 +188,13 @@ def test_readers_and_writers_by_turns() -> None:
     assert is_free(lock)
 
 
-def test_who_does_not_want_to_wait_is_refused_while_a_writer_is_at_work() -> None:
+def test_a_reader_without_time_is_refused_while_a_writer_holds_the_lock() -> None:
     lock = ReadWriteLock()
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     assert writer.inside.wait(LONG)
     with waiting_at_most(0), pytest.raises(BusyError), lock.reading:
         raise AssertionError("a reader came in beside a writer")
-    other = Visitor(lock, writes=False)  # another thread waits as ever
+    other = Holder(lock, writes=False)  # other threads have no timeout
     assert not other.inside.wait(SHORT)
     writer.leave()
     assert other.inside.wait(LONG)
@@ -204,30 +204,30 @@ def test_who_does_not_want_to_wait_is_refused_while_a_writer_is_at_work() -> Non
     assert is_free(lock)
 
 
-def test_whoever_waits_for_one_writer_waits_less_for_the_next() -> None:
+def test_waiting_for_one_writer_leaves_less_time_for_the_next() -> None:
     lock = ReadWriteLock()
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     assert writer.inside.wait(LONG)
     with waiting_at_most(SHORT):
         with pytest.raises(BusyError), lock.reading:
             raise AssertionError("a reader came in beside a writer")
-        assert locks._thread.patience == 0
+        assert locks._thread.timeout == 0
     with waiting_at_most(LONG):
         timer = Timer(SHORT, writer.leave)
         timer.start()
         with lock.reading:
             pass
-        assert 0 < locks._thread.patience < LONG
+        assert 0 < locks._thread.timeout < LONG
         timer.join()
-    assert locks._thread.patience < 0
+    assert locks._thread.timeout < 0
     assert is_free(lock)
 
 
-def test_who_does_not_want_to_wait_is_refused_while_a_writer_waits() -> None:
+def test_a_reader_without_time_is_refused_while_a_writer_waits() -> None:
     lock = ReadWriteLock()
-    reader = Visitor(lock, writes=False)
+    reader = Holder(lock, writes=False)
     assert reader.inside.wait(LONG)
-    writer = Visitor(lock, writes=True)
+    writer = Holder(lock, writes=True)
     wait_until(lock.gate.locked)
     with waiting_at_most(0), pytest.raises(BusyError), lock.reading:
         raise AssertionError("a reader overtook a writer")

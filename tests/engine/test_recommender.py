@@ -371,12 +371,12 @@ def test_a_wrong_vector_is_found(shop: ub.Recommender) -> None:
 
 def test_a_wrong_entry_under_an_item_is_found(shop: ub.Recommender) -> None:
     spoil_entry(shop._state.index, shop._state.items.codes["bread"])
-    assert shop.verify() == Verification(False, 3, ("the entries under items of user 'ann'",))
+    assert shop.verify() == Verification(False, 3, ("the postings of user 'ann'",))
 
 
 def test_a_wrong_count_is_found(shop: ub.Recommender) -> None:
     spoil_popularity(shop._state.histories, shop._state.items.codes["tea"])
-    assert shop.verify() == Verification(False, 3, ("the counts of items",))
+    assert shop.verify() == Verification(False, 3, ("the item counts",))
 
 
 def test_an_orphaned_item_is_found(shop: ub.Recommender) -> None:

@@ -86,7 +86,7 @@ def test_verify_finds_orphaned_and_changed_suppressions(shop: ub.Recommender) ->
     shop.digest()
     state: EngineState = shop._state
     state.suppressed["gone"] = {"milk"}
-    assert shop.verify().mismatches == ("something that belongs to nobody in the suppressed items",)
+    assert shop.verify().mismatches == ("an orphaned record in the suppressions",)
     assert not shop.verify("gone").ok
     del state.suppressed["gone"]
     state.suppressed["ann"].add("behind the digest's back")

@@ -1,4 +1,4 @@
-"""Readers beside a writer: every answer is that of the state before an event or after it."""
+"""Readers beside a writer: every answer is that of the state before an event or after it. Crosses all of the engine."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unbasket import Params, Recommender
-from unbasket.engine.thread_pool import Helpers, Task, Work
+from unbasket.engine.thread_pool import Task, ThreadPool, Work
 
 SHOPPERS = [f"shopper {number}" for number in range(40)]
 CHANGED = "shopper 0"
@@ -15,7 +15,7 @@ ROUNDS = 1500
 
 
 def shop() -> Recommender:
-    """Shoppers with overlapping baskets; the one who is changed is everybody's neighbor."""
+    """Return shoppers with overlapping baskets; the one that changes is a neighbor of all others."""
     rec = Recommender(Params(neighbors=39, group_size=2))
     for number, shopper in enumerate(SHOPPERS):
         for basket in range(3):
@@ -31,7 +31,7 @@ def toggle(rec: Recommender) -> None:
     rec.forget("passer-by")
 
 
-QUESTIONS: dict[str, Callable[[Recommender], object]] = {
+QUERIES: dict[str, Callable[[Recommender], object]] = {
     "recommend the changed": lambda rec: rec.recommend(CHANGED, 30),
     "recommend another": lambda rec: rec.recommend("shopper 5", 30),
     "recommend only new": lambda rec: rec.recommend("shopper 5", 30, only_new=True),
@@ -41,13 +41,13 @@ QUESTIONS: dict[str, Callable[[Recommender], object]] = {
     "history": lambda rec: rec.history(CHANGED),
     "popular": lambda rec: rec.popular(200),
     "digest": lambda rec: rec.digest(),
-    "recommend for": lambda rec: rec.recommend_for([["item 3"], ["an item that nobody has"]], 30),
+    "recommend for": lambda rec: rec.recommend_for([["item 3"], ["an unknown item"]], 30),
     "users": lambda rec: rec.users(),
 }
 
 
 def states(ask: Callable[[Recommender], object]) -> list[object]:
-    """The answers in all the states that the writer's events lead to."""
+    """Return the answers in all states that the writer's events lead to."""
     rec = shop()
     answers = [ask(rec)]
     rec.learn(CHANGED, LARGE, basket="toggled")
@@ -60,9 +60,9 @@ def states(ask: Callable[[Recommender], object]) -> list[object]:
     return answers
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_no_reader_sees_half_an_event(question: str) -> None:
-    ask = QUESTIONS[question]
+@pytest.mark.parametrize("query", QUERIES)
+def test_no_reader_sees_half_an_event(query: str) -> None:
+    ask = QUERIES[query]
     allowed, rec = states(ask), shop()
     done, wrong, asked = threading.Event(), [], [0, 0]
 
@@ -88,25 +88,25 @@ def test_no_reader_sees_half_an_event(question: str) -> None:
     assert rec.verify().ok
 
 
-class Eager(Helpers):
-    """Helpers who are asked even in a small shop."""
+class CountingPool(ThreadPool):
+    """A pool that is used even in a small shop, and counts the tasks that were run."""
 
     def __init__(self) -> None:
-        super().__init__(2, worth=1)
-        self.helped = 0
+        super().__init__(2, users_per_thread=1)
+        self.done = 0
 
     def task(self, work: Work) -> Task:
         def counted() -> None:
             work()
-            self.helped += 1
+            self.done += 1
 
         return super().task(counted)
 
 
 def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each user's answer is of one state, whoever has found it, and users who are there throughout all have one."""
-    rec, helpers = shop(), Eager()
-    monkeypatch.setattr("unbasket.engine.workspaces.HELPERS", helpers)
+    """Each user's answer is of one state, in whatever thread it was found; users who stay all have an answer."""
+    rec, pool = shop(), CountingPool()
+    monkeypatch.setattr("unbasket.engine.workspaces.THREAD_POOL", pool)
     allowed = {user: states(lambda rec, user=user: rec.recommend(user, 30)) for user in SHOPPERS}  # type: ignore[misc]
     done = threading.Event()
 
@@ -117,7 +117,7 @@ def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None
     writer = threading.Thread(target=write)
     writer.start()
     answers = [rec.recommend_many(n=30) for _ in range(30)]
-    while helpers.helped < 30:
+    while pool.done < 30:
         answers.append(rec.recommend_many(n=30))
     done.set()
     writer.join()
@@ -132,13 +132,13 @@ def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monk
     monkeypatch.setattr("unbasket.engine.recommending._CHUNK", 3)
     rec = shop()
     expected = {user: rec.recommend(user) for user in rec.users()}
-    for helpers in (None, Helpers(1, worth=1), Helpers(5, worth=1)):
-        monkeypatch.setattr("unbasket.engine.workspaces.HELPERS", helpers)
+    for pool in (None, ThreadPool(1, users_per_thread=1), ThreadPool(5, users_per_thread=1)):
+        monkeypatch.setattr("unbasket.engine.workspaces.THREAD_POOL", pool)
         assert rec.recommend_many() == expected
 
 
-def test_an_iterator_that_asks_the_engine_does_not_block_it() -> None:
-    """Callers' iterators run before the lock is taken: one of them may itself write."""
+def test_an_iterator_that_calls_the_engine_does_not_block_it() -> None:
+    """An iterator of the caller runs before the lock is taken, so it may write."""
     rec = shop()
 
     def users() -> Iterator[str]:

@@ -232,7 +232,7 @@ def test_a_batch_waits_briefly_for_a_writer_and_later_ones_do_not() -> None:
     outcomes = iter([None, None, ["done", "done"], ["again"]])
 
     def work(_: list[Request]) -> list[str]:
-        timeouts.append(locks._thread.patience)
+        timeouts.append(locks._thread.timeout)
         outcome = next(outcomes)
         if outcome is None:
             raise BusyError("a writer")
@@ -245,7 +245,7 @@ def test_a_batch_waits_briefly_for_a_writer_and_later_ones_do_not() -> None:
 
     assert asyncio.run(responses()) == [[None, None], [None, None], ["done", "done"], "again"]
     assert timeouts == [5e-3, 0.0, 0.0, 5e-3]
-    assert locks._thread.patience < 0  # other callers wait without a timeout
+    assert locks._thread.timeout < 0  # other callers wait without a timeout
 
 
 @contextmanager

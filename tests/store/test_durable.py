@@ -14,8 +14,8 @@ import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
-from unbasket.engine.inspector import InvariantChecker
 from unbasket.engine.state import EngineState
+from unbasket.engine.verification import InvariantChecker
 from unbasket.store.schema import _SINCE
 from unbasket.store.wal import Log
 from unbasket.store.writer import Database

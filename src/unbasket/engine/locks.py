@@ -4,14 +4,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
 from typing import NoReturn
 
 from unbasket.errors import BusyError, ClosedError
 
 
 class _Thread(threading.local):
-    patience = -1.0  # seconds that are left to wait; below 0, it waits as long as it takes
+    timeout = -1.0  # seconds left to wait for writers; negative: no limit
 
 
 _thread = _Thread()
@@ -19,24 +18,26 @@ _thread = _Thread()
 
 @contextmanager
 def waiting_at_most(seconds: float) -> Iterator[None]:
-    """Meanwhile, this thread waits no longer for writers, in all: where it would have to, it gets a `BusyError`."""
-    _thread.patience = seconds
+    """Limit the time that this thread waits for writers, in all; then reading raises a `BusyError`."""
+    _thread.timeout = seconds
     try:
         yield
     finally:
-        _thread.patience = -1.0
+        _thread.timeout = -1.0
 
 
 def _acquired_in_time(gate: threading.Lock) -> bool:
-    """Wait for the gate as long as this thread may, and then it may wait for less."""
+    """Wait for the gate until this thread's timeout, and subtract the time waited from it."""
     start = time.monotonic()
-    is_acquired = gate.acquire(timeout=_thread.patience)
-    if _thread.patience > 0:
-        _thread.patience = max(0.0, _thread.patience - (time.monotonic() - start))
+    is_acquired = gate.acquire(timeout=_thread.timeout)
+    if _thread.timeout > 0:
+        _thread.timeout = max(0.0, _thread.timeout - (time.monotonic() - start))
     return is_acquired
 
 
 class _Reading:
+    """The context manager of a reader."""
+
     def __init__(self, lock: "ReadWriteLock") -> None:
         self._lock = lock
 
@@ -49,9 +50,7 @@ class _Reading:
         finally:
             gate.release()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         readers = self._lock.readers
         readers.pop()
         if self._lock.is_shut and not readers:
@@ -59,6 +58,8 @@ class _Reading:
 
 
 class _Writing:
+    """The context manager of a writer."""
+
     def __init__(self, lock: "ReadWriteLock") -> None:
         self._lock = lock
 
@@ -66,20 +67,15 @@ class _Writing:
         lock = self._lock
         lock.gate.acquire()
         try:
-            lock.is_shut = True  # before readers are looked for: whoever leaves later sees it
+            lock.is_shut = True  # before the readers are counted: a reader that leaves later sees it
             while lock.readers:
                 lock.is_empty.wait()
                 lock.is_empty.clear()
         except BaseException:  # an interrupt while waiting must not leave the gate shut
-            self._leave()
+            self.__exit__()
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.is_shut = False
         self._lock.gate.release()
 
@@ -87,13 +83,13 @@ class _Writing:
 class ReadWriteLock:
     """`with lock.reading:` shares, `with lock.writing:` excludes. Neither nests.
 
-    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it. Those inside are a
-    list, since adding to it and taking from it need no lock: each question passes here.
+    Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it. The readers inside
+    are a list because its append and pop need no lock: every query passes here.
     """
 
     def __init__(self) -> None:
         self.gate = threading.Lock()
-        self.is_shut = False  # by a writer, not by a reader who passes
+        self.is_shut = False  # by a writer, not by a passing reader
         self.is_empty = threading.Event()
         self.readers: list[None] = []
         self.reading = _Reading(self)
@@ -101,15 +97,14 @@ class ReadWriteLock:
 
 
 class ClosedLock:
-    """The lock of what was closed: nobody passes."""
+    """The lock of a closed engine: it can't be acquired."""
 
     def __init__(self, message: str) -> None:
         self._message = message
 
     @property
     def reading(self) -> NoReturn:
+        """Raise a `ClosedError`."""
         raise ClosedError(self._message)
 
-    @property
-    def writing(self) -> NoReturn:
-        raise ClosedError(self._message)
+    writing = reading

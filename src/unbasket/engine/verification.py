@@ -1,52 +1,148 @@
-"""The proof of promise 1: the live model against one that only ever saw what remains."""
+"""The proof of promise 1: the model equals one that was trained on the remaining data only."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, islice
+from typing import NamedTuple
 
-from unbasket.core import STRUCTURES, FoldWorkspace
+from unbasket.core import STRUCTURES, FoldWorkspace, LiveIndex
+from unbasket.core.check import invariants
+from unbasket.core.model import queries
 from unbasket.domain.events import Forget
 from unbasket.domain.ids import FREE, Id, sort_key
 from unbasket.domain.results import Verification
 from unbasket.engine.digest import Digest
-from unbasket.engine.inspector import InvariantChecker, Trace
 from unbasket.engine.state import EngineState
 
-_MOST = 20  # mismatches that a report lists
-_PIECE = 8  # users that are compared at a time, in some milliseconds
+_MAX_MISMATCHES = 20  # in a report
+_STEP = 8  # users that a step compares, in some milliseconds
 
-_STRAY = "something that belongs to nobody in "
-_ORDER = [*STRUCTURES, *(_STRAY + place for place in (*STRUCTURES, "the suppressed items")), "the digest", "the ids"]
+_OUTSIDE: dict[str, object] = {"the vector": {}, "the postings": {}, "the norm": 0, "the pool": False}
+"""Expected in the index for a user outside the pool."""
 
-_OUTSIDE: dict[str, object] = {"the vector": {}, "the entries under items": {}, "the norm": 0, "the pool": False}
-"""What the index holds of a user who is not in the pool."""
+
+def _orphaned(structure: str) -> str:
+    return structure if structure == STRUCTURES[-1] else f"an orphaned record in {structure}"
+
+
+_ORDER = [*STRUCTURES, *map(_orphaned, [*STRUCTURES[:-1], "the suppressions"]), "the digest", "the ids"]
+
+
+class Trace(NamedTuple):
+    """Where a user's data is, to check these locations after a forget; see `invariants.trace`."""
+
+    user: Id
+    code: int
+    elsewhere: dict[int, int]
+    norm_bin: int
+    slot: int
+
+
+class InvariantChecker:
+    """Invariants of an engine's state: those of the core, and those that need ids. Locking is up to the caller."""
+
+    def __init__(self, state: EngineState) -> None:
+        self._state = state
+
+    def trace(self, user: Id) -> Trace | None:
+        """Return where the user's data is; None for an unknown user."""
+        code = self._state.users.codes.get(user)
+        return None if code is None else Trace(user, code, *invariants.trace(self._state.live, code))
+
+    def faults(self, trace: Trace, space: FoldWorkspace) -> list[str]:
+        """Return the structures that contradict the user's history; without a history, nothing may be left.
+
+        The code of a user who is gone must not have been reused since the trace was taken.
+        """
+        core = _names(invariants.user_faults(self._state.live, space, *trace[1:]))
+        return core + self._id_faults(trace.user, trace.code)
+
+    def private_faults(self, user: Id, space: FoldWorkspace) -> list[str]:
+        """Return the same for those structures that users don't share."""
+        code = self._state.users.codes[user]
+        checkpoints = invariants.checkpoint_faults(self._state.live, space, code)
+        return ["the checkpoints"] * bool(checkpoints) + self._id_faults(user, code)
+
+    def _id_faults(self, user: Id, code: int) -> list[str]:
+        """Check the structures that depend on ids."""
+        ids, priority = self._has_right_ids(user, code), self._has_right_priority(user, code)
+        return ["the ids"] * (not ids) + ["the pool"] * (not priority)
+
+    def _has_right_priority(self, user: Id, code: int) -> bool:
+        state = self._state
+        priority = state.priorities.of(user) if state.histories.count(code) else 0
+        return state.pool is None or state.pool.priority_of(code) == priority
+
+    def _has_right_ids(self, user: Id, code: int) -> bool:
+        """Return whether the user, and the basket ids of a long history, are known if and only if there are baskets."""
+        state = self._state
+        users, ids = state.users, state.long_histories.get(code)
+        if state.histories.count(code) == 0:
+            is_gone = users.names[code] == FREE and not users.knows(user)
+            return is_gone and ids is None and user not in state.suppressed
+        is_known = users.codes.get(user) == code and users.names[code] == user
+        return is_known and (ids is None or ids == state.basket_ids(code))
+
+    def orphans(self) -> Iterator[list[str]]:
+        """Yield, step by step, the structures with residue or with records of unknown users or items."""
+        state = self._state
+        yield from self._in_steps(invariants.posting_orphans)
+        yield from self._in_steps(lambda live, first: invariants.user_orphans(live, state.users.names, first))
+        yield _names(invariants.orphans(state.live, len(state.users), state.items.names))
+        belong = all(items and user in state.users for user, items in state.suppressed.items())
+        yield [] if belong else ["the suppressions"]
+
+    def shared_faults(self) -> Iterator[list[str]]:
+        """Yield, step by step, the structures that contradict the vectors and histories of all users."""
+        yield from self._in_steps(invariants.slot_faults)
+        yield from self._in_steps(invariants.shard_faults)
+        yield _names(invariants.total_faults(self._state.live))
+        yield _names(invariants.item_count_faults(self._state.live))
+
+    def _in_steps(self, check: Callable[[LiveIndex, int], tuple[list[int], int]]) -> Iterator[list[str]]:
+        first = 0
+        while first >= 0:
+            found, first = check(self._state.live, first)
+            yield _names(found)
+
+    def id_faults(self) -> Iterator[list[str]]:
+        """Check, step by step, that ids and codes agree, that every item is in a basket, and the counts of texts."""
+        state, texts = self._state, self._state.texts
+        for is_right in chain(state.users.looks(), state.items.looks()):
+            yield [] if is_right else ["the ids"]
+        is_right = bool(queries.popularity(state.histories)[[*state.items.codes.values()]].all())
+        if texts.names:
+            is_right &= texts.is_consistent(queries.text_uses(state.histories, len(texts.names)).tolist())
+        yield [] if is_right else ["the ids"]
+
+
+def _names(faults: list[int]) -> list[str]:
+    return [structure for structure, count in zip(STRUCTURES, faults, strict=True) if count]
 
 
 class ErasureProof:
-    """Notes what is held about a user before a forget, and says after it whether that is gone, and only that.
+    """A proof that a forget removed exactly the requested data: made before the forget, checked after it.
 
-    It looks, place by place, at the history, the vector, the users of every item that the user had, the norm, the
-    counts of users of its magnitude before and now, the hubs and the sum of their vectors, the checkpoints, the
-    counts of the user's items, the pool, the ids, and the user's part of the digest. Each must hold what a fold of the
-    remaining history gives, and nothing of a user who is gone. What was asked to be forgotten must not be in the
-    history, and everybody else's part of the counts and of the digest must be what it was.
+    It checks the history, the vector, the postings of every item that the user had, the norm, its old and its new bin
+    in the norm histogram, the hubs and their sums, the checkpoints, the counts of the user's items, the pool, the ids,
+    and the user's share of the digest. Each must equal what a fold of the remaining history gives, and hold nothing of
+    a user who is gone. The history must not contain the forgotten data, and the other users' shares of the counts and
+    of the digest must not have changed. With an `heir`, who gets the user's data, both users are checked.
 
-    If an `heir` is to get what is forgotten of the user, the same places are looked at for them.
-
-    It costs about as much as a recommendation for that user. Other users' records are left to `FullVerification`.
+    The cost is about that of a recommendation for that user. `FullVerification` checks the records of other users.
     """
 
-    def __init__(self, memory: EngineState, digest: Digest, event: Forget, heir: Id | None = None) -> None:
-        self._state, self._digest, self._event, self._heir = memory, digest, event, heir
-        self._inspector = InvariantChecker(memory)
-        self._traces = {user: self._inspector.trace(user) for user in (event.user, heir) if user is not None}
-        self._rest = self._rest_of_the_digest()
+    def __init__(self, state: EngineState, digest: Digest, event: Forget, heir: Id | None = None) -> None:
+        self._state, self._digest, self._event, self._heir = state, digest, event, heir
+        self._checker = InvariantChecker(state)
+        self._traces = {user: self._checker.trace(user) for user in (event.user, heir) if user is not None}
+        self._rest = self._digest_of_others()
         if heir is not None:
-            self._expect_in_baskets_of(heir)
+            self._expect_baskets_of(heir)
 
-    def _expect_in_baskets_of(self, heir: Id) -> None:
-        """Expect every item in as many baskets as before, those of the user being the heir's."""
+    def _expect_baskets_of(self, heir: Id) -> None:
+        """Expect each item in as many baskets as before: the user's baskets become the heir's."""
         left, right = self._traces[self._event.user], self._traces[heir]
         if left is None:
             return
@@ -55,171 +151,157 @@ class ErasureProof:
                 right.elsewhere[item] = right.elsewhere.get(item, left.elsewhere[item] + count) - count
             left.elsewhere[item] += count
 
-    def _rest_of_the_digest(self) -> int:
-        traces = {trace.owner for trace in self._traces.values() if trace is not None}
-        return self._digest.rest(*traces)
+    def _digest_of_others(self) -> int:
+        codes = {trace.code for trace in self._traces.values() if trace is not None}
+        return self._digest.rest(*codes)
 
     def confirms(self, space: FoldWorkspace) -> bool:
-        """Whether it was forgotten. Ask before the code of a user who is gone is given to another."""
-        memory = self._state
-        if self._heir is not None and self._traces[self._heir] is None:  # who is new
-            self._traces[self._heir] = self._inspector.trace(self._heir)
-        if memory.holds(*self._event) or self._rest_of_the_digest() != self._rest:
+        """Return whether the data is gone; call this before the code of a removed user is reused."""
+        if self._heir is not None and self._traces[self._heir] is None:  # a new user
+            self._traces[self._heir] = self._checker.trace(self._heir)
+        if self._state.holds(*self._event) or self._digest_of_others() != self._rest:
             return False
         return all(self._is_right(user, trace, space) for user, trace in self._traces.items())
 
     def _is_right(self, user: Id, trace: Trace | None, space: FoldWorkspace) -> bool:
         if trace is None:
             return not self._state.users.knows(user)
-        return self._digest.is_exact(trace.owner) and not self._inspector.faults(trace, space)
+        return self._digest.is_exact(trace.code) and not self._checker.faults(trace, space)
 
 
-class Shared:
-    """The records that users share, against everybody's vectors and histories; none may belong to nobody.
+class SharedInvariants:
+    """Checks of the structures that users share, step by step.
 
-    They are looked at by pieces. What a piece says holds at any moment between two events, so others may learn and
-    forget between two pieces.
+    Each check holds at any moment between two events, so other threads may learn and forget between two steps.
     """
 
-    def __init__(self, looks: Iterator[list[str]]) -> None:
-        self._looks = looks
+    def __init__(self, checks: Iterator[list[str]]) -> None:
+        self._checks = checks
         self._wrong: set[str] = set()
 
     def advance(self) -> bool:
-        """Look at a piece; returns whether there are more."""
-        found = next(self._looks, None)
+        """Run a step; return whether there are more."""
+        found = next(self._checks, None)
         self._wrong.update(found or ())
         return found is not None
 
     def report(self) -> list[str]:
-        """What is wrong, place by place."""
+        """Return the faults in the order of the structures."""
         return sorted(self._wrong, key=_ORDER.index)
 
 
 class UserVerification:
-    """Trains a fresh memory on a user's remaining baskets, and compares all that is derived from them; and `Shared`."""
+    """A comparison of one user with a state trained on the user's remaining baskets, and `SharedInvariants`."""
 
-    def __init__(self, live: EngineState, digest: Digest, user: Id) -> None:
-        digest.value()  # users that changed since the last look are hashed
-        inspector = InvariantChecker(live)
-        trace, wrong = inspector.trace(user), []
+    def __init__(self, state: EngineState, digest: Digest, user: Id) -> None:
+        digest.value()  # hash users that have changed
+        checker = InvariantChecker(state)
+        trace, wrong = checker.trace(user), []
         if trace is not None:
-            wrong = _wrong_of(live, digest, [user])[user] + inspector.faults(trace, FoldWorkspace())
-        elif live.users.knows(user):
+            wrong = _faults_of(state, digest, [user])[user] + checker.faults(trace, FoldWorkspace())
+        elif state.users.knows(user):
             wrong.append("the id")
         self._users = int(trace is not None)
-        self._wrong = [f"{what} of user {user!r}" for what in dict.fromkeys(wrong)]
-        self._shared = Shared(_looks_at_shared(inspector, digest))
+        self._wrong = [f"{fault} of user {user!r}" for fault in dict.fromkeys(wrong)]
+        self._shared = SharedInvariants(_shared_checks(checker, digest))
 
     def advance(self) -> bool:
-        """Look at a piece of what users share; returns whether there are more."""
+        """Run a step of the shared checks; return whether there are more."""
         return self._shared.advance()
 
     def report(self) -> Verification:
-        """What was found. Ask when there are no more pieces."""
-        return _report(self._users, self._wrong + self._shared.report())
+        """Return the result, once there are no more steps."""
+        mismatches = self._wrong + self._shared.report()
+        return Verification(not mismatches, self._users, tuple(mismatches[:_MAX_MISMATCHES]))
 
     def stop(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing: there is nothing to release."""
 
 
 class FullVerification:
-    """The same for all users, a few at a time: others may learn and forget between two steps.
+    """The same for all users, a few per step: other threads may learn and forget between two steps.
 
-    Whoever changes after they were looked at is looked at again, so that in the end everybody was compared since their
-    last change.
+    Users that change after their comparison are compared again: in the end, each was compared since their last change.
     """
 
-    def __init__(self, live: EngineState, digest: Digest) -> None:
-        self._live, self._digest = live, digest
+    def __init__(self, state: EngineState, digest: Digest) -> None:
+        self._state, self._digest = state, digest
         self._seen = 0
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
-        inspector = InvariantChecker(live)
-        self._shared = Shared(chain(_looks_at_shared(inspector, digest), inspector.id_faults()))
-        self._shares = True  # there is more to see of what users share
+        checker = InvariantChecker(state)
+        self._shared = SharedInvariants(chain(_shared_checks(checker, digest), checker.id_faults()))
+        self._has_shared_steps = True
 
     def advance(self) -> bool:
-        """Look at some users, or at a piece of what they share; returns whether there are more."""
-        names = self._live.users.names
-        if self._seen < len(names) or not self._shares:
-            self._look_at_users(names)
+        """Compare some users, or run a step of the shared checks; return whether there are more."""
+        names = self._state.users.names
+        if self._seen < len(names) or not self._has_shared_steps:
+            self._compare_users(names)
         else:
-            self._shares = self._shared.advance()
-        return self._shares or self._seen < len(names) or bool(self._changed)
+            self._has_shared_steps = self._shared.advance()
+        return self._has_shared_steps or self._seen < len(names) or bool(self._changed)
 
-    def _look_at_users(self, names: list[Id]) -> None:
+    def _compare_users(self, names: list[Id]) -> None:
         if self._seen < len(names):
-            owners = [*range(self._seen, min(self._seen + _PIECE, len(names)))]
-            self._seen += len(owners)
+            codes = [*range(self._seen, min(self._seen + _STEP, len(names)))]
+            self._seen += len(codes)
         else:
-            owners = [*islice(self._changed, _PIECE)]
-        self._changed.difference_update(owners)
-        self._digest.value()  # users that changed since the last look are hashed
-        users = [names[owner] for owner in owners if names[owner] != FREE]
-        found = _wrong_of(self._live, self._digest, users)
-        for owner in owners:
-            self._wrong.pop(owner, None)
-            if wrong := found.get(names[owner]):
-                self._wrong[owner] = [f"{what} of user {names[owner]!r}" for what in wrong]
+            codes = [*islice(self._changed, _STEP)]
+        self._changed.difference_update(codes)
+        self._digest.value()  # hash users that have changed
+        users = [names[code] for code in codes if names[code] != FREE]
+        found = _faults_of(self._state, self._digest, users)
+        for code in codes:
+            self._wrong.pop(code, None)
+            if wrong := found.get(names[code]):
+                self._wrong[code] = [f"{fault} of user {names[code]!r}" for fault in wrong]
 
     def report(self) -> Verification:
-        """What was found. Ask when there are no more."""
-        names = self._live.users.names
-        owners = sorted(self._wrong, key=lambda owner: sort_key(names[owner]))
-        wrong = [what for owner in owners for what in self._wrong[owner]]
-        return _report(len(self._live.users), wrong + self._shared.report())
+        """Return the result, once there are no more steps."""
+        names = self._state.users.names
+        codes = sorted(self._wrong, key=lambda code: sort_key(names[code]))
+        mismatches = [fault for code in codes for fault in self._wrong[code]] + self._shared.report()
+        return Verification(not mismatches, len(self._state.users), tuple(mismatches[:_MAX_MISMATCHES]))
 
     def stop(self) -> None:
-        """Follow no changes any more."""
+        """Stop watching for changes."""
         self._digest.unwatch(self._changed)
 
 
-def _wrong_of(live: EngineState, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
-    """What is wrong with what is held of some users alone."""
-    fresh, space = _retrained(live, users[::-1]), FoldWorkspace()  # in another order, so under other codes
-    inspector, wrong = InvariantChecker(live), {}
+def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
+    """Return the structures of some users that differ from a state trained on their baskets."""
+    trained = EngineState(replace(state.params, pool=None, pool_seed=None))
+    trained.load(state.columns(users[::-1]))  # in another order, so with other codes
+    checker, space, wrong = InvariantChecker(state), FoldWorkspace(), {}
     for user in users:
-        expected = _derived(fresh, user) | ({} if live.in_pool(user) else _OUTSIDE)
-        found = _differences(_derived(live, user), expected) + inspector.private_faults(user, space)
-        if not digest.is_exact(live.users.codes[user]):
+        derived = _derived(state, user)
+        expected = _derived(trained, user) | ({} if state.in_pool(user) else _OUTSIDE)
+        found = [structure for structure in derived if derived[structure] != expected[structure]]
+        found += checker.private_faults(user, space)
+        if not digest.is_exact(state.users.codes[user]):
             found.append("the digest")
         wrong[user] = [*dict.fromkeys(found)]
     return wrong
 
 
-def _report(users: int, mismatches: list[str]) -> Verification:
-    return Verification(not mismatches, users, tuple(mismatches[:_MOST]))
-
-
-def _retrained(live: EngineState, users: list[Id]) -> EngineState:
-    fresh = EngineState(replace(live.params, pool=None, pool_seed=None))
-    fresh.load(live.columns(users))
-    return fresh
-
-
-def _looks_at_shared(inspector: InvariantChecker, digest: Digest) -> Iterator[list[str]]:
-    """What is wrong with the records of all users together, whoever they are: a piece each time."""
-    yield from inspector.shared_faults()
-    for places in inspector.strays():
-        yield [_STRAY + place for place in places]
-    for is_right in digest.looks():
+def _shared_checks(checker: InvariantChecker, digest: Digest) -> Iterator[list[str]]:
+    """Yield the faults of shared structures, step by step."""
+    yield from checker.shared_faults()
+    for structures in checker.orphans():
+        yield [*map(_orphaned, structures)]
+    for is_right in digest.checks():
         yield [] if is_right else ["the digest"]
 
 
-def _differences(derived: dict[str, object], expected: dict[str, object]) -> list[str]:
-    return [what for what in derived if derived[what] != expected[what]]
-
-
-def _derived(memory: EngineState, user: Id) -> dict[str, object]:
-    """What the index holds of a user, by external ids."""
-    owner = memory.users.codes[user]
-    vector, listed, norm = memory.index.entries(owner)
-    names = memory.items.names
+def _derived(state: EngineState, user: Id) -> dict[str, object]:
+    """Return what a state holds about a user, by external ids."""
+    code, names = state.users.codes[user], state.items.names
+    vector, postings, norm = state.index.entries(code)
     return {
-        "the history": memory.history(user),
-        "the vector": {names[code]: weight for code, weight in vector.items()},
-        "the entries under items": {names[code]: weight for code, weight in listed.items()},
+        "the history": state.history(user),
+        "the vector": {names[item]: weight for item, weight in vector.items()},
+        "the postings": {names[item]: weight for item, weight in postings.items()},
         "the norm": norm,
-        "the pool": memory.in_pool(user),
+        "the pool": state.in_pool(user),
     }

@@ -1,12 +1,12 @@
-"""Where questions are worked on."""
+"""Workspaces of readers."""
 
 from unbasket.core import FoldWorkspace, SearchWorkspace
-from unbasket.engine.thread_pool import HELPERS
+from unbasket.engine.thread_pool import THREAD_POOL
 from unbasket.errors import UnbasketError
 
 
 class Workspace:
-    """Work spaces of one caller at a time: of a search, and of a fold."""
+    """The workspaces of one reader at a time: of a search, and of a fold."""
 
     def __init__(self, made: "list[Workspace]", free: "list[Workspace]") -> None:
         self.search, self.fold = SearchWorkspace(), FoldWorkspace()
@@ -19,22 +19,22 @@ class Workspace:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or issubclass(kind, UnbasketError):
             self._free.append(self)
-        else:  # an interrupt, for one: what it has left here would get into the next answer
+        else:  # an interrupt, for one: its residue would get into the next answer
             self._made.remove(self)
 
 
 class WorkspacePool:
-    """All workspaces, and those that nobody uses. Adding to a list and taking from it needs no lock."""
+    """All workspaces, and those that are free. A list's append and pop need no lock."""
 
     def __init__(self) -> None:
         self._made: list[Workspace] = []
         self._free: list[Workspace] = []
 
     def take(self) -> Workspace:
-        """A workspace that no other thread uses until it is left; if none uses any, other cores help to search."""
+        """Return a free workspace. If no other is in use, the thread pool shares its searches."""
         try:
             workspace = self._free.pop()
         except IndexError:
             workspace = Workspace(self._made, self._free)
-        workspace.search.helpers = HELPERS if len(self._made) - len(self._free) == 1 else None
+        workspace.search.thread_pool = THREAD_POOL if len(self._made) - len(self._free) == 1 else None
         return workspace

@@ -13,8 +13,8 @@ import pytest
 from unbasket.core.check import testing
 from unbasket.core.check.testing import BASKET, CODE, ENTRY, POSTING, norm_bin, norm_bin_end
 from unbasket.core.memory.jagged import JaggedArray
-from unbasket.engine.inspector import InvariantChecker
 from unbasket.engine.state import EngineState
+from unbasket.engine.verification import InvariantChecker
 from unbasket.params import Grouping, Params
 
 GROUPINGS: list[Grouping] = ["fixed", "varying"]
@@ -191,7 +191,7 @@ def test_after_forgetting_all_users_everything_is_zero(seed: int) -> None:
     assert not any(testing.norms(shard).any() or testing.hub_numbers(shard).any() for shard in shards)
     assert not testing.slots(state.index).any()
     assert not testing.norm_histogram(state.index).any()
-    assert not testing.newest_marks(live.checkpoints).any()
+    assert not testing.newest_checkpoints(live.checkpoints).any()
     hubs = testing.hubs(state.index.hubs)
     assert not any(hubs[name].any() for name in ("slots", "sums", "heap_position"))
     assert not hubs["heap"]["item"].any()

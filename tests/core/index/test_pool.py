@@ -121,7 +121,7 @@ def test_a_long_history_outside_is_folded_from_its_newest_checkpoint() -> None:
     for basket in range(3, 900):
         rec.learn(outsider, chance.sample("abcdefgh", 2), basket=basket, time=basket)
     live = rec._state.live
-    assert testing.newest_marks(live.checkpoints)[rec._state.users.codes[outsider]] > 0
+    assert testing.newest_checkpoints(live.checkpoints)[rec._state.users.codes[outsider]] > 0
     history = [basket.items for basket in rec.history(outsider)]
     assert rec.recommend(outsider, 100) == rec.recommend_for(history, 100, user=outsider)
     assert rec.verify().ok

@@ -30,7 +30,7 @@ GROUPINGS: list[Grouping] = ["fixed", "varying"]
 
 def chain(live: LiveIndex, user: int) -> list[int]:
     """Return the numbers of a user's checkpoints, newest first."""
-    table, checkpoint = testing.checkpoints(live.checkpoints), int(testing.newest_marks(live.checkpoints)[user])
+    table, checkpoint = testing.checkpoints(live.checkpoints), int(testing.newest_checkpoints(live.checkpoints)[user])
     numbers = []
     while checkpoint:
         numbers.append(checkpoint)

@@ -1,1 +1,1 @@
-"""Invariants of the model, and views of its memory for tests."""
+"""Checks: invariants of the model, and views of its memory for tests."""

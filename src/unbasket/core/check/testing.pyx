@@ -1,6 +1,6 @@
-"""The core's memory as NumPy arrays, for tests: views, to see that nothing is left over, or to do damage that is found.
+"""Views of the core's memory as NumPy arrays, for tests: to find residue, or to do damage that must be found.
 
-A view is valid until something is added. Nothing else in the package imports this module.
+A view is valid until something is added. Only tests import this module.
 """
 
 from cpython.buffer cimport PyBUF_WRITE
@@ -23,8 +23,7 @@ from unbasket.core.index.shard cimport Shard
 from unbasket.core.index.pool cimport Pool
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.search.search cimport SearchWorkspace
-from unbasket.core.model.fold cimport FoldWorkspace
-from unbasket.core.model.fold cimport Vector
+from unbasket.core.model.fold cimport FoldWorkspace, Vector
 from unbasket.core.util.topn cimport Candidate, smallest_first
 
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
@@ -41,10 +40,11 @@ ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("posting", np.uin
 POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
 HUB_SUM = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
-MARK = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
+CHECKPOINT = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
 cdef view(void *memory, Py_ssize_t count, dtype):
+    """Return `count` records of memory as an array."""
     if count == 0:
         return np.zeros(0, dtype)
     cdef Py_ssize_t width = np.dtype(dtype).itemsize
@@ -52,30 +52,30 @@ cdef view(void *memory, Py_ssize_t count, dtype):
 
 
 def rows(JaggedArray rows):
-    """Where each row starts, its length and its capacity."""
+    """Return where each row starts, its length and its capacity."""
     return view(rows.rows, rows.count, ROW)
 
 
 def row(JaggedArray rows, Py_ssize_t row, dtype):
-    """The records of a row."""
+    """Return the records of a row."""
     return view(rows.first(row), rows.length(row), dtype)
 
 
 def spare(JaggedArray rows, Py_ssize_t row):
-    """The bytes behind the last record of a row that are the row's as well."""
-    cdef char *first = <char *> rows.first(row)
-    return view(first + rows.length(row) * rows.width, (rows.rows[row].capacity - rows.length(row)) * rows.width, np.uint8)
+    """Return the spare bytes of a row, behind its last record."""
+    cdef char *end = <char *> rows.first(row) + rows.length(row) * rows.width
+    return view(end, (rows.rows[row].capacity - rows.length(row)) * rows.width, np.uint8)
 
 
 def free_block(JaggedArray rows, size_t size):
-    """The bytes of a block that is not in use, of a size of which some are."""
+    """Return the bytes of a free block."""
     cdef void *block = rows.blocks.allocate(size)
     rows.blocks.free(block)
     return view(block, size, np.uint8)
 
 
 def append(JaggedArray rows, Py_ssize_t row):
-    """Add a record at the end of a row."""
+    """Append a record to a row."""
     rows.append(row)
 
 
@@ -85,43 +85,43 @@ def open_gap(JaggedArray rows, Py_ssize_t row, Py_ssize_t position, Py_ssize_t c
 
 
 def popularity(Histories histories):
-    """In how many baskets each item is."""
+    """Return the number of baskets that have each item."""
     return view(histories.popularity, histories.item_room, np.int64)
 
 
 def norms(Shard shard):
-    """The squared norm of each row."""
+    """Return the squared norm of each row."""
     return view(shard.norm, shard.end, np.int64)
 
 
 def owners(Shard shard):
-    """The user of each row; of one that is nobody's, the next such slot plus 1."""
+    """Return the user of each row; for a free row, the next free slot plus 1."""
     return view(shard.owner, shard.end, np.uint32)
 
 
 def hub_numbers(Shard shard):
-    """The number in the hubs of each row's user, from 1 on."""
+    """Return the 1-based index among the hubs of each row's user, or 0."""
     return view(shard.hub_number, shard.end, np.uint32)
 
 
 def slots(Index index, Py_ssize_t segment=0):
-    """The slot of each user plus 1, for a segment of the users."""
+    """Return the slot of each user plus 1, for a segment of the users."""
     return view(index.segments[segment], SEGMENT, np.uint32)
 
 
 def where(Index index, Py_ssize_t user):
-    """The shard that a user is in, and the row there."""
+    """Return the shard and the row of a user."""
     cdef Py_ssize_t slot = index.slot_of(user)
     return index.shards[slot // index.shard_size], slot % index.shard_size
 
 
 def norm_histogram(Index index):
-    """How many users there are of each magnitude."""
+    """Return the norm histogram."""
     return view(index.norm_histogram, NORM_BINS, np.int64)
 
 
 def hubs(Hubs hubs):
-    """The hubs's arrays by their names; `members` and `heap` with the places that are not in use."""
+    """Return the arrays of the hubs by name; `slots` and `heap` with their spare capacity."""
     return {
         "slots": view(hubs.slots, hubs.hub_room, np.uint32),
         "sums": view(hubs.sums, hubs.item_room, np.int64),
@@ -131,7 +131,7 @@ def hubs(Hubs hubs):
 
 
 def pool(Pool pool):
-    """The pool's arrays by their names; `line` with the places that are not in use."""
+    """Return the arrays of the pool by name, with their spare capacity."""
     return {
         "priorities": view(pool.priorities, pool.user_room, np.uint64),
         "positions": view(pool.positions, pool.user_room, np.uint32),
@@ -140,31 +140,31 @@ def pool(Pool pool):
 
 
 def dissolve(Index index):
-    """Let the hubs have no members."""
+    """Remove all hubs."""
     cdef Py_ssize_t slot
     index.hubs_limit = 0
     for slot in range(index.slot_end):
         index._reconsider(slot)
 
 
-def newest_marks(Checkpoints checkpoints):
-    """The newest checkpoint of each user."""
+def newest_checkpoints(Checkpoints checkpoints):
+    """Return the newest checkpoint of each user."""
     return view(checkpoints.newest, checkpoints.user_room, np.int32)
 
 
 def checkpoints(Checkpoints checkpoints):
-    """The table of all checkpoints, used or not."""
-    return view(checkpoints.table, checkpoints.size, MARK)
+    """Return the table of all checkpoints, used or free."""
+    return view(checkpoints.table, checkpoints.size, CHECKPOINT)
 
 
-def add_mark(LiveIndex live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
-    """Set a checkpoint that says so, and has no levels."""
+def add_checkpoint(LiveIndex live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize_t items, Py_ssize_t groups):
+    """Add a checkpoint with these counts and without levels."""
     cdef Checkpoint checkpoint = Checkpoint(0, baskets, items, groups)
     live.checkpoints.save(user, &checkpoint, live.space)
 
 
 def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item):
-    """Put a basket before all others of a user, without anything that follows from it, and without a note of it."""
+    """Insert a basket before all others of a user; nothing derived is updated, and the change is not recorded."""
     cdef Basket basket = Basket(key, 0, 1, False, False)
     notes, histories.notes_changes = histories.notes_changes, False
     histories.insert(user, 0, &basket, &item, 0)
@@ -172,7 +172,7 @@ def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item)
 
 
 def put(LiveIndex live, Py_ssize_t user, bint in_index):
-    """Put a user's vector into the index, or take it out, whether the user is in the pool or not."""
+    """Put a user's vector into the index or remove it, whatever the pool says."""
     if in_index:
         live.checkpoints.peek(live.histories, user, live.rule, live.space)
     live.index.put(user, live.space, live.rule.group_decay)
@@ -180,7 +180,7 @@ def put(LiveIndex live, Py_ssize_t user, bint in_index):
 
 
 def refold(LiveIndex live, Py_ssize_t user):
-    """A user's vector before rounding, folded from the newest checkpoint on."""
+    """Return a user's vector before rounding, folded from the newest checkpoint on."""
     live.checkpoints.fold(live.histories, user, live.rule, live.space)
     vector = {
         live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule.group_decay)
@@ -191,7 +191,7 @@ def refold(LiveIndex live, Py_ssize_t user):
 
 
 def is_clean(FoldWorkspace space):
-    """Whether nothing is left in the work space of a fold."""
+    """Return whether the workspace of a fold is all zero."""
     cdef Py_ssize_t i
     for i in range(space.room):
         if space.levels[i].value != 0.0 or space.levels[i].last != 0 or space.touched[i] != 0:
@@ -200,32 +200,37 @@ def is_clean(FoldWorkspace space):
 
 
 def uses_hubs(SearchWorkspace space, Index index, Vector vector, Py_ssize_t user, Py_ssize_t k, GrowableArray order):
-    """Whether a recommendation starts from the hubs's sums."""
+    """Return whether a recommendation starts from the hubs' sums."""
     cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
     space.nearest.find(index, &query, None)
-    answer = space.ranking.uses_hubs(index, space.nearest.scan)
-    space.nearest.scan.forget()
+    answer = space.scorer.uses_hubs(index, space.nearest.scan)
+    space.nearest.scan.clear()
     return bool(answer)
 
 
+def room(SearchWorkspace space):
+    """Return the capacity of a workspace in candidates and in items."""
+    return space.nearest.scan.room, space.scorer.item_room
+
+
 def power(double base, Py_ssize_t exponent):
-    """The base to a whole power, as the fold computes it."""
+    """Return the base to a whole power, as the fold computes it."""
     return fold.power(base, exponent)
 
 
 def fixed_point(double value):
-    """A weight as a multiple of 2^-24."""
+    """Return a weight as a multiple of 2^-24."""
     return fold.fixed_point(value)
 
 
 def norm_bin(norm):
-    """The magnitude of a squared norm."""
+    """Return the bin of a squared norm in the norm histogram."""
     return indexes.norm_bin(norm)
 
 
-def norm_bin_end(level):
-    """The smallest squared norm that is of a larger magnitude."""
-    return indexes.norm_bin_end(level)
+def norm_bin_end(number):
+    """Return the smallest squared norm above a bin."""
+    return indexes.norm_bin_end(number)
 
 
 def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):

@@ -1,1 +1,1 @@
-"""The k nearest neighbors of a query, and the items with the highest scores."""
+"""Search: the k nearest neighbors of a query, and the items with the highest scores."""

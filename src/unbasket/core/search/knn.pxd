@@ -6,37 +6,44 @@ from unbasket.core.index.shard cimport Shard
 from unbasket.core.util.topn cimport Candidate
 from unbasket.core.model.fold cimport VectorEntry
 
+cdef extern from "search/prefetch.h" nogil:
+    void prefetch(const void *memory, size_t bytes)
+
 
 cdef struct KnnQuery:
-    const VectorEntry *entries
-    Py_ssize_t length
-    int64_t user
-    Py_ssize_t k
-    const int64_t *order
+    const VectorEntry *entries  # the vector
+    Py_ssize_t length  # number of entries
+    int64_t user  # left out of the neighbors, or -1
+    Py_ssize_t k  # number of neighbors
+    const int64_t *order  # rank by user code, for ties
 
 
 @cython.final
 cdef class Scan:
-    cdef int64_t *dot
-    cdef Candidate *candidates
-    cdef readonly Py_ssize_t row_room, room, found
-    cdef int64_t limit
+    cdef int64_t *dot  # dot product with the query by row of the current shard
+    cdef Candidate *candidates  # the nearest users so far
+    cdef readonly Py_ssize_t row_room  # capacity of `dot`
+    cdef readonly Py_ssize_t room  # capacity of `candidates`
+    cdef readonly Py_ssize_t found  # number of candidates
+    cdef int64_t limit  # the k nearest users have a key below this
 
     cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil
     cdef int search_shard(self, Shard shard, Py_ssize_t first_slot, const KnnQuery *query) except -1 nogil
     cdef int accumulate(self, Shard shard, const KnnQuery *query) except -1 nogil
     cdef int keep_nearest(self, const KnnQuery *query) except -1 nogil
-    cdef int take(self, Scan other, const KnnQuery *query) except -1 nogil
-    cdef int forget(self) except -1 nogil
+    cdef int merge(self, Scan other, const KnnQuery *query) except -1 nogil
+    cdef int clear(self) except -1 nogil
+    cdef Py_ssize_t residue(self) noexcept nogil
 
 
 @cython.final
 cdef class NearestNeighbors:
-    cdef readonly Scan scan
-    cdef readonly list helping
-    cdef KnnQuery query
-    cdef long turn
+    cdef Scan scan  # of the calling thread; has the result
+    cdef list thread_scans  # one per thread of the pool
+    cdef KnnQuery query  # the current query
+    cdef long next_shard  # atomic counter of the shards that are taken
 
-    cdef int find(self, Index index, const KnnQuery *query, helpers) except -1
-    cdef int find_alone(self, Index index, const KnnQuery *query) except -1 nogil
+    cdef int find(self, Index index, const KnnQuery *query, thread_pool) except -1
+    cdef int find_serial(self, Index index, const KnnQuery *query) except -1 nogil
     cdef int search_shards(self, Index index, Scan scan) except -1 nogil
+    cdef Py_ssize_t residue(self) except -1

@@ -1,12 +1,12 @@
-"""Who is nearest to a query (paper, section 2.2).
+"""The k nearest neighbors of a query (paper, section 2.2).
 
-A query adds up its dot products with all users that share an item with it, then goes once over all users, in order,
-and keeps those whose distance is below a limit that at least k users stay below: those with small norms (in Euclidean
-space a small vector with no item in common can be nearer than a large one with many). Among the few that are kept, the
-k nearest are selected. It does so shard by shard, with what was found so far as the limit.
+A search adds up the dot products of the query with all users that share an item with it, then passes once over all
+users and keeps those with a distance below a limit. The limit is a norm that at least k users stay below: in Euclidean
+space a small vector with no item in common can be nearer than a large one with many. The k nearest are selected among
+the few users that are kept. The search goes shard by shard; the users found so far lower the limit.
 
-Other threads may help: they take shards in turns, and what they found is put together. All of it is exact, in integers,
-so neither shards nor threads change an answer.
+Threads share the shards through an atomic counter, and their candidates are merged. All arithmetic is exact, in
+integers, so neither shards nor threads change a result.
 """
 
 cimport cython
@@ -19,14 +19,7 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.index.index cimport Index
 from unbasket.core.index.shard cimport BLOCK_ROWS, Shard, Posting
 from unbasket.core.util.topn cimport Candidate, smallest_first
-from unbasket.core.search.parallel cimport together
-
-cdef extern from "search/atomic_counter.h" nogil:
-    long fetch_increment(long *turn)
-
-
-cdef extern from "search/prefetch.h" nogil:
-    void prefetch(const void *memory, size_t bytes)
+from unbasket.core.search.parallel cimport fork_join, next_index
 
 cdef extern from "search/simd_threshold.h" nogil:
     unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
@@ -35,16 +28,16 @@ cdef extern from "search/simd_threshold.h" nogil:
 
 @cython.final
 cdef class Scan:
-    """Work space of one search at a time: dot products by row of a shard, and candidates; all zero between searches."""
+    """The workspace of one thread in one search: dot products and candidates. All zero between searches."""
 
     def __dealloc__(self):
         give_back(self.dot, self.row_room * sizeof(int64_t))
         give_back(self.candidates, self.room * sizeof(Candidate))
 
     cdef int widen(self, Index index, Py_ssize_t k) except -1 nogil:
-        """Make room for the rows of a shard, and for as many candidates as can come together."""
+        """Make room for the rows of a shard and the candidates of a search."""
         cdef Py_ssize_t rows = min(index.shard_size, index.slot_end) + BLOCK_ROWS, most = min(k, index.slot_end)
-        cdef Py_ssize_t room = most + max(most, rows)  # what was found, and a shard or what another has found
+        cdef Py_ssize_t room = most + max(most, rows)  # those found, and a shard or another scan
         if rows > self.row_room:
             rows += rows // 4
             give_back(self.dot, self.row_room * sizeof(int64_t))
@@ -60,7 +53,7 @@ cdef class Scan:
         return 0
 
     cdef int search_shard(self, Shard shard, Py_ssize_t first_slot, const KnnQuery *query) except -1 nogil:
-        """Take in the users of a shard."""
+        """Add the users of a shard to the candidates."""
         cdef Py_ssize_t block, first, row, found = self.found
         cdef int64_t limit = self.limit
         cdef unsigned below
@@ -83,7 +76,7 @@ cdef class Scan:
         return self.keep_nearest(query)
 
     cdef int accumulate(self, Shard shard, const KnnQuery *query) except -1 nogil:
-        """The dot products of the query with all users of a shard that share an item with it."""
+        """Add up the dot products of the query with the users of a shard that share an item with it."""
         cdef Py_ssize_t i, j
         cdef const Posting *postings
         cdef int64_t weight
@@ -103,7 +96,7 @@ cdef class Scan:
         return 0
 
     cdef int keep_nearest(self, const KnnQuery *query) except -1 nogil:
-        """Keep the k nearest of the candidates; none that is farther than they are is wanted from now on."""
+        """Keep the k nearest candidates, and lower the limit to the farthest of them."""
         cdef Py_ssize_t i
         cdef int64_t farthest
         if self.found <= query.k:
@@ -115,29 +108,29 @@ cdef class Scan:
         farthest = self.candidates[0].key
         for i in range(1, query.k):
             farthest = max(farthest, self.candidates[i].key)
-        self.limit = farthest + 1  # one who is as far may come first, by id
+        self.limit = farthest + 1  # not below `farthest` itself: a user at that distance may win the tie
         return 0
 
-    cdef int take(self, Scan other, const KnnQuery *query) except -1 nogil:
-        """Take over what another has found in other shards."""
+    cdef int merge(self, Scan other, const KnnQuery *query) except -1 nogil:
+        """Move the candidates that another scan found in other shards here."""
         cdef Py_ssize_t i
         assert self.found + other.found <= self.room, "no room"
         for i in range(other.found):
             self.candidates[self.found + i] = other.candidates[i]
         self.found += other.found
-        other.forget()
+        other.clear()
         return self.keep_nearest(query)
 
-    cdef int forget(self) except -1 nogil:
-        """Wipe the candidates."""
+    cdef int clear(self) except -1 nogil:
+        """Zero the candidates."""
         cdef Py_ssize_t i
         for i in range(self.found):
             self.candidates[i] = Candidate(0, 0, 0)
         self.found = 0
         return 0
 
-    def residue(self):
-        """How many places of the work space are not zero, though no search is under way."""
+    cdef Py_ssize_t residue(self) noexcept nogil:
+        """Count the fields that are not zero; between searches there are none."""
         cdef Py_ssize_t i, count = self.found
         for i in range(self.row_room):
             count += self.dot[i] != 0
@@ -148,52 +141,56 @@ cdef class Scan:
 
 @cython.final
 cdef class NearestNeighbors:
-    """The search for the nearest users: the work space of this thread, in which they are found, and of those that help."""
+    """The search for the nearest users, in one thread or several."""
 
     def __cinit__(self):
         self.scan = Scan()
-        self.helping = []
+        self.thread_scans = []
 
-    cdef int find(self, Index index, const KnnQuery *query, helpers) except -1:
-        """Find the k users nearest to the query, the query's own user left out (-1: nobody).
+    cdef int find(self, Index index, const KnnQuery *query, thread_pool) except -1:
+        """Find the k users nearest to the query, without the query's own user.
 
-        Leaves them, in no order, in the candidates of `scan`, with |v|^2 - 2 v.q as keys (the squared distance less the
-        constant |q|^2), and how many they are in its `found`: k, or all others if they are fewer. `helpers` are threads
-        that may be asked for help (None: nobody).
+        Leaves them, unordered, in the candidates of `scan`, with |v|^2 - 2 v.q as keys: the squared distance less the
+        constant |q|^2. Their number, `scan.found`, is k, or that of all others if there are fewer. Threads of the pool
+        share the work (None: this thread does it all).
         """
-        if helpers is None or index.shard_count <= 1:
+        if thread_pool is None or index.shard_count <= 1:
             with nogil:
-                return self.find_alone(index, query)
-        while len(self.helping) < helpers.count:
-            self.helping.append(Scan())
-        self.query, self.turn = query[0], 0
-        scans = self.helping[: index.shard_count - 1]
-        together(helpers, [partial(self.search, index, scan) for scan in (self.scan, *scans)])
+                return self.find_serial(index, query)
+        while len(self.thread_scans) < thread_pool.size:
+            self.thread_scans.append(Scan())
+        self.query, self.next_shard = query[0], 0
+        scans = self.thread_scans[: index.shard_count - 1]
+        fork_join(thread_pool, [partial(self.search, index, scan) for scan in (self.scan, *scans)])
         for scan in scans:
-            self.scan.take(scan, query)
+            self.scan.merge(scan, query)
         return 0
 
-    cdef int find_alone(self, Index index, const KnnQuery *query) except -1 nogil:
-        """The same without help."""
-        self.query, self.turn = query[0], 0
+    cdef int find_serial(self, Index index, const KnnQuery *query) except -1 nogil:
+        """Do the same in this thread only."""
+        self.query, self.next_shard = query[0], 0
         return self.search_shards(index, self.scan)
 
     cdef int search_shards(self, Index index, Scan scan) except -1 nogil:
-        """Search the shards whose turn it is, until there are none left."""
-        cdef Py_ssize_t number = fetch_increment(&self.turn)
+        """Search shards until all are taken."""
+        cdef Py_ssize_t number = next_index(&self.next_shard)
         scan.widen(index, self.query.k)
         # Leaving out one, at least k others have a norm below the limit, so the k nearest have a key below it.
         scan.limit = index.limit_of(self.query.k + 1)
         while number < index.shard_count:
             scan.search_shard(<Shard> index.table[number], number * index.shard_size, &self.query)
-            number = fetch_increment(&self.turn)
+            number = next_index(&self.next_shard)
         return 0
 
     def search(self, Index index, Scan scan):
-        """The same, in any thread."""
+        """Do the same from any thread."""
         with nogil:
             self.search_shards(index, scan)
 
-    def residue(self):
-        """How many places of the work spaces are not zero, though no search is under way."""
-        return sum([scan.residue() for scan in (self.scan, *self.helping)])
+    cdef Py_ssize_t residue(self) except -1:
+        """Count the fields that are not zero; between searches there are none."""
+        cdef Py_ssize_t count = self.scan.residue()
+        cdef Scan scan
+        for scan in self.thread_scans:
+            count += scan.residue()
+        return count

@@ -1,35 +1,37 @@
-"""Work that other threads help with."""
+"""Fork and join: work that several threads share."""
 
 
-cdef int together(helpers, list works) except -1:
-    """Do the first of these works, and let helpers do the others if they find the time: the first leaves nothing to do.
+cdef int fork_join(thread_pool, list works) except -1:
+    """Run the first of `works` in this thread and offer the others to the pool's threads, then join.
 
-    Nobody is at work afterwards, whatever happens.
+    The works share an atomic counter, so the first leaves nothing to do for tasks that no thread has started: these
+    are cancelled. On return no thread runs any of them, even after an error or an interrupt.
     """
-    tasks = [helpers.task(work) for work in works[1:]]  # known here before anybody begins: an interrupt may come then
+    tasks = [thread_pool.task(work) for work in works[1:]]  # known before one starts: an interrupt may come then
     try:
         for task in tasks:
-            helpers.ask(task)
+            thread_pool.submit(task)
         works[0]()
     finally:
-        call_off(tasks)
+        join(tasks)
     for task in tasks:
         if task.error is not None:
             raise task.error
     return 0
 
 
-cdef int call_off(list tasks) except -1:
-    """Let nobody work on any of these tasks any longer.
+cdef int join(list tasks) except -1:
+    """Cancel each task or wait for its end.
 
-    Who works reads the index, which may change as soon as this search has ended. So an interrupt waits for its turn.
+    A running task reads the index, which may change as soon as the search ends. So an interrupt is raised only after
+    all tasks are over.
     """
     interrupt = None
     for task in tasks:
         is_over = False
         while not is_over:
             try:
-                if not task.give_up():
+                if not task.cancel():
                     task.wait()
                 is_over = True
             except BaseException as error:

@@ -1,13 +1,12 @@
-"""Which items are best for a query whose neighbors are known: p = alpha u + (1 - alpha) mean of the neighbors.
+"""The items with the highest scores, given the neighbors: p = alpha u + (1 - alpha) mean of the neighbors.
 
-Most neighbors of most queries are members of the hubs, whose vectors are summed in advance. So only what the other
-neighbors have is added up. To that come the hubs's sums, less what those members have who are no neighbors. These are
-looked at last, and only for contenders, the items that may be among the n best: what an item has without the hubs is
-the least that it may have in the end, and with all of the hubs it is the most. An item is a contender if its most is
-as good as the n-th best least.
+Most neighbors of most queries are hubs, whose vectors are summed in advance. So the vectors of the other neighbors are
+added up first. The hubs' sums come last, less the vectors of hubs that are not neighbors, and only for candidates. The
+score of an item without the hubs is a lower bound, and with all hubs an upper bound. An item is a candidate if its
+upper bound reaches the n-th best lower bound.
 
-Sums are exact integers, and a score, rounded as it is, never falls when a sum rises. So the answer is the very one of
-scoring all items by all neighbors.
+Sums are exact integers, and a rounded score never falls when a sum rises. So the result is bit for bit that of scoring
+all items by all neighbors.
 """
 
 cimport cython
@@ -19,33 +18,25 @@ from unbasket.core.util.topn cimport TopN
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.index.hubs cimport HubSum
 from unbasket.core.index.index cimport Index
-from unbasket.core.search.knn cimport KnnQuery, Scan
+from unbasket.core.search.knn cimport KnnQuery, Scan, prefetch
 from unbasket.core.index.shard cimport Shard
 from unbasket.core.model.fold cimport VectorEntry
 
-cdef extern from "search/prefetch.h" nogil:
-    void prefetch(const void *memory, size_t bytes)
-
 cdef enum:
-    AHEAD = 4  # vectors that are asked for before they are needed
+    AHEAD = 4  # vectors to prefetch
 
-cdef int64_t BIAS = 1 << 61  # what a sum is stored with, to tell one of 0 from none; no sum comes near it
+cdef int64_t BIAS = 1 << 61  # added to each stored sum: a stored 0 means "not seen"; no sum comes near it
 cdef int64_t BANNED = -1  # in place of an item's sum
 
 
 cdef inline uint32_t number_in_hubs(Index index, Py_ssize_t slot) noexcept nogil:
-    """The number of a member of the hubs, from 1 on; 0 of one who is none."""
+    """Return the user's 1-based index among the hubs, or 0 if the user is not a hub."""
     return (<Shard> index.shard_of(slot)).hub_number[index.row_of(slot)]
 
 
 @cython.final
 cdef class Scorer:
-    """Work space of one ranking at a time; all zero between two.
-
-    Per item: the sum over neighbors, plus BIAS; the query's own weight, where only some items are allowed; and whether
-    it is a contender. Lists of the items seen, and of the contenders with the query's own weights. Per member of the
-    hubs, whether they are a neighbor, and a list of those who are not.
-    """
+    """The workspace of one ranking at a time. All zero between rankings."""
 
     def __cinit__(self):
         self.best = TopN()
@@ -56,27 +47,27 @@ cdef class Scorer:
         give_back(self.sums, self.item_room * sizeof(int64_t))
         give_back(self.seen, (self.item_room + 1) * sizeof(uint32_t))
         give_back(self.own, self.item_room * sizeof(uint32_t))
-        give_back(self.contenders, self.item_room * sizeof(Contender))
-        give_back(self.is_contender, self.item_room * sizeof(uint8_t))
+        give_back(self.candidates, self.item_room * sizeof(ItemCandidate))
+        give_back(self.is_candidate, self.item_room * sizeof(uint8_t))
 
     cdef int widen(self, Py_ssize_t items, Py_ssize_t members) except -1 nogil:
-        """Make room for item codes below `items`, and for so many members of the hubs."""
+        """Make room for item codes below `items` and for `members` hubs."""
         if members > self.member_room:
             self.is_near = <uint8_t *> grown(self.is_near, self.member_room, members, sizeof(uint8_t))
             self.absent = <uint32_t *> grown(self.absent, self.member_room + 1, members + 1, sizeof(uint32_t))
             self.member_room = members
         if items > self.item_room:
             self.sums = <int64_t *> grown(self.sums, self.item_room, items, sizeof(int64_t))
-            # One place more than there are items: appending needs no branch.
+            # One more than there are items: appending needs no branch.
             self.seen = <uint32_t *> grown(self.seen, self.item_room + 1, items + 1, sizeof(uint32_t))
             self.own = <uint32_t *> grown(self.own, self.item_room, items, sizeof(uint32_t))
-            self.contenders = <Contender *> grown(self.contenders, self.item_room, items, sizeof(Contender))
-            self.is_contender = <uint8_t *> grown(self.is_contender, self.item_room, items, sizeof(uint8_t))
+            self.candidates = <ItemCandidate *> grown(self.candidates, self.item_room, items, sizeof(ItemCandidate))
+            self.is_candidate = <uint8_t *> grown(self.is_candidate, self.item_room, items, sizeof(uint8_t))
             self.item_room = items
         return 0
 
     cdef bint uses_hubs(self, Index index, Scan near) except -1 nogil:
-        """Whether it is less work to start from the hubs's sums than from zero."""
+        """Return whether it is less work to start from the hubs' sums than from zero."""
         cdef Py_ssize_t i, shared = 0
         for i in range(near.found):
             shared += number_in_hubs(index, near.candidates[i].slot) != 0
@@ -86,28 +77,28 @@ cdef class Scorer:
         self, Index index, Scan near, const KnnQuery *query, double alpha, const uint32_t[::1] banned,
         const uint32_t[::1] allowed
     ) except -1 nogil:
-        """Find the best items, with the neighbors that were found, who are forgotten."""
+        """Rank items using the neighbors in `near`, then clear `near`."""
         cdef bint hubs = self.uses_hubs(index, near)
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
         cdef Py_ssize_t i
         self.widen(index.item_room, index.hubs.hub_room)
         self.begin(query)
         self.add_neighbors(index, near, hubs)
-        near.forget()
+        near.clear()
         if banned is not None:
             for i in range(banned.shape[0]):
                 assert banned[i] < self.item_room, "no such item"
                 self.sums[banned[i]] = BANNED
         if allowed is None:
-            self.consider_all(query, &mixture, index.hubs.heap[0].total if hubs else 0)
+            self.push_seen(query, &mixture, index.hubs.heap[0].total if hubs else 0)
         else:
-            self.consider_some(query, &mixture, index.hubs.sums if hubs else NULL, allowed)
+            self.push_allowed(query, &mixture, index.hubs.sums if hubs else NULL, allowed)
         if hubs:
-            self.decide(index, &mixture, allowed is None)
+            self.resolve_bounds(index, &mixture, allowed is None)
         return self.finish(banned)
 
     cdef int begin(self, const KnnQuery *query) except -1 nogil:
-        """See the query's own items, before all others."""
+        """List the query's own items before all others."""
         cdef Py_ssize_t i
         for i in range(query.length):
             assert query.entries[i].item < self.item_room, "no such item"
@@ -117,7 +108,7 @@ cdef class Scorer:
         return 0
 
     cdef int add_neighbors(self, Index index, Scan near, bint hubs) except -1 nogil:
-        """Add up the vectors of the neighbors; with the hubs, of those who are not in it, and note who is absent."""
+        """Add up the neighbors' vectors; with `hubs`, those of other neighbors, and list the hubs that are absent."""
         cdef Py_ssize_t i, slot, number, others = 0
         for i in range(near.found):
             slot = near.candidates[i].slot
@@ -143,7 +134,7 @@ cdef class Scorer:
         return 0
 
     cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length) except -1 nogil:
-        """Add a vector to the sums, and list the items that were not seen before."""
+        """Add a vector to the sums, and list its new items."""
         cdef Py_ssize_t i, seen = self.seen_count
         cdef int64_t total, is_new
         cdef int64_t *sums = self.sums
@@ -160,118 +151,120 @@ cdef class Scorer:
         self.seen_count = seen
         return 0
 
-    cdef inline void consider(self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t hubs) noexcept nogil:
-        """Offer an item with the least that it may have; it is a contender if its most is good enough so far.
+    cdef inline void push_candidate(
+        self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t hubs
+    ) noexcept nogil:
+        """Push an item with its lower bound, and keep it as a candidate if its upper bound reaches the threshold.
 
-        The hubs has `hubs` of it, or less.
+        `hubs` is the most that the hubs add to its sum.
         """
         cdef int64_t total = self.sum_of(item)
         cdef double alone = mixture.alpha * own
         if self.sums[item] == BANNED:
             return
         if alone + mixture.share * (total + hubs) >= self.best.threshold:
-            self.contenders[self.contender_count] = Contender(item, own)
-            self.contender_count += 1
+            self.candidates[self.candidate_count] = ItemCandidate(item, own)
+            self.candidate_count += 1
             self.best.push(item, alone + mixture.share * total)
 
-    cdef int consider_all(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil:
-        """Consider the items that were seen: the query's own, then those of the neighbors.
+    cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil:
+        """Push the query's own items, then those of the neighbors.
 
-        The hubs has `hubs` of an item at most: to look for how much that is would take longer.
+        `hubs` is the hubs' largest sum: looking up the sum of each item would take longer.
         """
         cdef Py_ssize_t i
         for i in range(query.length):
-            self.consider(mixture, query.entries[i].item, query.entries[i].weight, hubs)
+            self.push_candidate(mixture, query.entries[i].item, query.entries[i].weight, hubs)
         for i in range(query.length, self.seen_count):
-            self.consider(mixture, self.seen[i], 0, hubs)
+            self.push_candidate(mixture, self.seen[i], 0, hubs)
         return 0
 
-    cdef int consider_some(
+    cdef int push_allowed(
         self, const KnnQuery *query, const Mixture *mixture, const int64_t *hubs, const uint32_t[::1] items
     ) except -1 nogil:
-        """Consider these items only, seen or not; the hubs has these sums (NULL: there is none)."""
+        """Push these items only; `hubs` are the hubs' sums by item (NULL: not used)."""
         cdef Py_ssize_t i
         for i in range(query.length):
             self.own[query.entries[i].item] = query.entries[i].weight
         for i in range(items.shape[0]):
             assert items[i] < self.item_room, "no such item"
-            if not self.is_contender[items[i]]:  # it may be listed twice
-                self.is_contender[items[i]] = True
-                self.consider(mixture, items[i], self.own[items[i]], hubs[items[i]] if hubs != NULL else 0)
+            if not self.is_candidate[items[i]]:  # it may be listed twice
+                self.is_candidate[items[i]] = True
+                self.push_candidate(mixture, items[i], self.own[items[i]], hubs[items[i]] if hubs != NULL else 0)
         for i in range(items.shape[0]):
-            self.is_contender[items[i]] = False
+            self.is_candidate[items[i]] = False
         for i in range(query.length):
             self.own[query.entries[i].item] = 0
         return 0
 
-    cdef int decide(self, Index index, const Mixture *mixture, bint hubs_alone) except -1 nogil:
-        """Find the best among the contenders, with the hubs now; if `hubs_alone`, also among items that only it has."""
-        cdef double floor = self.best.threshold
-        cdef Py_ssize_t i, count = self.contender_count
-        cdef Contender contender
+    cdef int resolve_bounds(self, Index index, const Mixture *mixture, bint hubs_alone) except -1 nogil:
+        """Rank the candidates by their exact scores; with `hubs_alone`, also items that only hubs have."""
+        cdef double threshold = self.best.threshold
+        cdef Py_ssize_t i, count = self.candidate_count
+        cdef ItemCandidate candidate
         cdef int64_t total
         self.best.clear()
-        self.contender_count = 0
+        self.candidate_count = 0
         for i in range(count):
-            contender = self.contenders[i]
-            self.contenders[i] = Contender(0, 0)
-            total = self.sum_of(contender.item) + index.hubs.sums[contender.item]
-            if mixture.alpha * contender.own + mixture.share * total >= floor:
-                self.enter(contender, total)
+            candidate = self.candidates[i]
+            self.candidates[i] = ItemCandidate(0, 0)
+            total = self.sum_of(candidate.item) + index.hubs.sums[candidate.item]
+            if mixture.alpha * candidate.own + mixture.share * total >= threshold:
+                self.keep_candidate(candidate, total)
         if hubs_alone:
-            self.enter_hubs(index, mixture.share, floor, 0)
+            self.keep_hub_items(index, mixture.share, threshold, 0)
         self.subtract_absent(index)
-        for i in range(self.contender_count):
-            contender = self.contenders[i]
-            total = self.sum_of(contender.item)
-            self.best.push(contender.item, mixture.alpha * contender.own + mixture.share * total)
+        for i in range(self.candidate_count):
+            candidate = self.candidates[i]
+            total = self.sum_of(candidate.item)
+            self.best.push(candidate.item, mixture.alpha * candidate.own + mixture.share * total)
         return 0
 
-    cdef inline void enter(self, Contender contender, int64_t total) noexcept nogil:
-        self.contenders[self.contender_count] = contender
-        self.contender_count += 1
-        self.is_contender[contender.item] = True
-        self.sums[contender.item] = total + BIAS
+    cdef inline void keep_candidate(self, ItemCandidate candidate, int64_t total) noexcept nogil:
+        self.candidates[self.candidate_count] = candidate
+        self.candidate_count += 1
+        self.is_candidate[candidate.item] = True
+        self.sums[candidate.item] = total + BIAS
 
-    cdef int enter_hubs(self, Index index, double share, double floor, Py_ssize_t place) except -1 nogil:
-        """Let items that only the hubs has be contenders: those from a place of its heap on that reach the floor."""
-        cdef const HubSum *listed = &index.hubs.heap[place]
-        if place < index.hubs.item_count and share * listed.total > 0.0 and share * listed.total >= floor:
+    cdef int keep_hub_items(self, Index index, double share, double threshold, Py_ssize_t position) except -1 nogil:
+        """Keep items that only hubs have, if they reach the threshold: those below `position` in the hubs' heap."""
+        cdef const HubSum *listed = &index.hubs.heap[position]
+        if position < index.hubs.item_count and share * listed.total > 0.0 and share * listed.total >= threshold:
             if self.sums[listed.item] == 0:
-                self.enter(Contender(listed.item, 0), listed.total)
-            self.enter_hubs(index, share, floor, 2 * place + 1)
-            self.enter_hubs(index, share, floor, 2 * place + 2)
+                self.keep_candidate(ItemCandidate(listed.item, 0), listed.total)
+            self.keep_hub_items(index, share, threshold, 2 * position + 1)
+            self.keep_hub_items(index, share, threshold, 2 * position + 2)
         return 0
 
     cdef int subtract_absent(self, Index index) except -1 nogil:
-        """Take what the absent members have out of the sums of the contenders."""
+        """Subtract the vectors of absent hubs from the sums of the candidates."""
         cdef Py_ssize_t i, j, length
         cdef const VectorEntry *entries
-        cdef const uint8_t *is_contender = self.is_contender
+        cdef const uint8_t *is_candidate = self.is_candidate
         cdef int64_t *sums = self.sums
         for i in range(self.absent_count):
             if i + 1 < self.absent_count:
                 prefetch(index.vector(self.absent[i + 1]), index.length(self.absent[i + 1]) * sizeof(VectorEntry))
             entries, length = index.vector(self.absent[i]), index.length(self.absent[i])
             for j in range(length):
-                if is_contender[entries[j].item]:
+                if is_candidate[entries[j].item]:
                     sums[entries[j].item] -= entries[j].weight
         return 0
 
     cdef inline int64_t sum_of(self, uint32_t item) noexcept nogil:
-        """The sum of an item; of one that was not seen, 0."""
+        """Return the sum of an item, or 0 if it was not seen."""
         return self.sums[item] - BIAS if self.sums[item] != 0 else 0
 
     cdef int finish(self, const uint32_t[::1] banned) except -1 nogil:
-        """Wipe all but the best."""
+        """Zero everything except `best`."""
         cdef Py_ssize_t i
         for i in range(self.seen_count):
             self.sums[self.seen[i]] = 0
             self.seen[i] = 0
-        for i in range(self.contender_count):
-            self.sums[self.contenders[i].item] = 0
-            self.is_contender[self.contenders[i].item] = False
-            self.contenders[i] = Contender(0, 0)
+        for i in range(self.candidate_count):
+            self.sums[self.candidates[i].item] = 0
+            self.is_candidate[self.candidates[i].item] = False
+            self.candidates[i] = ItemCandidate(0, 0)
         for i in range(self.absent_count):
             self.absent[i] = 0
         if banned is not None:
@@ -281,13 +274,14 @@ cdef class Scorer:
             self.seen[self.seen_count] = 0
         if self.absent != NULL:
             self.absent[self.absent_count] = 0
-        self.seen_count = self.contender_count = self.absent_count = 0
+        self.seen_count = self.candidate_count = self.absent_count = 0
         return 0
 
     cdef int rank_totals(
-        self, const KnnQuery *query, double alpha, Py_ssize_t found, const uint32_t[::1] items, const int64_t[::1] totals
+        self, const KnnQuery *query, double alpha, Py_ssize_t found, const uint32_t[::1] items,
+        const int64_t[::1] totals
     ) except -1 nogil:
-        """Find the best items, given sums over the neighbors; an item may come several times, with shards of its sum."""
+        """Rank items by given sums over the neighbors; an item may come several times, with partial sums."""
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(found, 1))
         cdef Py_ssize_t i
         self.begin(query)
@@ -298,11 +292,11 @@ cdef class Scorer:
                 self.seen[self.seen_count] = items[i]
                 self.seen_count += 1
             self.sums[items[i]] += totals[i]
-        self.consider_all(query, &mixture, 0)
+        self.push_seen(query, &mixture, 0)
         return self.finish(None)
 
     def sum_over(self, Index index, const uint32_t[::1] users):
-        """The items that these users have, and the sums of their weights over the users."""
+        """Return the items that these users have, and the sums of their weights over the users."""
         cdef Py_ssize_t i, slot
         with nogil:
             self.widen(index.item_room, 0)
@@ -318,11 +312,11 @@ cdef class Scorer:
         return items, totals
 
     def residue(self):
-        """How many places of the work space are not zero, though no ranking is under way."""
-        cdef Py_ssize_t i, count = self.seen_count + self.contender_count + self.absent_count
+        """Count the fields that are not zero; between rankings there are none."""
+        cdef Py_ssize_t i, count = self.seen_count + self.candidate_count + self.absent_count
         for i in range(self.member_room):
             count += self.is_near[i] + (self.absent[i] != 0)
         for i in range(self.item_room):
-            count += (self.sums[i] != 0) + (self.seen[i] != 0) + (self.own[i] != 0) + (self.is_contender[i] != 0)
-            count += self.contenders[i].item != 0 or self.contenders[i].own != 0
+            count += (self.sums[i] != 0) + (self.seen[i] != 0) + (self.own[i] != 0) + (self.is_candidate[i] != 0)
+            count += self.candidates[i].item != 0 or self.candidates[i].own != 0
         return count + self.best.residue()

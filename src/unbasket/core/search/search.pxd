@@ -11,35 +11,36 @@ from unbasket.core.model.fold cimport Vector
 
 @cython.final
 cdef class Query:
-    cdef Vector vector
-    cdef int64_t user
-    cdef const uint32_t[::1] banned, allowed
-    cdef Py_ssize_t n
-    cdef TopN best
+    cdef Vector vector  # fixed point
+    cdef int64_t user  # left out of the neighbors, or -1
+    cdef const uint32_t[::1] banned, allowed  # item codes, or None
+    cdef Py_ssize_t n  # number of items
+    cdef TopN best  # the result
 
 
 @cython.final
 cdef class QueryBatch:
-    cdef Index index
-    cdef list questions
-    cdef void **table
-    cdef Py_ssize_t count, k
-    cdef double alpha
-    cdef GrowableArray people, goods
-    cdef long turn
+    cdef Index index  # of all users
+    cdef list queries  # keeps `table` alive
+    cdef void **table  # the items of `queries`
+    cdef Py_ssize_t count  # number of queries
+    cdef Py_ssize_t k  # number of neighbors
+    cdef double alpha  # weight of a user's own vector
+    cdef GrowableArray user_order, item_order  # rank by code, for ties
+    cdef long next_query  # atomic counter of the queries that are taken
 
-    cdef KnnQuery query(self, Query question) noexcept nogil
-    cdef bint expects(self, Query question) except -1 nogil
+    cdef KnnQuery knn_query(self, Query query) noexcept nogil
+    cdef bint reserve(self, Query query) except -1 nogil
 
 
 @cython.final
 cdef class SearchWorkspace:
-    cdef readonly NearestNeighbors nearest
-    cdef readonly Scorer ranking
-    cdef readonly list helping
-    cdef public object helpers
+    cdef NearestNeighbors nearest  # search for neighbors
+    cdef Scorer scorer  # ranking of items
+    cdef list thread_workspaces  # one per thread of the pool
+    cdef public object thread_pool  # whose threads share the work, or None
 
-    cdef list _helping_with(self, QueryBatch asked)
-    cdef int _answer_alone(self, QueryBatch asked, Query question) except -1 nogil
-    cdef int _answer_with_help(self, QueryBatch asked, Query question) except -1
-    cdef int _rank(self, QueryBatch asked, Query question, const KnnQuery *query) except -1 nogil
+    cdef list _workspaces_for(self, QueryBatch batch)
+    cdef int _answer_serial(self, QueryBatch batch, Query query) except -1 nogil
+    cdef int _answer_parallel(self, QueryBatch batch, Query query) except -1
+    cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *knn_query) except -1 nogil

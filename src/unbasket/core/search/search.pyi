@@ -1,26 +1,38 @@
+from collections.abc import Callable
+from typing import Any, Protocol, final
+
 from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.index.index import Index
 from unbasket.core.memory.growable import GrowableArray
 from unbasket.core.model.fold import Vector
-from unbasket.core.search.knn import NearestNeighbors
-from unbasket.core.search.parallel import Helpers
-from unbasket.core.search.scoring import Scorer
 
+class _Task(Protocol):
+    error: BaseException | None
+    def cancel(self) -> bool: ...
+    def wait(self) -> None: ...
+
+class _ThreadPool(Protocol):
+    size: int
+    users_per_thread: int
+    def task(self, work: Callable[[], object], /) -> _Task: ...
+    def submit(self, task: Any, /) -> None: ...
+
+@final
 class Query:
     def __init__(self, vector: Vector, user: int, choice: tuple[Codes, Codes | None] | None, n: int) -> None: ...
     def take(self) -> list[tuple[int, float]]: ...
 
+@final
 class QueryBatch:
     def __init__(
-        self, index: Index, questions: list[Query], k: int, alpha: float, orders: tuple[GrowableArray, GrowableArray]
+        self, index: Index, queries: list[Query], k: int, alpha: float, orders: tuple[GrowableArray, GrowableArray]
     ) -> None: ...
 
+@final
 class SearchWorkspace:
-    nearest: NearestNeighbors
-    ranking: Scorer
-    helping: list[SearchWorkspace]
-    helpers: Helpers | None
-    def recommend(self, asked: QueryBatch) -> None: ...
+    thread_pool: _ThreadPool | None
+    def recommend(self, batch: QueryBatch) -> None: ...
+    def answer(self, batch: QueryBatch) -> None: ...
     def neighbors(
         self, index: Index, vector: Vector, user: int, k: int, order: GrowableArray
     ) -> tuple[Codes, Int64s]: ...

@@ -1,4 +1,4 @@
-"""Questions to the index: who is nearest, what the nearest have, and which items are best (paper, section 2.2).
+"""Queries to the index: recommendations, neighbors and their sums (paper, section 2.2).
 
 Exact: everything before the final scores is integer arithmetic.
 """
@@ -14,16 +14,12 @@ from unbasket.core.util.topn cimport TopN
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport NearestNeighbors, KnnQuery
-from unbasket.core.model.fold cimport ONE_BITS
 from unbasket.core.search.scoring cimport Scorer
-from unbasket.core.search.parallel cimport together
-from unbasket.core.model.fold cimport VectorEntry, Vector
+from unbasket.core.search.parallel cimport fork_join, next_index
+from unbasket.core.model.fold cimport ONE_BITS, VectorEntry, Vector
 
 cdef extern from "Python.h":
     void **PySequence_Fast_ITEMS(object sequence)
-
-cdef extern from "search/atomic_counter.h" nogil:
-    long fetch_increment(long *turn)
 
 
 cdef double ONE = 1 << ONE_BITS
@@ -32,10 +28,10 @@ cdef double ONE = 1 << ONE_BITS
 @cython.final
 @cython.auto_pickle(False)
 cdef class Query:
-    """What the n best items for a vector are; they are put here by a `SearchWorkspace`, and can be taken then.
+    """A query for the n best items for a vector, and its result, which a `SearchWorkspace` puts here.
 
-    The user is left out of the neighbors (-1: nobody). `choice` has the banned items, and the only ones that are allowed
-    (None: all); it may be None.
+    The user is left out of the neighbors (-1: no user is). `choice` has the banned items, and the only ones that are
+    allowed (None: all); it may be None.
     """
 
     def __init__(self, Vector vector, int64_t user, choice, Py_ssize_t n):
@@ -44,126 +40,126 @@ cdef class Query:
         self.best = TopN()
 
     def take(self):
-        """The best items and their scores, best first; they are forgotten here."""
+        """Remove the result: the best items and their scores, best first."""
         return self.best.drain(ONE)
 
 
 @cython.final
 cdef class QueryBatch:
-    """Questions that are answered together, perhaps by several threads, which take them in turns.
+    """Queries with the same parameters, which several threads may share.
 
-    k neighbors count, the weight of a user's own vector is alpha, and `orders` decide between equals: of users, and of
+    k neighbors count, the weight of a user's own vector is alpha, and `orders` break ties: between users, and between
     items.
     """
 
-    def __init__(self, Index index, list questions, Py_ssize_t k, double alpha, orders):
-        assert all([isinstance(question, Query) for question in questions]), "not a question"
-        self.index, self.questions = index, questions
-        self.table, self.count = <void **> PySequence_Fast_ITEMS(questions), len(questions)
+    def __init__(self, Index index, list queries, Py_ssize_t k, double alpha, orders):
+        assert all([isinstance(query, Query) for query in queries]), "not a query"
+        self.index, self.queries = index, queries
+        self.table, self.count = <void **> PySequence_Fast_ITEMS(queries), len(queries)
         self.k, self.alpha = k, alpha
-        self.people, self.goods = orders
+        self.user_order, self.item_order = orders
 
-    cdef KnnQuery query(self, Query question) noexcept nogil:
-        return KnnQuery(question.vector.entries, question.vector.length, question.user, self.k, self.people.data)
+    cdef KnnQuery knn_query(self, Query query) noexcept nogil:
+        return KnnQuery(query.vector.entries, query.vector.length, query.user, self.k, self.user_order.data)
 
-    cdef bint expects(self, Query question) except -1 nogil:
-        """Whether a question is to be searched for; if nothing can be recommended, it is answered already."""
-        cdef Py_ssize_t n = min(question.n, self.index.item_room)
-        if n == 0 or (question.allowed is not None and question.allowed.shape[0] == 0):
+    cdef bint reserve(self, Query query) except -1 nogil:
+        """Make room for the result of a query; return False if nothing can be recommended."""
+        cdef Py_ssize_t n = min(query.n, self.index.item_room)
+        if n == 0 or (query.allowed is not None and query.allowed.shape[0] == 0):
             return False
-        question.best.reserve(n, self.goods.data)
+        query.best.reserve(n, self.item_order.data)
         return True
 
 
 @cython.final
 cdef class SearchWorkspace:
-    """Work space of one query at a time, all zero between queries: a search for neighbors, and a ranking of items.
+    """The workspace of one search at a time: neighbors, and a ranking of items. All zero between searches.
 
-    `helpers` are threads that may be asked for help (None: nobody): with the search for the neighbors of one query or,
-    where there are many questions, with these, in work spaces of their own.
+    Threads of the `thread_pool` (None: no pool) share the shards of one query or the queries of a batch. In a batch,
+    each thread has a workspace of its own.
     """
 
     def __cinit__(self):
         self.nearest = NearestNeighbors()
-        self.ranking = Scorer()
-        self.helping = []
+        self.scorer = Scorer()
+        self.thread_workspaces = []
 
-    def recommend(self, QueryBatch asked):
-        """Answer questions."""
-        if self.helpers is None:
-            self.answer(asked)
-        elif asked.count == 1:
-            self._answer_with_help(asked, asked.questions[0])
+    def recommend(self, QueryBatch batch):
+        """Answer the queries of a batch."""
+        if self.thread_pool is None:
+            self.answer(batch)
+        elif batch.count == 1:
+            self._answer_parallel(batch, batch.queries[0])
         else:
-            spaces = self._helping_with(asked)
-            together(self.helpers, [partial(space.answer, asked) for space in (self, *spaces)])
+            spaces = self._workspaces_for(batch)
+            fork_join(self.thread_pool, [partial(space.answer, batch) for space in (self, *spaces)])
 
-    cdef list _helping_with(self, QueryBatch asked):
-        """Work spaces for as many helpers as have enough to do."""
-        cdef Py_ssize_t useful = asked.count * asked.index.slot_end // self.helpers.worth
-        cdef Py_ssize_t wanted = max(0, min(useful, asked.count - 1, self.helpers.count))
-        while len(self.helping) < wanted:
-            self.helping.append(SearchWorkspace())
-        return self.helping[:wanted]
+    cdef list _workspaces_for(self, QueryBatch batch):
+        """Return workspaces for as many threads as have enough to do."""
+        cdef Py_ssize_t useful = batch.count * batch.index.slot_end // self.thread_pool.users_per_thread
+        cdef Py_ssize_t wanted = max(0, min(useful, batch.count - 1, self.thread_pool.size))
+        while len(self.thread_workspaces) < wanted:
+            self.thread_workspaces.append(SearchWorkspace())
+        return self.thread_workspaces[:wanted]
 
-    def answer(self, QueryBatch asked):
-        """Answer those questions of a round whose turn it is, until there are none left; in any thread."""
+    def answer(self, QueryBatch batch):
+        """Answer queries of a batch until all are taken, in any thread."""
         cdef Py_ssize_t number
         with nogil:
-            number = fetch_increment(&asked.turn)
-            while number < asked.count:
-                self._answer_alone(asked, <Query> asked.table[number])
-                number = fetch_increment(&asked.turn)
+            number = next_index(&batch.next_query)
+            while number < batch.count:
+                self._answer_serial(batch, <Query> batch.table[number])
+                number = next_index(&batch.next_query)
 
-    cdef int _answer_alone(self, QueryBatch asked, Query question) except -1 nogil:
-        cdef KnnQuery query = asked.query(question)
-        if asked.expects(question):
-            self.nearest.find_alone(asked.index, &query)
-            self._rank(asked, question, &query)
+    cdef int _answer_serial(self, QueryBatch batch, Query query) except -1 nogil:
+        cdef KnnQuery knn_query = batch.knn_query(query)
+        if batch.reserve(query):
+            self.nearest.find_serial(batch.index, &knn_query)
+            self._rank(batch, query, &knn_query)
         return 0
 
-    cdef int _answer_with_help(self, QueryBatch asked, Query question) except -1:
-        cdef KnnQuery query = asked.query(question)
-        if asked.expects(question):
-            self.nearest.find(asked.index, &query, self.helpers)
+    cdef int _answer_parallel(self, QueryBatch batch, Query query) except -1:
+        cdef KnnQuery knn_query = batch.knn_query(query)
+        if batch.reserve(query):
+            self.nearest.find(batch.index, &knn_query, self.thread_pool)
             with nogil:
-                self._rank(asked, question, &query)
+                self._rank(batch, query, &knn_query)
         return 0
 
-    cdef int _rank(self, QueryBatch asked, Query question, const KnnQuery *query) except -1 nogil:
-        """Find the best items with the neighbors that were found."""
-        self.ranking.best.swap(question.best)
-        self.ranking.rank(asked.index, self.nearest.scan, query, asked.alpha, question.banned, question.allowed)
-        self.ranking.best.swap(question.best)
+    cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *knn_query) except -1 nogil:
+        """Rank items using the neighbors that were found."""
+        self.scorer.best.swap(query.best)
+        self.scorer.rank(batch.index, self.nearest.scan, knn_query, batch.alpha, query.banned, query.allowed)
+        self.scorer.best.swap(query.best)
         return 0
 
     def neighbors(self, Index index, Vector vector, int64_t user, Py_ssize_t k, GrowableArray order):
-        """The k nearest users, in no order, and their squared distances in units of 2^-48."""
+        """Return the k nearest users, unordered, and their squared distances in units of 2^-48."""
         cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
         cdef int64_t norm = 0
         cdef Py_ssize_t i
         for i in range(query.length):
             norm += <int64_t> query.entries[i].weight * query.entries[i].weight
-        self.nearest.find(index, &query, self.helpers)
+        self.nearest.find(index, &query, self.thread_pool)
         codes, squares = np.empty(self.nearest.scan.found, np.uint32), np.empty(self.nearest.scan.found, np.int64)
         cdef uint32_t[::1] code = codes
         cdef int64_t[::1] square = squares
         for i in range(self.nearest.scan.found):
             code[i], square[i] = self.nearest.scan.candidates[i].code, self.nearest.scan.candidates[i].key + norm
-        self.nearest.scan.forget()
+        self.nearest.scan.clear()
         return codes, squares
 
     def holders(
         self, Index index, Vector vector, int64_t user, const int64_t[::1] items, Py_ssize_t k, GrowableArray order
     ):
-        """For explanations: own weights of items, the neighbors' sums, how many of these have each, how many they are."""
+        """Return own weights of items, the neighbors' sums, how many neighbors have each, and how many there are."""
         cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
         own = np.zeros(items.shape[0], np.int64)
         totals, having = own.copy(), own.copy()
         cdef int64_t[::1] mine = own, total = totals, count = having
         cdef int64_t weight
         cdef Py_ssize_t i, j, slot, found
-        self.nearest.find(index, &query, self.helpers)
+        self.nearest.find(index, &query, self.thread_pool)
         with nogil:
             found = self.nearest.scan.found
             for j in range(items.shape[0]):
@@ -173,37 +169,38 @@ cdef class SearchWorkspace:
                     weight = weight_in(index.vector(slot), index.length(slot), items[j])
                     total[j] += weight
                     count[j] += weight > 0
-            self.nearest.scan.forget()
+            self.nearest.scan.clear()
         return own, totals, having, found
 
     def sum_of(self, Index index, const uint32_t[::1] users):
-        """The items that these users have, and the sums of their weights over the users."""
-        return self.ranking.sum_over(index, users)
+        """Return the items that these users have, and the sums of their weights over the users."""
+        return self.scorer.sum_over(index, users)
 
     def best_of(
         self, Vector vector, const uint32_t[::1] items, const int64_t[::1] totals, Py_ssize_t found, double alpha,
         GrowableArray order, Py_ssize_t n
     ):
-        """The n best items, best first, for a vector whose `found` neighbors have these items with these totals.
+        """Return the n best items, best first, for a vector whose `found` neighbors have these items with these totals.
 
-        An item may come more than once, with shards of its total. The arithmetic is that of `recommend`, to the bit.
+        An item may come more than once, with partial totals. The arithmetic is that of `recommend`, to the bit.
         """
         cdef KnnQuery query = KnnQuery(vector.entries, vector.length, -1, 0, NULL)
         n = min(n, order.count)
         if n == 0:
             return []
-        self.ranking.widen(order.count, 0)
-        self.ranking.best.reserve(n, order.data)
-        self.ranking.rank_totals(&query, alpha, found, items, totals)
-        return self.ranking.best.drain(ONE)
+        self.scorer.widen(order.count, 0)
+        self.scorer.best.reserve(n, order.data)
+        self.scorer.rank_totals(&query, alpha, found, items, totals)
+        return self.scorer.best.drain(ONE)
 
     def residue(self):
-        """How many places of the work space are not zero, though no query is under way."""
-        own = self.nearest.residue() + self.ranking.residue()
-        return own + sum([space.residue() for space in self.helping])
+        """Count the fields that are not zero; between searches there are none."""
+        own = self.nearest.residue() + self.scorer.residue()
+        return own + sum([space.residue() for space in self.thread_workspaces])
 
 
 cdef int64_t weight_in(const VectorEntry *entries, Py_ssize_t length, int64_t item) except -1 nogil:
+    """Return the weight of an item in a vector, or 0."""
     cdef Py_ssize_t i
     for i in range(length):
         if entries[i].item == item:

@@ -1,3 +1,0 @@
-class Scorer:
-    item_room: int
-    def residue(self) -> int: ...
