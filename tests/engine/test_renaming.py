@@ -62,9 +62,9 @@ def test_nothing_is_changed(shop: ub.Recommender, user: str, other: str, error: 
 
 def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
     model = shop._model
-    assert model.rename_with_proof(Rename("guest", "ann"))[1].verified
-    assert model.rename_with_proof(Rename("ann", "new"))[1].verified
-    rename = Model.rename
+    assert model.apply_with_proof(Rename("guest", "ann")).verified
+    assert model.apply_with_proof(Rename("ann", "new")).verified
+    rename = Model._rename
 
     def leaking(self: Model, event: Rename) -> ub.Renamed:
         renamed = rename(self, event)
@@ -73,11 +73,11 @@ def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatc
 
     def losing(self: Model, event: Rename) -> ub.Renamed:
         renamed = rename(self, event)
-        self.forget(ub.Forget("bob", None, None))
+        self._forget(ub.Forget("bob", None, None))
         return renamed
 
     for wrong in (losing, leaking):
-        monkeypatch.setattr(Model, "rename", wrong)
-        assert not model.rename_with_proof(Rename("new", "ann"))[1].verified
-        monkeypatch.setattr(Model, "rename", rename)
-        model.rename(Rename("ann", "new"))
+        monkeypatch.setattr(Model, "_rename", wrong)
+        assert not model.apply_with_proof(Rename("new", "ann")).verified
+        monkeypatch.setattr(Model, "_rename", rename)
+        model.apply([Rename("ann", "new")])

@@ -14,7 +14,7 @@ from typing import Any
 
 import apsw
 
-from unbasket.store.wal import log_of
+from unbasket.store.wal import wal_path
 
 SECTOR = 512
 
@@ -80,8 +80,8 @@ class Disk(apsw.VFS):
             self.deleted.clear()
 
     def log(self, path: Path) -> "LossyLog":
-        """Like `log.Log`, on this disk."""
-        return LossyLog(self, log_of(path))
+        """Like `log.Wal`, on this disk."""
+        return LossyLog(self, wal_path(path))
 
     def sync(self, path: Path) -> None:
         """What the engine itself asks for, beside SQLite."""
@@ -142,7 +142,7 @@ class LossyLog:
     def start_writing(self) -> None:
         self._disk.step()
 
-    def synchronise(self) -> None:
+    def sync(self) -> None:
         self._disk.sync(self._path)
 
     def is_removed(self) -> bool:

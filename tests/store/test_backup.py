@@ -27,7 +27,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A shop, with rows enough for many small pieces."""
     monkeypatch.setattr("unbasket.store.backup._ROWS", 7)
     monkeypatch.setattr("unbasket.store.backup._SPAN", 11)
-    monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0)  # a forget that a reader blocks is an error at once
+    monkeypatch.setattr("unbasket.store.journal.TIMEOUT", 0)  # a forget that a reader blocks is an error at once
     path = tmp_path / "shop.db"
     with ub.open(path) as rec:
         rows = [(name(user), 1, item) for user in range(USERS) for item in (f"item {user % 9}", f"own {user}")]
@@ -75,7 +75,7 @@ def test_others_learn_and_forget_meanwhile(path: Path, tmp_path: Path, detective
 
 def test_a_shop_that_forgets_all_the_time(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last look is at one moment, so a backup comes to an end."""
-    looks, look = list[bool](), Copy._blank_what_is_gone
+    looks, look = list[bool](), Copy._zero_erased
     with ub.open(path) as rec:
 
         def after_a_forget(copy: Copy, at_once: bool) -> None:
@@ -84,9 +84,9 @@ def test_a_shop_that_forgets_all_the_time(path: Path, tmp_path: Path, monkeypatc
             if not at_once:
                 rec.forget(name(len(looks)))
 
-        monkeypatch.setattr(Copy, "_blank_what_is_gone", after_a_forget)
+        monkeypatch.setattr(Copy, "_zero_erased", after_a_forget)
         rec.backup(tmp_path / "copy.db", progress=lambda done, _: done > USERS and rec.forget(name(0)))
-        assert looks == [False] * (backup._ROUNDS - 2) + [True]
+        assert looks == [False] * (backup._ATTEMPTS - 2) + [True]
         with ub.open(tmp_path / "copy.db") as copy:
             law_of_equality(rec, copy)
 
@@ -95,14 +95,14 @@ def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: py
     """A compaction moves rows under the backup's eyes."""
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 20)
     monkeypatch.setattr("unbasket.store.writer._PACE", 0)
-    monkeypatch.setattr("unbasket.store.compaction.PIECE", 300)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", 300)
     with ub.open(path) as rec:
         for user in range(40):
             rec.forget(name(user))
         assert rec._journal._database._to_compact
-        sides, pieces = rec._journal._database.tables.sides.copy(), count(1)
+        sides, pieces = rec._journal._database.reader.spaces.copy(), count(1)
         rec.backup(tmp_path / "copy.db", progress=lambda *_: rec.learn("ann", ["milk"], basket=next(pieces)))
-        assert rec._journal._database.tables.sides != sides
+        assert rec._journal._database.reader.spaces != sides
         with ub.open(tmp_path / "copy.db") as copy:
             law_of_equality(rec, copy)
 
@@ -110,7 +110,7 @@ def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: py
 def test_damage_is_not_copied(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM baskets WHERE id = 30")
-    with pytest.raises(ub.StoreError, match="other rows than its ledger says"):
+    with pytest.raises(ub.StoreError, match="other rows than its row totals say"):
         back_up(path, tmp_path / "copy.db")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(
@@ -129,7 +129,7 @@ def test_a_lost_receipt_is_no_part_of_a_backup(path: Path, tmp_path: Path, numbe
         rec.forget(name(2))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM receipts WHERE id = ?", (number,))
-    with pytest.raises(ub.StoreError, match="other rows than its ledger says"):
+    with pytest.raises(ub.StoreError, match="other rows than its row totals say"):
         back_up(path, tmp_path / "copy.db")
 
 

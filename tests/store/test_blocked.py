@@ -34,7 +34,7 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
 
 def patience(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("writer", "journal", "opening"):
-        monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", seconds)
+        monkeypatch.setattr(f"unbasket.store.{module}.TIMEOUT", seconds)
 
 
 def test_others_write_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,7 +87,7 @@ def test_closing_ends_the_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_service_says_so_in_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings(db=path).timeout / 2 >= writer.PATIENCE
+    assert Settings(db=path).timeout / 2 >= writer.TIMEOUT
     patience(0.5, monkeypatch)
     with serving(path) as service:
         with reader(path):

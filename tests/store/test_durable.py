@@ -16,8 +16,7 @@ from tests.laws import law_of_equality
 import unbasket as ub
 from unbasket.engine.inspector import InvariantChecker
 from unbasket.engine.state import EngineState
-from unbasket.store.schema import _SINCE
-from unbasket.store.wal import Log
+from unbasket.store.wal import Wal
 from unbasket.store.writer import Database
 
 SHOP = pl.DataFrame(
@@ -38,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 def rows(path: Path) -> list[int]:
     """The numbers of the rows that hold a basket."""
     with closing(Database(path, read_only=True)) as database:
-        return [row for row, _ in database.tables.payloads("baskets")]
+        return [row for row, _ in database.reader.payloads("baskets")]
 
 
 # Opening ------------------------------------------------------------------------------------------------------------
@@ -418,27 +417,6 @@ def test_who_is_unknown_does_not_spoil_the_events_of_others(path: Path) -> None:
         assert rec.suppressed("user 3") == [*range(3, 200, 20)]
 
 
-def test_a_file_of_the_first_version(path: Path) -> None:
-    """It has no table of hidden items, and one side only. A reader takes it as it is; a writer brings it up to date."""
-    with ub.open(path).fit(SHOP) as rec:
-        digest = rec.digest()
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        for table in _SINCE:
-            connection.execute(f"DROP TABLE {table}")
-        connection.execute("PRAGMA user_version = 1")
-        connection.execute("PRAGMA auto_vacuum = NONE")
-        connection.execute("VACUUM")
-    with ub.open(path, read_only=True) as rec:
-        assert (rec.digest(), rec.hidden()) == (digest, [])
-    with ub.open(path) as rec:
-        assert rec.digest() == digest
-        rec.hide(["milk"])
-    with ub.open(path, read_only=True) as rec:
-        assert (rec.digest(), rec.hidden()) == (digest, ["milk"])
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
-
-
 # Files --------------------------------------------------------------------------------------------------------------
 
 
@@ -461,7 +439,7 @@ def test_a_file_that_is_mostly_blank_is_compacted(path: Path, monkeypatch: pytes
     """With whatever is written, by a piece at a time; whoever opens it in between finds everything."""
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 5000)
     monkeypatch.setattr("unbasket.store.writer._PACE", 0)
-    monkeypatch.setattr("unbasket.store.compaction.PIECE", piece)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", piece)
     with ub.open(path) as rec:
         for number in range(200):
             rec.learn(f"user {number}", [f"item {i}" for i in range(20)], basket=number)
@@ -484,7 +462,7 @@ def test_a_file_that_is_mostly_blank_is_compacted(path: Path, monkeypatch: pytes
 
 def test_a_compaction_goes_on_after_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 5000)
-    monkeypatch.setattr("unbasket.store.compaction.PIECE", 1000)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", 1000)
     rec = ub.open(path)
     items = [f"item {i} of a shop" for i in range(500)]
     rec.fit(pl.DataFrame({"user": range(500), "basket": [1] * 500, "item": items}))
@@ -556,7 +534,10 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
-        asked = {EngineState: ("comes_last", "learn", "forget", "take_vanished"), InvariantChecker: ("trace", "faults")}
+        asked = {
+            EngineState: ("comes_last", "learn", "forget", "records", "take_vanished"),
+            InvariantChecker: ("trace", "faults"),
+        }
         for kind, names in asked.items():
             for name in names:
                 monkeypatch.setattr(kind, name, probed(kind, name))
@@ -573,8 +554,8 @@ def test_what_a_crash_left_unsynced_is_synced_before_it_counts(path: Path, monke
     """It may have been written by a process that was killed before it was synced."""
     with ub.open(path) as rec:
         rec.learn("ann", ["milk"], basket=1)
-    synced: list[Log] = []
-    monkeypatch.setattr(Log, "synchronise", lambda log: synced.append(log))
+    synced: list[Wal] = []
+    monkeypatch.setattr(Wal, "sync", lambda log: synced.append(log))
     with ub.open(path) as rec:
         assert len(synced) == 1  # the log is emptied, and with that on disk
         assert rec.learn("ann", ["milk"], basket=1) == "unchanged"

@@ -32,11 +32,11 @@ from unbasket.errors import (
     UncertainError,
 )
 from unbasket.store import audit, schema, writer
+from unbasket.store.group_commit import WriteRequest
 from unbasket.store.lock import WriterLock
-from unbasket.store.reader import Tables
-from unbasket.store.requests import Request
+from unbasket.store.reader import DatabaseReader
 from unbasket.store.signing import SigningKeys
-from unbasket.store.wal import Log, log_of
+from unbasket.store.wal import Wal, wal_path
 from unbasket.store.writer import Database
 
 NOBODY = 65534
@@ -218,10 +218,10 @@ def test_a_refusal_costs_what_it_undoes(
 ) -> None:
     """Of a shop of 2,000 baskets, only those of the user in question are read again, whatever was refused."""
     read: list[int] = []
-    payloads = Tables.payloads
+    payloads = DatabaseReader.payloads
 
-    def watched(tables: Tables, table: str, *bounds: int) -> Iterator[tuple[int, bytes]]:
-        for row, payload in payloads(tables, table, *bounds):
+    def watched(reader: DatabaseReader, table: str, *bounds: int) -> Iterator[tuple[int, bytes]]:
+        for row, payload in payloads(reader, table, *bounds):
             read.append(row)
             yield row, payload
 
@@ -239,7 +239,7 @@ def test_a_refusal_costs_what_it_undoes(
         engine.describe(pl.DataFrame({"item": [f"item {i}" for i in range(2000)], "name": "a name"}), category=None)
         engine.forget(9)
         before, history = engine.digest(), engine.history(7)
-        monkeypatch.setattr(Tables, "payloads", watched)
+        monkeypatch.setattr(DatabaseReader, "payloads", watched)
         execute = engine._journal._database._connection.execute
         for change in refused:
             read.clear()
@@ -297,7 +297,7 @@ def test_a_disk_that_fails_when_it_is_to_sync(path: Path, monkeypatch: pytest.Mo
     for request in requests:
         with monkeypatch.context() as patch, ub.open(path, ub.Params(group_size=3)) as engine:
             engine.learn("ann", ["tea"], basket=1)
-            patch.setattr(Log, "synchronise", _failing)
+            patch.setattr(Wal, "sync", _failing)
             with pytest.raises(UncertainError, match=r"did not confirm what was written .*Input/output error"):
                 request()
             patch.undo()
@@ -309,7 +309,7 @@ def test_a_disk_that_fails_when_it_is_to_sync(path: Path, monkeypatch: pytest.Mo
             engine.forget("ann")
 
 
-def _failing(_: Log) -> None:
+def _failing(_: Wal) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
@@ -320,8 +320,8 @@ def test_who_waits_while_the_writer_is_interrupted(path: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     with ub.open(path) as engine:
-        monkeypatch.setattr(engine._journal, "_bring_to_disk", interrupted)
-        waiting = Request([Learn("bob", ["milk"], 1, None)])
+        monkeypatch.setattr(engine._journal, "_write_requests", interrupted)
+        waiting = WriteRequest([Learn("bob", ["milk"], 1, None)])
         with pytest.raises(KeyboardInterrupt):
             engine._journal.serve([waiting])
         assert isinstance(waiting.error, UncertainError)
@@ -376,16 +376,16 @@ def test_a_disk_without_room_for_a_new_database(path: Path) -> None:
 def test_the_sign_of_a_writer_goes_before_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If it is killed in between, the log is there, or nobody misses it."""
     logs: list[bool] = []
-    unsign = WriterLock.unsign
+    mark_closed = WriterLock.mark_closed
 
     def watched(lock: WriterLock) -> None:
-        logs.append(log_of(path).exists())
-        unsign(lock)
+        logs.append(wal_path(path).exists())
+        mark_closed(lock)
 
-    monkeypatch.setattr(WriterLock, "unsign", watched)
+    monkeypatch.setattr(WriterLock, "mark_closed", watched)
     filled(path)
     assert logs[0] is True
-    assert not log_of(path).exists()
+    assert not wal_path(path).exists()
 
 
 # Rights ---------------------------------------------------------------------------------------------------------
@@ -497,8 +497,8 @@ def regions(data: bytes) -> dict[str, list[int]]:
         assert own, name
         found[f"{name} heads"] = [page + i for page in own for i in range(64)]
         found[f"{name} bodies"] = [page + i for page in own for i in range(64, schema.PAGE)]
-    ledger = roots["ledger"] * schema.PAGE  # its only cell is at the end of the page
-    found["the ledger's row"] = list(range(ledger - 40, ledger))
+    end = roots["row_totals"] * schema.PAGE  # its only cell is at the end of the page
+    found["the row totals"] = list(range(end - 40, end))
     found["anywhere"] = list(range(len(data)))
     return found
 
@@ -508,14 +508,14 @@ def test_flipped_bytes(sound: tuple[bytes, str, Path], path: Path) -> None:
     flip_often(sound, path, 20)
 
 
-def test_flipped_bits_of_the_ledger(path: Path) -> None:
+def test_flipped_bits_of_the_row_totals(path: Path) -> None:
     filled(path, 5)
     with sqlite3.connect(path) as connection:
-        ((body,),) = connection.execute("SELECT body FROM ledger")
+        ((body,),) = connection.execute("SELECT body FROM row_totals")
         for bit in (*range(0, 8 * len(body), 8), *range(7, 8 * len(body), 8)):  # the ends of bytes
             damaged = bytearray(body)
             damaged[bit // 8] ^= 1 << bit % 8
-            connection.execute("UPDATE ledger SET body = ?", (bytes(damaged),))
+            connection.execute("UPDATE row_totals SET body = ?", (bytes(damaged),))
             connection.commit()
             with pytest.raises(StoreCorruptError):
                 ub.open(path)
@@ -598,7 +598,7 @@ def test_damage_that_no_row_shows(path: Path, read_only: bool) -> None:
 
 
 def test_pages_of_another_moment(path: Path) -> None:
-    """A leaf from an older copy of the same file: every row in it is sound, but the ledger counts others."""
+    """A leaf from an older copy of the same file: every row in it is sound, but the row totals count others."""
     filled(path, 40)
     old = path.read_bytes()
     traffic = Traffic(2)
@@ -751,6 +751,19 @@ def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
 
 
 # Strangers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_an_older_version(path: Path, read_only: bool) -> None:
+    """It is not migrated: the program that made it can export it."""
+    filled(path)
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"PRAGMA user_version = {schema._VERSION - 1}")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreVersionError, match=r"has version 4, .*Export it with the version of unbasket"):
+        ub.open(path, read_only=read_only)
+    assert path.read_bytes() == before
 
 
 def test_a_newer_version(path: Path) -> None:

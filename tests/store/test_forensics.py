@@ -647,7 +647,7 @@ def test_taking_back_and_renaming_wait_for_a_reader(shop: Shop, what: str) -> No
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("writer", "journal", "opening"):
-        monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", 0.3)
+        monkeypatch.setattr(f"unbasket.store.{module}.TIMEOUT", 0.3)
 
 
 @pytest.mark.usefixtures("impatient")
@@ -789,7 +789,7 @@ def compact_soon(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     """Let every forget do a piece of a compaction, so many bytes at a time."""
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 20)
     monkeypatch.setattr("unbasket.store.writer._PACE", 0)
-    monkeypatch.setattr("unbasket.store.compaction.PIECE", piece)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", piece)
 
 
 @pytest.fixture(params=[2000, 20_000])
@@ -940,7 +940,7 @@ KILLED_WHILE_COMPACTING = """
 
     path, word, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     users = sys.argv[4:]
-    writer._WORTH_COMPACTING, writer._PACE, compaction.PIECE = 20, 0, 5000
+    writer._WORTH_COMPACTING, writer._PACE, compaction.BATCH_SIZE = 20, 0, 5000
     engine = ub.open(path)
     print("ready", flush=True)
 
@@ -960,14 +960,14 @@ KILLED_WHILE_COMPACTING = """
         def __getattr__(self, name):
             return getattr(self.connection, name)
 
-    carry = writer.Database._carry
+    copy_batch = writer.Database._copy_batch
 
     def mortally(self, *arguments):
         connection, self._connection = self._connection, Mortal(self._connection)
-        carry(self, *arguments)
+        copy_batch(self, *arguments)
         self._connection = connection
 
-    writer.Database._carry = mortally
+    writer.Database._copy_batch = mortally
     engine.apply([ub.Forget(user, None, None) for user in users])
     while True:
         engine.restock(hide=(), show=["nothing"])

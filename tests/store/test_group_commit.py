@@ -5,19 +5,19 @@ import time
 
 import pytest
 
-from unbasket.store.group_commit import Batches
+from unbasket.store.group_commit import GroupCommit
 
 
 def test_a_caller_who_is_alone_serves_himself() -> None:
     served: list[list[int]] = []
-    batches: Batches[int] = Batches()
+    batches: GroupCommit[int] = GroupCommit()
     for number in range(3):
         batches.submit(number, served.append)
     assert served == [[0], [1], [2]]
 
 
 def test_those_who_come_during_the_work_are_served_together() -> None:
-    batches: Batches[int] = Batches()
+    batches: GroupCommit[int] = GroupCommit()
     served: list[list[int]] = []
     started, go_on = threading.Event(), threading.Event()
 
@@ -42,7 +42,7 @@ def test_those_who_come_during_the_work_are_served_together() -> None:
 
 
 def test_every_request_is_served_exactly_once_and_one_caller_is_at_work_at_a_time() -> None:
-    batches: Batches[int] = Batches()
+    batches: GroupCommit[int] = GroupCommit()
     served: list[int] = []
     at_work = threading.Lock()
 
@@ -67,7 +67,7 @@ def test_every_request_is_served_exactly_once_and_one_caller_is_at_work_at_a_tim
 
 
 def test_an_interrupt_at_work_does_not_stop_the_others() -> None:
-    batches: Batches[int] = Batches()
+    batches: GroupCommit[int] = GroupCommit()
 
     def interrupted(_: list[int]) -> None:
         raise KeyboardInterrupt

@@ -33,7 +33,7 @@ STEPS = st.sampled_from([1, 3, 2**20])
 def keep_the_laws(params: ub.Params, events: list[ShopEvent], reopened: set[int], step: int, seed: int) -> None:
     """`step` is the distance of places: a short one makes baskets move aside for late ones."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for module in ("row_codec", "basket_table", "loading"):
+        for module in ("row_codec", "basket_table", "reader"):
             patch.setattr(f"unbasket.store.{module}.STEP", step)
         path = Path(folder) / "shop.db"
         engine = ub.open(path, params)

@@ -15,7 +15,7 @@ import unbasket as ub
 from unbasket.cli.app import app
 from unbasket.errors import StoreError, StoreLockedError, UncertainError
 from unbasket.store import writer
-from unbasket.store.wal import log_of
+from unbasket.store.wal import wal_path
 
 _WRITE = """
 import sys
@@ -127,7 +127,7 @@ def removed(path: Path, tmp_path: Path) -> None:  # noqa: ARG001
 
 
 def log_removed(path: Path, tmp_path: Path) -> None:  # noqa: ARG001
-    log_of(path).unlink()
+    wal_path(path).unlink()
 
 
 @pytest.mark.parametrize("happens", [replaced, moved, removed, log_removed])
@@ -148,6 +148,6 @@ def test_a_log_that_was_removed_is_rescued(path: Path) -> None:
     """The writer still has it open: closing brings all of it into the database."""
     with ub.open(path) as engine:
         engine.learn("ann", ["milk"], basket=1)
-        log_of(path).unlink()
+        wal_path(path).unlink()
         digest = engine.digest()
     assert digest_of(path) == digest

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 import unbasket as ub
 from unbasket.cli.app import app
 from unbasket.errors import StoreCorruptError, UnbasketError
-from unbasket.store.lock import noted
-from unbasket.store.wal import log_of
+from unbasket.store.lock import noted_rows
+from unbasket.store.wal import wal_path
 
 
 @pytest.fixture
@@ -69,18 +69,18 @@ def damage_often(crash: Path, tmp_path: Path, damage: Callable[[bytes, random.Ra
     chance, named = random.Random(seed), 0
     for number in range(times):
         path = copied(crash, tmp_path / str(number))
-        log_of(path).write_bytes(damage(log_of(path).read_bytes(), chance))
+        wal_path(path).write_bytes(damage(wal_path(path).read_bytes(), chance))
         for read_only in (True, False, True):
             try:
                 assert users_in(path, read_only=read_only) == 50, seed
             except StoreCorruptError as error:
-                assert str(log_of(path)) in str(error)  # noqa: PT017
+                assert str(wal_path(path)) in str(error)  # noqa: PT017
                 named += 1
     assert named > times, seed
 
 
 def test_an_emptied_log(crash: Path) -> None:
-    log_of(crash).write_bytes(b"")
+    wal_path(crash).write_bytes(b"")
     for read_only in (True, False, False):
         with pytest.raises(StoreCorruptError, match=r"missing or empty.* rows that were acknowledged"):
             ub.open(crash, read_only=read_only)
@@ -98,13 +98,13 @@ def test_an_older_log(crash: Path, tmp_path: Path) -> None:
     with ub.open(copy) as engine:
         engine.learn("one more", ["milk"], basket=1)
         later = crashed(copy, tmp_path / "later")
-    shutil.copy(log_of(crash), log_of(later))
+    shutil.copy(wal_path(crash), wal_path(later))
     with pytest.raises(StoreCorruptError):
         ub.open(later)
 
 
 def test_accepting_a_loss_by_command(crash: Path) -> None:
-    log_of(crash).unlink()
+    wal_path(crash).unlink()
     for command, code in ((["verify"], 2), (["verify", "--accept-loss"], 0), (["verify"], 0)):
         result = CliRunner().invoke(app, [*command, "--db", str(crash)])
         assert result.exit_code == code, result.output
@@ -117,8 +117,8 @@ def test_a_closed_database_claims_nothing(tmp_path: Path) -> None:
     backup = shutil.copy(path, tmp_path / "backup")
     with ub.open(path) as engine:
         engine.learn("ann", ["milk"], basket=1)
-        assert noted(path) > 0
-    assert noted(path) == 0
+        assert noted_rows(path) > 0
+    assert noted_rows(path) == 0
     shutil.copy(backup, path)
     assert digest_of(path) == digest
     ub.open(path).close()
@@ -137,13 +137,13 @@ def test_a_note_that_is_broken_claims_nothing(crash: Path, note: bytes) -> None:
 def test_a_database_that_is_away(crash: Path, tmp_path: Path) -> None:
     """No empty shop is made in its place, and the log that belongs to it stays."""
     crash.rename(tmp_path / "elsewhere")
-    log = log_of(crash).read_bytes()
+    log = wal_path(crash).read_bytes()
     for read_only in (False, True, False):
         with pytest.raises(
             StoreCorruptError, match=r"is missing, but shop\.db-wal and shop\.db-lock and shop\.db-keys"
         ):
             ub.open(crash, read_only=read_only)
-    assert log_of(crash).read_bytes() == log
+    assert wal_path(crash).read_bytes() == log
     (tmp_path / "elsewhere").rename(crash)
     assert users_in(crash, read_only=False) == 50
 
@@ -154,7 +154,7 @@ def test_what_is_made_after_a_database(tmp_path: Path) -> None:
     filled(path)
     keys = path.with_name("shop.db-keys")
     path.unlink()
-    with pytest.raises(UnbasketError, match=r"To begin anew, remove shop\.db-keys"):
+    with pytest.raises(UnbasketError, match=r"To start over, remove shop\.db-keys"):
         ub.open(path)
     keys.unlink()
     assert path.with_name("shop.db-lock").read_bytes() == b""

@@ -61,7 +61,7 @@ class Session:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writer, "connect", self.disk.connect)
             patch.setattr(reader, "connect", self.disk.connect)
-            patch.setattr(writer, "Log", self.disk.log)
+            patch.setattr(writer, "Wal", self.disk.log)
             patch.setattr(opening, "_check_files", lambda *_: None)  # the files themselves stay empty
             with ub.open(self.path, self.params) as engine:
                 yield engine

@@ -128,7 +128,7 @@ def test_a_missing_and_a_repeated_receipt_show(path: Path) -> None:
     assert audit([first, third]).faults == ("receipt 2 is missing",)
     assert audit([third]).faults == ("receipts 1 to 2 are missing",)
     assert audit([first, first, second, third]).faults == ("receipt 1: it is there twice",)
-    assert audit([first, second]).ok  # an end that is cut off can't show; the database's ledger counts them
+    assert audit([first, second]).ok  # an end that is cut off can't show; the database's row totals count them
     assert audit([third, first, second]).ok  # their numbers say their order
 
 

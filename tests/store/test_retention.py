@@ -267,7 +267,7 @@ def test_a_transaction_that_takes_long_has_fewer_events(
     rec: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unbasket.store.retention._CHUNK", 2)
-    monkeypatch.setattr("unbasket.store.retention._PATIENCE", 0)
+    monkeypatch.setattr("unbasket.store.retention._TIME_LIMIT", 0)
     calls: list[tuple[int, int]] = []
     run(rec, plan(rec, Rules([Rule("sober", category="alcohol")]), NOW), lambda *done: calls.append(done))
     assert calls == [(2, 4), (3, 4), (4, 4)]

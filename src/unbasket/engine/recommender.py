@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from unbasket.domain.validation import (
 from unbasket.engine.explanations import explain
 from unbasket.engine.model import Model
 from unbasket.engine.popularity import Popularity
-from unbasket.engine.ports import Journal, NoJournal
+from unbasket.engine.ports import InMemoryJournal, Journal
 from unbasket.engine.recommending import Advisor
 from unbasket.engine.shares import group_starts
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
@@ -69,7 +69,7 @@ class Recommender:
 
     def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
         """An engine in memory, or one whose events a journal keeps, and whose model it has filled."""
-        self._journal = journal or NoJournal(Model(params or Params()))
+        self._journal = journal or InMemoryJournal(Model(params or Params()))
         self._model = self._journal.model
         self._state = self._model.state
         self.catalog = self._model.catalog
@@ -118,7 +118,7 @@ class Recommender:
         Baskets are in order of (time, basket id); one without a time comes after all that are there. The same items
         again are a no-op; other items replace the old ones where the basket is; another time moves it.
         """
-        return self._journal.learn(Learn.checked(user, items, basket, time))
+        return cast(Learned, self._journal.apply([Learn.checked(user, items, basket, time)])[0])
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
         """Forget a user, a basket, an item of a basket, or an item of all the user's baskets.
@@ -126,11 +126,11 @@ class Recommender:
         A basket that loses its last item vanishes, and so does a user who loses their last basket. The result is
         false in a condition if there was nothing to forget.
         """
-        return self._journal.forget(Forget.checked(user, basket, item))
+        return cast(Forgotten, self._journal.apply([Forget.checked(user, basket, item)])[0])
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
         """Apply events, in their order: all of them, or none if one is not valid."""
-        return self._journal.apply(rechecked(events))
+        return cast(list[Learned | Forgotten], self._journal.apply(rechecked(events)))
 
     def describe(
         self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
@@ -151,7 +151,7 @@ class Recommender:
         id, which may be new. Suppressed items move too. An error that names the id, and no change, if both have a
         basket of the same id.
         """
-        return self._journal.rename(Rename.checked(user, other))
+        return cast(Renamed, self._journal.apply([Rename.checked(user, other)])[0])
 
     def suppress(self, user: Id, item: Id) -> bool:
         """Never again recommend an item to a user, whether anybody has bought it or not. Returns whether that is new.
@@ -159,11 +159,11 @@ class Recommender:
         It is personal data like a basket: it is in the digest, it stays when the item is forgotten, and it goes with
         the user, or with `allow`. An error if nothing is held about the user.
         """
-        return self._journal.suppress(Suppress.checked(user, item))
+        return cast(bool, self._journal.apply([Suppress.checked(user, item)])[0])
 
     def allow(self, user: Id, item: Id) -> bool:
         """Take back `suppress`, and forget that it was ever asked for. Returns whether the item was suppressed."""
-        return self._journal.allow(Allow.checked(user, item))
+        return cast(bool, self._journal.apply([Allow.checked(user, item)])[0])
 
     def suppressed(self, user: Id) -> list[Id]:
         """The items that are never recommended to the user, in the order of their ids."""
@@ -193,12 +193,12 @@ class Recommender:
         both = hidden.keys() & shown.keys()
         if both:
             raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
-        return self._journal.restock(list(hidden), list(shown))
+        return self._journal.set_availability(list(hidden), list(shown))
 
     def hidden(self) -> list[Id]:
         """The items that are hidden, in the order of their ids."""
         with self._model.lock.reading:
-            return in_order(list(self._model.stock))
+            return in_order(list(self._model.availability))
 
     def change_params(self, params: Params, *, progress: Progress | None = None) -> None:
         """The same baskets, another model, equal to that of an engine that had these parameters from the start.
