@@ -56,7 +56,7 @@ def test_what_is_known_of_an_item_goes_with_its_last_purchase(shop: ub.Recommend
     shop.forget("bob")
     assert [product.item for product in shop.catalog] == ["gin"]  # which nobody ever bought
     assert shop.catalog.categories() == {}
-    left = pickle.dumps((vars(shop.catalog), shop._model.choices._kept))
+    left = pickle.dumps((vars(shop.catalog), shop._model.item_filters._kept))
     assert b"Gin" in left
     assert not any(trace in left for trace in (b"milk", b"dairy", b"wine", b"alcohol"))
     assert not shop._state.vanished

@@ -18,7 +18,7 @@ import unbasket as ub
 from unbasket.service import logs
 from unbasket.service.app import Api
 from unbasket.store import DurableRecommender
-from unbasket.store.wal import Log
+from unbasket.store.wal import Wal
 
 MOST = 64 * 1024
 PUT = "/v1/users/ann/baskets/9"
@@ -441,11 +441,11 @@ def test_a_disk_that_does_not_confirm(tmp_path: Path, monkeypatch: pytest.Monkey
     """Nobody knows whether it happened, and the answer says so; of what is asked for later, nothing happens."""
     with serving(stock(tmp_path / "shop.db")) as service:
 
-        def fail(_: Log) -> None:
+        def fail(_: Wal) -> None:
             raise OSError(5, "no room left on device")  # not what a full disk says, whatever it sounds like
 
         with monkeypatch.context() as patch:
-            patch.setattr(Log, "synchronise", fail)
+            patch.setattr(Wal, "sync", fail)
             answer = service("DELETE", "/v1/users/ann", 500)["error"]
         assert answer["code"] == "uncertain"
         assert "it may have happened, or not" in answer["message"]

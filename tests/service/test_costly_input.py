@@ -308,7 +308,7 @@ def test_an_erasure_that_failed_is_not_answered_with_an_earlier_receipt(
     engine, ann = service.shop.engine, Shopper(*guarded, "ann")
     ann.forget("/items/soap")
     engine.learn("ann", ["soap"], basket=9)
-    monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0.2)
+    monkeypatch.setattr("unbasket.store.journal.TIMEOUT", 0.2)
     with closing(sqlite3.connect(service.shop.db, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM baskets").fetchone()

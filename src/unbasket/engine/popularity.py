@@ -43,7 +43,7 @@ class Popularity:
                     return self._largest(counts, n, filters)
 
     def _largest(self, counts: Int64s, n: int, filters: Filters | None) -> list[ItemCount]:
-        choice, items = self._model.choices.of(filters, None), self._state.items
+        choice, items = self._model.item_filters.of(filters, None), self._state.items
         allowed = None
         if choice is not None:
             counts[choice.banned] = 0

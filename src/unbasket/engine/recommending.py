@@ -32,7 +32,7 @@ class Advisor:
         memory, name = self._state, checked(user, "user")
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
             owner = memory.users.codes.get(name) if cart else self._model.owner(name)
-            choice = self._model.choices.of(filters, cart)
+            choice = self._model.item_filters.of(filters, cart)
             if owner is None:
                 query = queries.query([self._codes_of(cart or [])], workspace.fold, memory.rule)
                 return self._best(query, memory.left_out_for(name), n, choice, workspace)
@@ -59,7 +59,7 @@ class Advisor:
     ) -> dict[Id, list[Recommendation]]:
         asked = {}
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
-            choice, codes = self._model.choices.of(filters, None), self._state.users.codes
+            choice, codes = self._model.item_filters.of(filters, None), self._state.users.codes
             for user in users:
                 owner = codes.get(user)
                 if owner is not None:
@@ -83,7 +83,7 @@ class Advisor:
     def _recommend_history(
         self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
     ) -> list[Recommendation]:
-        memory, choice = self._state, self._model.choices.of(filters, cart)
+        memory, choice = self._state, self._model.item_filters.of(filters, cart)
         baskets = [self._codes_of(basket) for basket in [*history, *([cart] if cart else [])]]
         left_out = -1
         if user is not None:

@@ -129,7 +129,7 @@ def anonymize(
 def _receipts_in(db: Path) -> list[Receipt]:
     """Those of a database, without the model: that would have to be trained first."""
     with closing(Database(db, read_only=True)) as database:
-        return [Receipt.from_json(payload) for _, payload in database.tables.payloads("receipts")]
+        return [Receipt.from_json(payload) for _, payload in database.reader.payloads("receipts")]
 
 
 def _is_database(file: Path) -> bool:
