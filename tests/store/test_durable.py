@@ -1,4 +1,4 @@
-"""The durable engine as its users see it."""
+"""The durable engine through its public methods: a scenario across all modules of the store."""
 
 import gc
 import sqlite3
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def rows(path: Path) -> list[int]:
-    """The numbers of the rows that hold a basket."""
+    """Return the numbers of the rows that hold a basket."""
     with closing(Database(path, read_only=True)) as database:
         return [row for row, _ in database.reader.payloads("baskets")]
 
@@ -51,7 +51,7 @@ def test_parameters_are_kept(path: Path) -> None:
     ub.open(path, params).close()
     with pytest.raises(ub.InvalidParamsError, match=r"alpha=0\.25.*not.*alpha=0\.5"):
         ub.open(path, ub.Params(alpha=0.5))
-    with ub.open(path) as rec:  # the refusal left no lock behind
+    with ub.open(path) as rec:  # the error left no lock
         assert rec.params == params
 
 
@@ -90,9 +90,9 @@ def test_closing(path: Path) -> None:
     rec = ub.open(path).fit(SHOP)
     rec.close()
     rec.close()
-    for question in (rec.users, rec.digest, lambda: rec.recommend("ann"), lambda: rec.learn("ann", ["x"], basket=1)):
+    for call in (rec.users, rec.digest, lambda: rec.recommend("ann"), lambda: rec.learn("ann", ["x"], basket=1)):
         with pytest.raises(ub.ClosedError, match=r"shop\.db was closed"):
-            question()
+            call()
     assert sorted(file.name for file in path.parent.iterdir()) == ["shop.db", "shop.db-keys", "shop.db-lock"]
 
 
@@ -161,7 +161,7 @@ def test_further_baskets_of_known_users_in_a_frame(path: Path) -> None:
 
 
 def test_untimed_baskets_stay_where_a_late_one_left_them(path: Path) -> None:
-    """What replaying rows in the order of arrival would get wrong."""
+    """Replaying rows in the order of arrival would get this wrong."""
     with ub.open(path) as rec:
         rec.learn("ann", ["a"], basket="A", time=5)
         rec.learn("ann", ["b"], basket="B")
@@ -174,7 +174,7 @@ def test_untimed_baskets_stay_where_a_late_one_left_them(path: Path) -> None:
 
 
 def test_baskets_that_come_late_again_and_again(path: Path) -> None:
-    """Each goes between the same two, until there is no place left and all behind move."""
+    """Each goes between the same two, until no position is left and all later ones move."""
     with ub.open(path) as rec:
         rec.learn("ann", ["first"], basket="first", time=0)
         rec.learn("ann", ["last"], basket="last", time=10**6)
@@ -188,7 +188,7 @@ def test_baskets_that_come_late_again_and_again(path: Path) -> None:
         assert [basket.time for basket in history] == [0, *range(1, 61), *range(1000, 1060), 10**6]
 
 
-def test_progress_is_told(path: Path) -> None:
+def test_progress(path: Path) -> None:
     seen: list[tuple[int, int]] = []
     with ub.open(path) as rec:
         rec.fit(SHOP, progress=lambda done, total: seen.append((done, total)))
@@ -214,7 +214,7 @@ def events_of(caller: int) -> list[ub.Event]:
 
 
 def test_callers_in_many_threads(path: Path) -> None:
-    """Each has users of its own; what is acknowledged is in the file, and the whole equals a fresh engine."""
+    """Each has users of its own; the result, in memory and on disk, equals a fresh engine."""
     fresh = ub.Recommender(ub.Params(neighbors=5))
     for caller in range(8):
         fresh.apply(events_of(caller))
@@ -255,7 +255,7 @@ def test_products_are_kept_and_go_with_the_last_purchase(path: Path) -> None:
         assert rec.catalog.name("milk") == "Fresh milk"  # bob has it
         rec.learn("bob", ["tea"], basket=3, time=150)
         assert rec.catalog.name("milk") == "milk"
-        assert [product.item for product in rec.catalog] == ["gin"]  # nobody has forgotten what nobody has bought
+        assert [product.item for product in rec.catalog] == ["gin"]  # it never had a purchase to forget
     with ub.open(path) as rec:
         assert [product.item for product in rec.catalog] == ["gin"]
 
@@ -276,10 +276,10 @@ def test_a_product_that_is_described_again(path: Path) -> None:
                 rec.describe(frame)
 
 
-# Stock --------------------------------------------------------------------------------------------------------------
+# Hidden and suppressed items -----------------------------------------------------------------------------------------
 
 
-def test_what_is_hidden_is_kept_until_it_is_shown(path: Path, tmp_path: Path) -> None:
+def test_hidden_items_are_kept_until_they_are_shown(path: Path, tmp_path: Path) -> None:
     with ub.open(path).fit(SHOP) as rec:
         digest = rec.digest()
         assert rec.hide(["wine", "never bought", 0]) == 3
@@ -287,7 +287,7 @@ def test_what_is_hidden_is_kept_until_it_is_shown(path: Path, tmp_path: Path) ->
         assert rec.digest() == digest
     with ub.open(path) as rec:
         assert rec.hidden() == ["milk", "never bought", "wine"]
-        rec.forget("cleo")  # the only one who has bought wine
+        rec.forget("cleo")  # the only user with wine
         rec.backup(tmp_path / "copy.db")
         with ub.open(path, read_only=True) as reader, pytest.raises(ub.StoreError, match="read_only"):
             reader.show(["wine"])
@@ -297,8 +297,8 @@ def test_what_is_hidden_is_kept_until_it_is_shown(path: Path, tmp_path: Path) ->
         assert (rec.hidden(), copy.hidden()) == (["never bought"], ["milk", "never bought", "wine"])
 
 
-def test_a_list_is_hidden_in_one_transaction(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the disk refuses it, nothing of it has happened, on disk or in memory."""
+def test_items_are_hidden_in_one_transaction(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the disk refuses, nothing is changed, on disk or in memory."""
     with ub.open(path).fit(SHOP) as rec:
         rec.hide(["milk", "tea"])
         with monkeypatch.context() as patch:
@@ -316,7 +316,7 @@ def _refuse(_: Database) -> None:
     raise ub.StoreError("no room")
 
 
-def test_what_is_suppressed_is_kept_and_goes_with_the_user(path: Path, tmp_path: Path) -> None:
+def test_suppressions_are_kept_and_go_with_the_user(path: Path, tmp_path: Path) -> None:
     with ub.open(path).fit(SHOP) as rec:
         assert [rec.suppress("ann", item) for item in ("wine", 0, "wine")] == [True, True, False]
         rec.suppress("bob", "milk")
@@ -365,16 +365,16 @@ def test_a_rename_is_one_transaction_with_a_receipt(path: Path, monkeypatch: pyt
         rec.learn("guest", ["tea"], basket=3)
         with pytest.raises(ub.BasketConflictError, match="basket 3"):
             rec.rename("guest", "ann")
-        rec.rename("guest", "somebody new")
+        rec.rename("guest", "a new user")
         digest = rec.digest()
     with ub.open(path) as rec:
         assert rec.digest() == digest
         assert rec.suppressed("ann") == ["gin", "rum"]
-        assert rec.users() == ["ann", "cleo", "somebody new"]
+        assert rec.users() == ["a new user", "ann", "cleo"]
         assert rec.verify().ok
 
 
-def test_a_refusal_undoes_what_was_suppressed_and_allowed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_undoes_suppress_and_allow(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ub.open(path).fit(SHOP) as rec:
         rec.suppress("ann", "wine")
         digest = rec.digest()
@@ -396,8 +396,8 @@ def test_a_refusal_undoes_what_was_suppressed_and_allowed(path: Path, monkeypatc
         assert rec.suppressed("ann") == ["tea"]
 
 
-def test_who_is_unknown_does_not_spoil_the_events_of_others(path: Path) -> None:
-    """They are written together."""
+def test_an_unknown_user_does_not_affect_other_callers(path: Path) -> None:
+    """Their events are in the same transaction."""
 
     def suppress(number: int) -> bool:
         try:
@@ -434,25 +434,25 @@ def test_a_backup_is_a_database(path: Path, tmp_path: Path) -> None:
             assert "ann" in rec
 
 
-@pytest.mark.parametrize("piece", [1000, 100_000])
-def test_a_file_that_is_mostly_blank_is_compacted(path: Path, monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    """With whatever is written, by a piece at a time; whoever opens it in between finds everything."""
+@pytest.mark.parametrize("size", [1000, 100_000])
+def test_a_file_that_is_mostly_zeroed_is_compacted(path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Each write copies a batch; a reader that opens the file in between finds everything."""
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 5000)
     monkeypatch.setattr("unbasket.store.writer._PACE", 0)
-    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", piece)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", size)
     with ub.open(path) as rec:
         for number in range(200):
             rec.learn(f"user {number}", [f"item {i}" for i in range(20)], basket=number)
         rec.apply([ub.Forget(f"user {number}", None, None) for number in range(90)])
         assert all_rows(path) == 200
-        pieces = 0
+        batches = 0
         for number in range(90, 150):
             rec.forget(f"user {number}")
             if rec._journal._database._to_compact:
-                pieces += 1
+                batches += 1
                 with ub.open(path, read_only=True) as other:
                     assert other.digest() == rec.digest()
-        assert (pieces > 10) == (piece == 1000)  # however much was blanked before
+        assert (batches > 10) == (size == 1000)  # however much was zeroed before
         assert all_rows(path) < 130
         digest = rec.digest()
     with ub.open(path) as rec:
@@ -484,7 +484,7 @@ def test_a_compaction_goes_on_after_opening(path: Path, monkeypatch: pytest.Monk
 
 
 def test_a_large_basket_that_shrinks_does_not_let_the_file_grow(path: Path) -> None:
-    """Blank bytes count, not blank rows: each forget leaves the former basket blank."""
+    """Zeroed bytes count, not zeroed rows: each forget leaves the former basket zeroed."""
     items = [f"item {i} {'x' * 100}" for i in range(5000)]
     with ub.open(path) as rec:
         rec.learn("ann", items, basket=1)
@@ -500,20 +500,20 @@ def test_a_large_basket_that_shrinks_does_not_let_the_file_grow(path: Path) -> N
 
 
 def all_rows(path: Path) -> int:
-    """How many rows of baskets there are, on both sides, blank ones included."""
+    """Return how many rows of baskets are in both spaces, zeroed ones included."""
     with closing(sqlite3.connect(path)) as connection:
         [[rows]] = connection.execute("SELECT count(*) FROM (SELECT id FROM baskets UNION SELECT id FROM baskets_2)")
         return int(rows)
 
 
-# Beside others --------------------------------------------------------------------------------------------------
+# Locks and syncs ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("grouping", ["fixed", "varying"])
-def test_a_writer_asks_memory_when_nobody_can_change_it(
+def test_a_writer_reads_the_state_under_the_lock(
     path: Path, monkeypatch: pytest.MonkeyPatch, grouping: Literal["fixed", "varying"]
 ) -> None:
-    """A question about unknown items makes room for them in memory, and does not wait for the disk as writers do."""
+    """A query with unknown items grows the state, and does not wait for the disk as writers do."""
     entered: list[bool] = []
     threads: list[threading.Thread] = []
 
@@ -534,11 +534,11 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
         return run
 
     with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
-        asked = {
+        methods = {
             EngineState: ("comes_last", "learn", "forget", "records", "take_vanished"),
             InvariantChecker: ("trace", "faults"),
         }
-        for kind, names in asked.items():
+        for kind, names in methods.items():
             for name in names:
                 monkeypatch.setattr(kind, name, probed(kind, name))
         rec.learn("ann", ["milk"], basket=1, time=1)
@@ -550,13 +550,13 @@ def test_a_writer_asks_memory_when_nobody_can_change_it(
     assert not any(entered)
 
 
-def test_what_a_crash_left_unsynced_is_synced_before_it_counts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may have been written by a process that was killed before it was synced."""
+def test_unsynced_rows_of_a_crash_are_synced_before_they_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process may have been killed between writing and syncing them."""
     with ub.open(path) as rec:
         rec.learn("ann", ["milk"], basket=1)
     synced: list[Wal] = []
     monkeypatch.setattr(Wal, "sync", lambda log: synced.append(log))
     with ub.open(path) as rec:
-        assert len(synced) == 1  # the log is emptied, and with that on disk
+        assert len(synced) == 1  # by the truncating checkpoint
         assert rec.learn("ann", ["milk"], basket=1) == "unchanged"
         assert len(synced) == 1
