@@ -25,20 +25,15 @@ from unbasket.domain.events import Forget, Learn
 from unbasket.errors import (
     DiskFullError,
     ErasureBlockedError,
-    InvalidParamsError,
     StoreCorruptError,
     StoreError,
     StoreLockedError,
-    StoreVersionError,
     UnbasketError,
-    UncertainError,
 )
-from unbasket.store import audit, schema, writer
-from unbasket.store.group_commit import WriteRequest
+from unbasket.store import audit, schema
 from unbasket.store.lock import WriterLock
 from unbasket.store.reader import DatabaseReader
-from unbasket.store.wal import Wal, wal_path
-from unbasket.store.writer import Database
+from unbasket.store.wal import wal_path
 
 NOBODY = 65534
 PAGE = 4096  # of memory, and of most disks
@@ -287,63 +282,6 @@ def test_a_full_disk_when_closing(disk: FullDisk) -> None:
         assert again.digest() == digest
 
 
-def test_a_disk_that_fails_to_sync(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state of the disk is unknown then, and another sync would not tell: nothing more is acknowledged."""
-    requests: list[Callable[[], object]] = [
-        lambda: engine.learn("ann", ["milk"], basket=2),
-        lambda: engine.learn("ann", ["soap"], basket=1),
-        lambda: engine.apply([Learn("bob", ["milk"], 1, None)]),
-        lambda: engine.forget("ann"),
-    ]
-    for request in requests:
-        with monkeypatch.context() as patch, ub.open(path, ub.Params(group_size=3)) as engine:
-            engine.learn("ann", ["tea"], basket=1)
-            patch.setattr(Wal, "sync", _failing)
-            with pytest.raises(UncertainError, match=r"did not confirm what was written .*Input/output error"):
-                request()
-            patch.undo()
-            assert engine.verify().ok
-            with pytest.raises(StoreError, match="takes nothing more"):
-                engine.learn("ann", ["tea"], basket=3)
-        with ub.open(path) as engine:
-            assert engine.verify().ok
-            engine.forget("ann")
-
-
-def _failing(_: Wal) -> None:
-    raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-
-def test_waiting_callers_if_the_leader_is_interrupted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The leader gets the interrupt; a caller that it serves gets an `UncertainError`."""
-
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with ub.open(path) as engine:
-        monkeypatch.setattr(engine._journal, "_write_requests", interrupted)
-        waiting = WriteRequest([Learn("bob", ["milk"], 1, None)])
-        with pytest.raises(KeyboardInterrupt):
-            engine._journal.serve([waiting])
-        assert isinstance(waiting.error, UncertainError)
-        assert "may have happened, or not" in str(waiting.error)
-
-
-def test_a_disk_that_can_neither_be_written_nor_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreadable(_: Database) -> None:
-        raise StoreError("its disk reports an error")
-
-    with ub.open(path) as engine:
-        monkeypatch.setattr(Database, "commit", unreadable)
-        monkeypatch.setattr(Database, "roll_back", unreadable)
-        with pytest.raises(UncertainError, match="finding out what is on disk"):
-            engine.apply([Learn("bob", ["milk"], 1, None)])
-        monkeypatch.undo()
-        with pytest.raises(StoreError, match="takes nothing more"):
-            engine.learn("ann", ["tea"], basket=3)
-        engine._journal._database.roll_back()
-
-
 def test_a_full_disk_has_its_own_error(path: Path) -> None:
     with ub.open(path) as engine:
         execute = engine._journal._database._connection.execute
@@ -563,8 +501,8 @@ def use(path: Path, digest: str, writing: bool) -> None:
         assert engine.digest() == digest
         engine.receipts()
         if writing:
-            engine.learn("somebody else", ["milk"], basket=1)
-            engine.forget("somebody else")
+            engine.learn("another user", ["milk"], basket=1)
+            engine.forget("another user")
     if writing:
         assert digest_of(path) == digest
 
@@ -661,150 +599,6 @@ def test_damage_stays_damage_after_a_crash(path: Path, tmp_path: Path) -> None:
     for read_only in (True, False, False, True):
         with pytest.raises(StoreCorruptError, match="is damaged"):
             ub.open(again, read_only=read_only)
-
-
-# The write-ahead log ---------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def crash(path: Path, tmp_path: Path) -> tuple[Path, str]:
-    """Return a database that a crash left with its newest events in the log, and its digest."""
-    filled(path)
-    with ub.open(path) as engine:
-        for basket in range(20):
-            engine.learn("newest", ["milk"], basket=basket)
-        copy = crashed(path, tmp_path / "copy")
-        assert (copy.parent / "shop.db-wal").stat().st_size > PAGE
-        return copy, engine.digest()
-
-
-def test_a_missing_log(crash: tuple[Path, str], tmp_path: Path) -> None:
-    path, digest = crash
-    log = (path.parent / "shop.db-wal").rename(tmp_path / "log")
-    for read_only in (False, True, False):
-        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal is missing"):
-            ub.open(path, read_only=read_only)
-    log.rename(path.parent / "shop.db-wal")
-    with ub.open(path) as engine:
-        assert engine.digest() == digest
-
-
-@pytest.mark.parametrize(
-    "garbage", [b"garbage" * 3000, b"\xff" * 100, b"7\x7f\x06\x82" + b"x" * 5000], ids=["text", "short", "no header"]
-)
-def test_garbage_instead_of_a_log(crash: tuple[Path, str], garbage: bytes) -> None:
-    path, _ = crash
-    (path.parent / "shop.db-wal").write_bytes(garbage)
-    for read_only in (True, False, False):
-        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal"):
-            ub.open(path, read_only=read_only)
-
-
-def test_a_log_of_garbage_beside_a_closed_database(path: Path) -> None:
-    """SQLite would overwrite it, though it may be of use to its owner: an error."""
-    digest, log = filled(path), path.parent / "shop.db-wal"
-    log.write_bytes(b"garbage" * 3000)
-    for read_only in (True, False, True):
-        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal is damaged.* remove it"):
-            ub.open(path, read_only=read_only)
-    assert log.read_bytes() == b"garbage" * 3000
-    log.unlink()
-    use(path, digest, writing=True)
-
-
-@pytest.mark.parametrize("left", [b"", b"garbage" * 5000, None])
-def test_an_old_index_of_the_log(crash: tuple[Path, str], left: bytes | None) -> None:
-    """SQLite rebuilds `-shm` from the log, whatever was in it."""
-    path, digest = crash
-    index = path.parent / "shop.db-shm"
-    if left is None:
-        index.unlink()
-    else:
-        index.write_bytes(left)
-    with ub.open(path) as engine:
-        assert engine.digest() == digest
-    index.write_bytes(b"garbage" * 5000)  # beside a closed database
-    with ub.open(path) as engine:
-        assert engine.digest() == digest
-
-
-@pytest.mark.parametrize("mistake", ["params", "keys"])
-def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
-    """An attempt to open it that fails changes nothing for the next."""
-    path, digest = crash
-    keys = path.parent / "shop.db-keys"
-    good = keys.read_bytes()
-    if mistake == "keys":
-        keys.write_text("no keys")
-    for _ in range(2):
-        with pytest.raises(InvalidParamsError if mistake == "params" else StoreError):
-            ub.open(path, ub.Params(group_size=2) if mistake == "params" else None)
-    keys.write_bytes(good)
-    with ub.open(path) as engine:
-        assert engine.digest() == digest
-
-
-# Other files ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("read_only", [True, False])
-def test_no_database(path: Path, read_only: bool) -> None:
-    path.write_bytes(b"user,basket,item\n" * 1000)
-    with pytest.raises(StoreVersionError, match="not a database"):
-        ub.open(path, read_only=read_only)
-    assert path.read_bytes() == b"user,basket,item\n" * 1000
-
-
-def test_an_empty_file(path: Path) -> None:
-    """It becomes a new database; there is nothing to read in it."""
-    path.touch()
-    with pytest.raises(StoreVersionError):
-        ub.open(path, read_only=True)
-    with ub.open(path) as engine:
-        engine.learn("ann", ["milk"], basket=1)
-        digest = engine.digest()
-    assert digest_of(path) == digest
-
-
-def test_an_unfinished_database(path: Path) -> None:
-    """Its creator was killed before it had parameters: a reader gets an error, a writer finishes it."""
-    writer.Database(path, read_only=False).abandon()
-    with pytest.raises(StoreError, match="has no parameters"):
-        ub.open(path, read_only=True)
-    with ub.open(path, ub.Params(group_size=2)) as engine:
-        assert engine.params.group_size == 2
-
-
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_short_text(path: Path, read_only: bool) -> None:
-    """SQLite would take it for an empty file."""
-    path.write_text("do not lose me")
-    with pytest.raises(StoreVersionError, match="not a database"):
-        ub.open(path, read_only=read_only)
-    assert path.read_text() == "do not lose me"
-
-
-def test_a_database_that_became_empty(path: Path) -> None:
-    """Where there are keys, there was a database: an empty file is an error then."""
-    filled(path)
-    path.write_bytes(b"")
-    for read_only in (True, False, False):
-        with pytest.raises(StoreError):
-            ub.open(path, read_only=read_only)
-    assert path.read_bytes() == b""
-
-
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_directory(path: Path, read_only: bool) -> None:
-    path.mkdir()
-    with pytest.raises(StoreError, match="is a directory"):
-        ub.open(path, read_only=read_only)
-
-
-@pytest.mark.parametrize("read_only", [True, False])
-def test_no_directory(path: Path, read_only: bool) -> None:
-    with pytest.raises(StoreError):
-        ub.open(path / "deep" / "shop.db", read_only=read_only)
 
 
 def test_the_digest_is_that_of_an_engine_in_memory(path: Path) -> None:

@@ -61,11 +61,11 @@ def test_an_incomplete_chain(path: Path) -> None:
 
 def test_another_signer_shows(path: Path, tmp_path: Path) -> None:
     receipts = three_receipts(path)
-    stranger = SigningKeys.of(tmp_path / "stranger")
-    forged = msgspec.structs.replace(receipts[2], key=stranger.public, purchases=9, signature="")
-    forged = msgspec.structs.replace(forged, signature=stranger.sign(forged.to_json()).hex())
+    other = SigningKeys.of(tmp_path / "other-keys")
+    forged = msgspec.structs.replace(receipts[2], key=other.public, purchases=9, signature="")
+    forged = msgspec.structs.replace(forged, signature=other.sign(forged.to_json()).hex())
     assert audit([*receipts[:2], forged]).ok
-    assert audit([*receipts[:2], forged]).keys == (receipts[0].key, stranger.public)
+    assert audit([*receipts[:2], forged]).keys == (receipts[0].key, other.public)
     assert "another key signed it" in audit([*receipts[:2], forged], key=receipts[0].key).faults[0]
 
 

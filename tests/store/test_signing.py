@@ -51,7 +51,7 @@ def test_missing_keys(path: Path) -> None:
     path.with_name("shop.db-keys").unlink()
     with ub.open(path) as engine:
         assert engine.digest() == digest
-        engine.forget("anybody")
+        engine.forget("unknown")
         report = audit(engine.receipts())
     assert report.ok
     assert len(report.keys) == 2
@@ -102,8 +102,8 @@ def test_a_changed_digit_in_the_keys(path: Path) -> None:
     file = path.with_name("shop.db-keys")
     text = file.read_text()
     for name in ("signing", "subjects", "checksum"):
-        place = text.index(name) + len(name) + 10
-        file.write_text(text[:place] + ("0" if text[place] != "0" else "1") + text[place + 1 :])
+        digit = text.index(name) + len(name) + 10
+        file.write_text(text[:digit] + ("0" if text[digit] != "0" else "1") + text[digit + 1 :])
         with pytest.raises(StoreError, match=r"shop\.db-keys holds no keys \(their checksum is wrong\)"):
             ub.open(path)
     file.write_text(text)

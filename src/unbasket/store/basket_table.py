@@ -60,11 +60,10 @@ class BasketTable:
 
     # Events -----------------------------------------------------------------------------------------------------
 
-    def append_last(self, event: Learn) -> int:
+    def append_last(self, event: Learn, *, commit: bool) -> int:
         """Append a basket that comes last in its user's history, before the model learns it; returns the row."""
-        return self._database.append(
-            "baskets", encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
-        )
+        payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
+        return self._database.append_committed(payload) if commit else self._database.append("baskets", payload)
 
     def put_last(self, row: int) -> None:
         """Note the row of the basket that the model has just learned."""

@@ -81,18 +81,18 @@ def _check_files(path: Path) -> None:
         raise StoreCorruptError(
             f"{path} is {'empty' if path.exists() else 'missing'}, but {' and '.join(left)} of it "
             f"{'is' if len(left) == 1 else 'are'} there. Put {path.name} back as it was, or restore a backup. To start "
-            f"over, remove {' and '.join(left)}: what is only there is lost then"
+            f"over, remove {' and '.join(left)}: rows that are only there are lost then"
         )
 
 
 def _files_beside(path: Path) -> list[str]:
     """Return the names of the files that are made after a database, and so show that there was one."""
-    signs = {wal_path(path): not is_wal_empty(path), path.with_name(path.name + "-lock"): noted_rows(path) > 0}
-    return [
-        file.name
-        for file, is_sign in (signs | {signing_keys_of(path): signing_keys_of(path).exists()}).items()
-        if is_sign
-    ]
+    files = {
+        wal_path(path): not is_wal_empty(path),
+        path.with_name(path.name + "-lock"): noted_rows(path) > 0,
+        signing_keys_of(path): signing_keys_of(path).exists(),
+    }
+    return [file.name for file, shows_database in files.items() if shows_database]
 
 
 def _check_noted_rows(path: Path) -> None:
@@ -123,7 +123,7 @@ def _open_to_read(
 
 
 def back_up(path: Path, target: Path, progress: Progress | None = None) -> None:
-    """Write a copy of a database, while others may write to it; see `store.backup`."""
+    """Write a copy of a database, while another process may write to it; see `store.backup`."""
     with _readable(real_path(path), accept_loss=False) as database:
         write_copy(database.reader, target, progress)
 

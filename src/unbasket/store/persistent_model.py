@@ -61,10 +61,11 @@ class PersistentModel:
         return result
 
     def _learn_last(self, event: Learn, is_only: bool) -> EventResult:
-        """Learn a basket that comes last, as most do: its row needs nothing from the model, and is written first."""
-        row = self._baskets.append_last(event)
-        if is_only:
-            self._database.commit_early()
+        """Learn a basket that comes last, as most do: its row needs nothing from the model, and is written first.
+
+        As the only event, it takes 130 µs: 160 if the disk does not start early, 170 if the model learns first.
+        """
+        row = self._baskets.append_last(event, commit=is_only)
         [result] = self.model.apply([event])
         self._baskets.put_last(row)
         return result

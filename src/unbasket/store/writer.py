@@ -80,21 +80,17 @@ class Database:
         if not self._connection.in_transaction:
             return
         self._unsynced = True
-        record = self.reader.totals.record() if self._totals_due else self.reader.record
+        record = self.reader.totals.record() if self._totals_due else None
         try:
-            if self._totals_due and record is not None:
+            if record is not None:
                 self._connection.execute("UPDATE row_totals SET body = ?", (record.to_bytes(),))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             raise translated(self.path, error) from error
-        self.reader.record = record
+        if record is not None:
+            self.reader.record = record
         self._totals_due = False
         self._before, self._touched = None, _no_rows()
-
-    def commit_early(self) -> None:
-        """Commit, and let the disk start writing while the caller does other work."""
-        self.commit()
-        self._wal.start_writing()
 
     def sync(self) -> None:
         """Return when all that was committed is on disk."""
@@ -139,6 +135,10 @@ class Database:
             if self._before is not None:
                 self._restore_totals(*self._before)
                 self._before = None
+            first = self.reader.next_row("baskets")  # an interrupt may have come after `append_committed`
+            for row, body in self._connection.execute(*self.reader.spaces["baskets"].select(first, 2**62)).fetchall():
+                self.reader.totals.add_appended("baskets", 1, checksum_of(body), len(body))
+                self._touched["baskets"].append(row)
         self._totals_due = False
         touched, self._touched = self._touched, _no_rows()
         return touched
@@ -159,13 +159,24 @@ class Database:
     def append(self, table: str, payload: bytes) -> int:
         """Append a row and return its number."""
         self._begin()
+        row = self._insert(table, payload)
+        if table != "baskets":
+            self._totals_due = True
+            self._touched[table].append(row)
+        return row
+
+    def append_committed(self, payload: bytes) -> int:
+        """Append a basket in a transaction of its own, and let the disk start writing; returns the row number."""
+        self._unsynced = True
+        row = self._insert("baskets", payload)
+        self._wal.start_writing()
+        return row
+
+    def _insert(self, table: str, payload: bytes) -> int:
         row = self.reader.next_row(table)
         body, checksum = with_checksum(table, row, payload)
         self._connection.execute(self._insertion(table), (row, body))
         self.reader.totals.add_appended(table, 1, checksum, len(body))
-        if table != "baskets":
-            self._totals_due = True
-            self._touched[table].append(row)
         return row
 
     def _insertion(self, table: str) -> str:
