@@ -64,9 +64,9 @@ def test_an_invalid_rename_changes_nothing(
 
 def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
     model = shop._model
-    assert model.rename_with_proof(Rename("guest", "ann"))[1].verified
-    assert model.rename_with_proof(Rename("ann", "new"))[1].verified
-    rename = Model.rename
+    assert model.apply_with_proof(Rename("guest", "ann")).verified
+    assert model.apply_with_proof(Rename("ann", "new")).verified
+    rename = Model._rename
 
     def leaking(self: Model, event: Rename) -> ub.Renamed:
         renamed = rename(self, event)
@@ -75,11 +75,11 @@ def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatc
 
     def losing(self: Model, event: Rename) -> ub.Renamed:
         renamed = rename(self, event)
-        self.forget(ub.Forget("bob", None, None))
+        self._forget(ub.Forget("bob", None, None))
         return renamed
 
     for wrong in (losing, leaking):
-        monkeypatch.setattr(Model, "rename", wrong)
-        assert not model.rename_with_proof(Rename("new", "ann"))[1].verified
-        monkeypatch.setattr(Model, "rename", rename)
-        model.rename(Rename("ann", "new"))
+        monkeypatch.setattr(Model, "_rename", wrong)
+        assert not model.apply_with_proof(Rename("new", "ann")).verified
+        monkeypatch.setattr(Model, "_rename", rename)
+        model.apply([Rename("ann", "new")])

@@ -1,4 +1,4 @@
-"""A backup is of one moment, though others learn and forget while it is written; it keeps none of them waiting."""
+"""A backup is of one snapshot, though other threads learn and forget while it is written, without waiting."""
 
 import random
 import shutil
@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from tests.laws import law_of_equality
-from tests.store.forensics import Detective
+from tests.store.file_search import FileSearcher
 
 import unbasket as ub
 from unbasket.store import backup
@@ -24,10 +24,10 @@ USERS = 60
 
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A shop, with rows enough for many small pieces."""
+    """Return a database with rows enough for many small chunks."""
     monkeypatch.setattr("unbasket.store.backup._ROWS", 7)
     monkeypatch.setattr("unbasket.store.backup._SPAN", 11)
-    monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0)  # a forget that a reader blocks is an error at once
+    monkeypatch.setattr("unbasket.store.journal.TIMEOUT", 0)  # a forget that a reader blocks is an error at once
     path = tmp_path / "shop.db"
     with ub.open(path) as rec:
         rows = [(name(user), 1, item) for user in range(USERS) for item in (f"item {user % 9}", f"own {user}")]
@@ -40,18 +40,18 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def name(number: int) -> str:
-    """An id that has no eight letters in common with another."""
+    """Return an id that has no eight letters in common with another."""
     return blake2b(number.to_bytes(2, "big"), digest_size=12).hexdigest()
 
 
 @pytest.fixture(scope="module")
-def detective() -> Iterator[Detective]:
-    with Detective() as detective:
-        yield detective
+def searcher() -> Iterator[FileSearcher]:
+    with FileSearcher() as searcher:
+        yield searcher
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_others_learn_and_forget_meanwhile(path: Path, tmp_path: Path, detective: Detective, seed: int) -> None:
+def test_learning_and_forgetting_meanwhile(path: Path, tmp_path: Path, searcher: FileSearcher, seed: int) -> None:
     chance, target, forgotten = random.Random(seed), tmp_path / "backups" / "monday.db", set[str]()
     target.parent.mkdir()
     with ub.open(path) as rec:
@@ -61,7 +61,7 @@ def test_others_learn_and_forget_meanwhile(path: Path, tmp_path: Path, detective
             rec.learn(name(chance.randrange(USERS)), ["milk"], basket=chance.randrange(10**6))
             user = name(chance.randrange(USERS))
             if chance.random() < 0.5 and user in rec:
-                rec.forget(user)  # and with them what they suppressed, and the name of what they alone have
+                rec.forget(user)  # with their suppressions, and the products that only they bought
                 forgotten.add(user)
 
         rec.backup(target, progress=happen)
@@ -70,39 +70,39 @@ def test_others_learn_and_forget_meanwhile(path: Path, tmp_path: Path, detective
         with ub.open(target) as copy:
             law_of_equality(rec, copy)
             assert copy.receipts() == rec.receipts()
-        assert detective.search(target.parent, forgotten - set(rec.users())) == {}
+        assert searcher.search(target.parent, forgotten - set(rec.users())) == {}
 
 
-def test_a_shop_that_forgets_all_the_time(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The last look is at one moment, so a backup comes to an end."""
-    looks, look = list[bool](), Copy._blank_what_is_gone
+def test_forgetting_all_the_time(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last attempt is one transaction, so a backup comes to an end."""
+    attempts, zero_erased = list[bool](), Copy._zero_erased
     with ub.open(path) as rec:
 
         def after_a_forget(copy: Copy, at_once: bool) -> None:
-            look(copy, at_once)
-            looks.append(at_once)
+            zero_erased(copy, at_once)
+            attempts.append(at_once)
             if not at_once:
-                rec.forget(name(len(looks)))
+                rec.forget(name(len(attempts)))
 
-        monkeypatch.setattr(Copy, "_blank_what_is_gone", after_a_forget)
+        monkeypatch.setattr(Copy, "_zero_erased", after_a_forget)
         rec.backup(tmp_path / "copy.db", progress=lambda done, _: done > USERS and rec.forget(name(0)))
-        assert looks == [False] * (backup._ROUNDS - 2) + [True]
+        assert attempts == [False] * (backup._ATTEMPTS - 2) + [True]
         with ub.open(tmp_path / "copy.db") as copy:
             law_of_equality(rec, copy)
 
 
-def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compaction moves rows under the backup's eyes."""
+def test_during_a_compaction(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compaction moves rows while they are copied."""
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 20)
     monkeypatch.setattr("unbasket.store.writer._PACE", 0)
-    monkeypatch.setattr("unbasket.store.compaction.PIECE", 300)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", 300)
     with ub.open(path) as rec:
         for user in range(40):
             rec.forget(name(user))
         assert rec._journal._database._to_compact
-        sides, pieces = rec._journal._database.tables.sides.copy(), count(1)
-        rec.backup(tmp_path / "copy.db", progress=lambda *_: rec.learn("ann", ["milk"], basket=next(pieces)))
-        assert rec._journal._database.tables.sides != sides
+        spaces, baskets = rec._journal._database.reader.spaces.copy(), count(1)
+        rec.backup(tmp_path / "copy.db", progress=lambda *_: rec.learn("ann", ["milk"], basket=next(baskets)))
+        assert rec._journal._database.reader.spaces != spaces
         with ub.open(tmp_path / "copy.db") as copy:
             law_of_equality(rec, copy)
 
@@ -110,7 +110,7 @@ def test_while_rows_are_carried_over(path: Path, tmp_path: Path, monkeypatch: py
 def test_damage_is_not_copied(path: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM baskets WHERE id = 30")
-    with pytest.raises(ub.StoreError, match="other rows than its ledger says"):
+    with pytest.raises(ub.StoreError, match="other rows than its row totals say"):
         back_up(path, tmp_path / "copy.db")
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(
@@ -122,18 +122,18 @@ def test_damage_is_not_copied(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_lost_receipt_is_no_part_of_a_backup(path: Path, tmp_path: Path, number: int) -> None:
-    """Neither one in the middle nor the newest: the copy would not know that there was one."""
+def test_a_lost_receipt_is_an_error(path: Path, tmp_path: Path, number: int) -> None:
+    """Neither one in the middle nor the newest: the copy would not show that it is lost."""
     with ub.open(path) as rec:
         rec.forget(name(1))
         rec.forget(name(2))
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("DELETE FROM receipts WHERE id = ?", (number,))
-    with pytest.raises(ub.StoreError, match="other rows than its ledger says"):
+    with pytest.raises(ub.StoreError, match="other rows than its row totals say"):
         back_up(path, tmp_path / "copy.db")
 
 
-def test_what_a_crash_has_lost_is_told(path: Path, tmp_path: Path) -> None:
+def test_rows_lost_by_a_crash_are_an_error(path: Path, tmp_path: Path) -> None:
     with ub.open(path) as rec:
         rec.learn("ann", ["milk"], basket=1)
         for file in tmp_path.glob("shop.db*"):

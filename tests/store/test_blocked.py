@@ -1,4 +1,7 @@
-"""A reader blocks an erasure: whoever forgets waits for it, and nobody else does."""
+"""A reader blocks an erasure: a forget waits for it, other writers do not.
+
+A scenario across `journal`, `group_commit` and `writer`.
+"""
 
 import sqlite3
 import threading
@@ -22,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 @contextmanager
 def reader(path: Path) -> Iterator[sqlite3.Connection]:
-    """Another program's read transaction."""
+    """Hold another program's read transaction."""
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     connection.execute("BEGIN")
     connection.execute("SELECT count(*) FROM baskets").fetchone()
@@ -32,14 +35,14 @@ def reader(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
-def patience(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def set_timeout(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("writer", "journal", "opening"):
-        monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", seconds)
+        monkeypatch.setattr(f"unbasket.store.{module}.TIMEOUT", seconds)
 
 
-def test_others_write_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Learns are acknowledged and further forgets are committed while two of them wait; then all are erased."""
-    patience(20, monkeypatch)
+def test_other_callers_write_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learns are acknowledged and further forgets committed while two forgets wait; then all are erased."""
+    set_timeout(20, monkeypatch)
     with ub.open(path) as engine:
         engine.learn("dan", ["milk"], basket=1)
         with reader(path):
@@ -66,7 +69,7 @@ def test_others_write_meanwhile(path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_closing_ends_the_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    patience(1, monkeypatch)
+    set_timeout(1, monkeypatch)
     engine = ub.open(path)
     with reader(path):
         errors: list[BaseException] = []
@@ -86,9 +89,9 @@ def test_closing_ends_the_wait(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert len(errors) == 1
 
 
-def test_the_service_says_so_in_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Settings(db=path).timeout / 2 >= writer.PATIENCE
-    patience(0.5, monkeypatch)
+def test_the_service_reports_it_in_time(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Settings(db=path).timeout / 2 >= writer.TIMEOUT
+    set_timeout(0.5, monkeypatch)
     with serving(path) as service:
         with reader(path):
             assert service.code("DELETE", "/v1/users/ann", 503) == "erasure_blocked"

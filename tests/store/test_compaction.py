@@ -1,4 +1,4 @@
-"""Compaction by pieces: every row that remains is in the file once, wherever a piece has just ended."""
+"""Compaction in batches: after each batch, every row that remains is in the file once."""
 
 import random
 import re
@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from unbasket.store import schema
-from unbasket.store.compaction import carry
-from unbasket.store.sides import Sides
+from unbasket.store.compaction import Spaces, copy_batch
 
-MARK = re.compile(rb"<row(.{8})", re.DOTALL)  # how each row begins, which no other does
+PREFIX = re.compile(rb"<row(.{8})", re.DOTALL)  # the unique start of each row
 
 
 @pytest.fixture
@@ -33,7 +32,7 @@ ROWS = 1000
 
 
 def fill(connection: sqlite3.Connection, chance: random.Random, longest: int) -> dict[int, bytes]:
-    """Rows of which more than half are blank; returns the others."""
+    """Append rows of which more than half are zeroed; returns the others."""
     bodies = {row: b"<row" + chance.randbytes(8 + chance.randrange(longest)) for row in range(1, ROWS + 1)}
     connection.executemany("INSERT INTO baskets VALUES (?, ?)", bodies.items())
     for row in [row for row in bodies if chance.random() < 0.55]:
@@ -42,9 +41,9 @@ def fill(connection: sqlite3.Connection, chance: random.Random, longest: int) ->
 
 
 def in_file(connection: sqlite3.Connection, path: Path) -> list[bytes]:
-    """The marks of all rows in the file, wherever they are."""
+    """Return the prefixes of all rows anywhere in the file."""
     assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
-    return sorted(MARK.findall(path.read_bytes()))
+    return sorted(PREFIX.findall(path.read_bytes()))
 
 
 @pytest.mark.parametrize("longest", [60, 1500, 6000])
@@ -52,58 +51,58 @@ def in_file(connection: sqlite3.Connection, path: Path) -> list[bytes]:
 def test_each_row_is_there_once(connection: sqlite3.Connection, path: Path, longest: int, size: int) -> None:
     chance = random.Random(longest + size)
     bodies = fill(connection, chance, longest)
-    marks = sorted(body[4:12] for body in bodies.values())
-    length, sides, is_last, freed = path.stat().st_size, Sides("baskets", "baskets_2", 0), False, 0
-    pieces = 0
+    prefixes = sorted(body[4:12] for body in bodies.values())
+    length, spaces, is_last, freed = path.stat().st_size, Spaces("baskets", "baskets_2", 0), False, 0
+    batches = 0
     while not is_last:
-        pieces += 1
+        batches += 1
         connection.execute("BEGIN")
-        sides, more, is_last = carry(connection, sides, size)
+        spaces, more, is_last = copy_batch(connection, spaces, size)
         connection.execute("COMMIT")
         freed += more
         if is_last or chance.random() < 0.3:
-            assert in_file(connection, path) == marks
-            assert Sides.found(connection, "baskets")[0] == sides  # whoever opens it now goes on there
-            assert {row: body for row, body in connection.execute(*sides.select(1, ROWS)) if any(body)} == bodies
-    assert sides == ("baskets_2", "baskets", 0) == Sides.found(connection, "baskets")[0]
+            assert in_file(connection, path) == prefixes
+            assert Spaces.find(connection, "baskets")[0] == spaces  # a process that opens it now goes on there
+            assert {row: body for row, body in connection.execute(*spaces.select(1, ROWS)) if any(body)} == bodies
+    assert spaces == ("baskets_2", "baskets", 0) == Spaces.find(connection, "baskets")[0]
     assert connection.execute("SELECT count(*) FROM baskets").fetchone() == (0,)
     kept, size = connection.execute("SELECT max(id), sum(length(body)) FROM baskets_2").fetchone()
     assert kept == ROWS
-    assert size < sum(map(len, bodies.values())) + longest + 5 * pieces
+    assert size < sum(map(len, bodies.values())) + longest + 5 * batches
     assert freed > 0
     assert path.stat().st_size < 0.6 * length + 50_000
     assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_the_newest_row_is_kept_even_if_blank(connection: sqlite3.Connection) -> None:
-    """The next one is numbered after it."""
+def test_the_newest_row_is_kept_even_if_zeroed(connection: sqlite3.Connection) -> None:
+    """The next row is numbered after it."""
     connection.execute("INSERT INTO baskets VALUES (7, zeroblob(50)), (8, zeroblob(60))")
-    sides = Sides("baskets", "baskets_2", 0)
-    sides, freed, is_last = carry(connection, sides, 1)
-    assert (sides.carried, freed, is_last) == (7, 50, False)
-    sides, freed, is_last = carry(connection, sides, 1)
-    assert (sides, freed, is_last) == (("baskets_2", "baskets", 0), 0, True)
-    assert Sides.found(connection, "baskets") == (sides, 8)
+    spaces = Spaces("baskets", "baskets_2", 0)
+    spaces, freed, is_last = copy_batch(connection, spaces, 1)
+    assert (spaces.copied_upto, freed, is_last) == (7, 50, False)
+    spaces, freed, is_last = copy_batch(connection, spaces, 1)
+    assert (spaces, freed, is_last) == (("baskets_2", "baskets", 0), 0, True)
+    assert Spaces.find(connection, "baskets") == (spaces, 8)
 
 
-class Haunted:
-    """A connection behind whose back rows are carried over after each of its statements."""
+class CompactedConnection:
+    """A connection; another one copies rows after each of its statements."""
 
-    def __init__(self, connection: sqlite3.Connection, other: sqlite3.Connection, sides: Sides) -> None:
-        self._connection, self._other, self._sides = connection, other, sides
+    def __init__(self, connection: sqlite3.Connection, other: sqlite3.Connection, spaces: Spaces) -> None:
+        self._connection, self._other, self._spaces = connection, other, spaces
 
     def execute(self, statement: str) -> list[Any]:
         found = self._connection.execute(statement).fetchall()
-        self._sides, *_ = carry(self._other, self._sides, 100)
+        self._spaces, *_ = copy_batch(self._other, self._spaces, 100)
         return found
 
 
-def test_the_sides_are_those_of_one_moment(connection: sqlite3.Connection, path: Path) -> None:
-    """Or a reader would take the newest rows for lost, if the last piece is carried over between two looks."""
+def test_spaces_are_of_one_snapshot(connection: sqlite3.Connection, path: Path) -> None:
+    """Otherwise a reader would miss the newest rows if the last batch is copied between two queries."""
     connection.execute("INSERT INTO baskets VALUES (7, x'07')")
     connection.execute("INSERT INTO baskets_2 VALUES (7, zeroblob(1)), (8, x'08')")
-    sides = Sides("baskets_2", "baskets", 7)
+    spaces = Spaces("baskets_2", "baskets", 7)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        haunted: Any = Haunted(connection, other, sides)
-        assert Sides.found(haunted, "baskets") == (sides, 8)
-    assert Sides.found(connection, "baskets") == (("baskets", "baskets_2", 0), 8)
+        compacted: Any = CompactedConnection(connection, other, spaces)
+        assert Spaces.find(compacted, "baskets") == (spaces, 8)
+    assert Spaces.find(connection, "baskets") == (("baskets", "baskets_2", 0), 8)

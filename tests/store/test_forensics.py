@@ -1,7 +1,7 @@
-"""What was forgotten is in no byte of any file: not in the database, its log, its index, its backups, nor elsewhere.
+"""Forgotten data is in no byte of any file: the database, its write-ahead log, its shared memory, backups, or others.
 
-Ids and names are random characters, so that any eight bytes of one can be told from chance. Whatever the engine does,
-a plain account of what it holds says which of them must be found in its files, and which must not.
+Ids and names are random characters, so no eight bytes of one are found by chance. A plain model of the engine's content
+tells which of them must be found in the files, and which must not. A scenario across all modules of the store.
 """
 
 import os
@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import polars as pl
 import pytest
-from tests.store.forensics import WINDOW, Detective, encoded, findable, windows
+from tests.store.file_search import WINDOW, FileSearcher, encoded, findable, windows
 
 import unbasket as ub
 from unbasket.domain.events import Event, Forget, Learn
@@ -35,8 +35,8 @@ CATEGORIES = 5
 PARAMS = ub.Params(group_size=3, neighbors=5)
 
 
-class Checkpoints:
-    """Ids and names that are like nothing else."""
+class UniqueIds:
+    """Random ids and names, each drawn once."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -47,7 +47,7 @@ class Checkpoints:
         return self.random.randbytes(length).translate(PRINTABLE).decode()
 
     def id(self) -> Id:
-        """An id: short or long text, or a number, mostly too large for anything but nine bytes."""
+        """Draw an id: short or long text, or a number, which mostly needs nine bytes."""
         kind = self.random.random()
         if kind < 0.2:
             return self.random.choice([1, -1]) * self.random.randrange(2**33, 2**63)
@@ -58,7 +58,7 @@ class Checkpoints:
         return self.text(self.random.randint(8, 40) if kind < 0.97 else self.random.randint(100, 3000))
 
     def items(self) -> list[Id]:
-        """The items of a basket: some that others have, some that nobody has; now and then, thousands."""
+        """Draw the items of a basket: some that other users have, some new ones; now and then, thousands."""
         size = self.random.choices([1, 3, 10, 100, 3000], [300, 300, 100, 10, 1])[0]
         size = self.random.randint(1, size)
         shared = self.random.sample(self._shared, min(size, self.random.randint(0, 8)))
@@ -66,23 +66,23 @@ class Checkpoints:
 
 
 class Shop:
-    """An engine in a folder, and a plain account of what it holds."""
+    """An engine in a folder, and a plain model of its content."""
 
-    def __init__(self, folder: Path, detective: Detective, marks: Checkpoints) -> None:
+    def __init__(self, folder: Path, searcher: FileSearcher, ids: UniqueIds) -> None:
         self.folder, self.path = folder, folder / "shop.db"
-        self.detective, self.marks = detective, marks
+        self.searcher, self.ids = searcher, ids
         self.engine: DurableRecommender = ub.open(self.path, PARAMS)
         self.baskets: dict[Id, dict[Id, tuple[int | None, set[Id]]]] = {}
         self.products: dict[Id, tuple[str, str]] = {}
-        self.stock: set[Id] = set()  # what is hidden
-        self.wishes: dict[Id, set[Id]] = {}  # what users have suppressed
-        self.gone: set[Id] = set()
-        self._recent: set[Id] = set()  # what has gone since the last look
+        self.hidden: set[Id] = set()
+        self.suppressions: dict[Id, set[Id]] = {}  # by user
+        self.erased: set[Id] = set()
+        self._recently_erased: set[Id] = set()  # since the last check
 
     # Events -----------------------------------------------------------------------------------------------------
 
     def happen(self, *events: Event) -> None:
-        """Apply events, a single one by the method of its name."""
+        """Apply events to engine and model, a single one by the method of its name."""
         self.note(*events)
         match events:
             case [Learn(user, items, basket, time)]:
@@ -93,7 +93,7 @@ class Shop:
                 self.engine.apply(events)
 
     def note(self, *events: Event) -> None:
-        """Take events into account."""
+        """Apply events to the model."""
         before = self.held()
         for event in events:
             added = isinstance(event, Learn) and event.basket not in self.baskets.get(event.user, {})
@@ -102,8 +102,8 @@ class Shop:
                 bought = self.bought()
                 self.products = {item: product for item, product in self.products.items() if item in bought}
         held = self.held()
-        self._recent |= before - held
-        self.gone = (self.gone | before) - held
+        self._recently_erased |= before - held
+        self.erased = (self.erased | before) - held
 
     def _note(self, event: Event) -> None:
         baskets = self.baskets.setdefault(event.user, {})
@@ -117,94 +117,94 @@ class Shop:
                     del baskets[name]
         if not baskets:
             del self.baskets[event.user]
-            self.wishes.pop(event.user, None)
+            self.suppressions.pop(event.user, None)
 
     def describe(self) -> None:
         """Name a third of the items that have no name."""
         for item in sorted(self.bought() - set(self.products), key=str):
-            if self.marks.random.random() < 0.3:
-                self.products[item] = (self.marks.text(25), self.marks.random.choice(self.marks.categories))
+            if self.ids.random.random() < 0.3:
+                self.products[item] = (self.ids.text(25), self.ids.random.choice(self.ids.categories))
         for kind in (int, str):
             rows = [(item, *product) for item, product in self.products.items() if isinstance(item, kind)]
             if rows:
                 self.engine.describe(pl.DataFrame(rows, orient="row", schema=["item", "name", "category"]))
 
     def suppress(self, user: Id, item: Id) -> None:
-        """Suppress an item for a user who is there."""
+        """Suppress an item for a known user."""
         self.engine.suppress(user, item)
-        self.wishes.setdefault(user, set()).add(item)
-        self.gone -= self.held()
+        self.suppressions.setdefault(user, set()).add(item)
+        self.erased -= self.held()
 
     def allow(self, user: Id, item: Id) -> None:
-        """Take that back."""
+        """Allow a suppressed item."""
         before = self.held()
-        self.wishes[user].remove(item)
-        self._recent |= before - self.held()
-        self.gone = (self.gone | before) - self.held()
+        self.suppressions[user].remove(item)
+        self._recently_erased |= before - self.held()
+        self.erased = (self.erased | before) - self.held()
         self.engine.allow(user, item)
 
-    def restock(self, hide: set[Id], show: set[Id]) -> None:
+    def set_availability(self, hide: set[Id], show: set[Id]) -> None:
         """Hide and show items."""
         before = self.held()
-        self.stock = self.stock - show | hide
-        self.gone = (self.gone | before) - self.held()
-        self.engine.set_availability(hide=hide, show=show)
+        self.hidden = self.hidden - show | hide
+        self.erased = (self.erased | before) - self.held()
+        self.engine.restock(hide=hide, show=show)
 
     def fill(self, users: int, baskets: int = 3) -> "Shop":
-        """Learn baskets of new users, and name some of their items."""
-        events = [event for _ in range(users) for event in self.learns(self.marks.random.randint(1, 2 * baskets - 1))]
+        """Learn baskets of new users, and describe some of their items."""
+        events = [event for _ in range(users) for event in self.learns(self.ids.random.randint(1, 2 * baskets - 1))]
         self.happen(*events)
         self.describe()
         return self
 
     def learns(self, count: int) -> list[Learn]:
-        """Baskets of a new user: all with a time, or none."""
-        user, timed = self.marks.id(), self.marks.random.random() < 0.5
+        """Draw baskets of a new user: all with a time, or all without."""
+        user, timed = self.ids.id(), self.ids.random.random() < 0.5
         return [
-            Learn(user, self.marks.items(), self.marks.id(), self.marks.random.randrange(1000) if timed else None)
+            Learn(user, self.ids.items(), self.ids.id(), self.ids.random.randrange(1000) if timed else None)
             for _ in range(count)
         ]
 
     def any_basket(self) -> tuple[Id, Id, Id]:
-        """A user, one of their baskets, one of its items."""
-        user = self.marks.random.choice(list(self.baskets))
-        basket = self.marks.random.choice(list(self.baskets[user]))
-        return user, basket, self.marks.random.choice(sorted(self.baskets[user][basket][1], key=str))
+        """Draw a user, one of their baskets, and one of its items."""
+        user = self.ids.random.choice(list(self.baskets))
+        basket = self.ids.random.choice(list(self.baskets[user]))
+        return user, basket, self.ids.random.choice(sorted(self.baskets[user][basket][1], key=str))
 
     def any_forget(self) -> Event:
-        """Something that makes something vanish: mostly a forget, now and then an edit or a move."""
+        """Draw an event that erases something: mostly a forget, now and then an edit or a move."""
         user, basket, item = self.any_basket()
         forgets: list[Event] = [
             Forget(user, None, None),
             Forget(user, basket, None),
             Forget(user, basket, item),
             Forget(user, None, item),
-            Learn(user, self.marks.items(), basket, None),
+            Learn(user, self.ids.items(), basket, None),
         ]
         time, items = self.baskets[user][basket]
         if time is not None:
-            forgets[-1] = Learn(user, [*items - {item}, self.marks.id()], basket, self.marks.random.randrange(1000))
-        return self.marks.random.choices(forgets, [4, 3, 3, 2, 2])[0]
+            forgets[-1] = Learn(user, [*items - {item}, self.ids.id()], basket, self.ids.random.randrange(1000))
+        return self.ids.random.choices(forgets, [4, 3, 3, 2, 2])[0]
 
     def reopen(self) -> None:
         self.engine.close()
         self.engine = ub.open(self.path)
 
     def finish_compaction(self) -> None:
-        """Let what is under way come to its end: meanwhile, there are blank rows where `clean_rows` expects none."""
+        """Finish a compaction: while it is under way, there are zeroed rows where `clean_rows` expects none."""
         while self.engine._journal._database._to_compact:
-            self.engine.set_availability(hide=(), show=["nothing"])
+            self.engine.restock(hide=(), show=["nothing"])
         self.reopen()
 
-    # Judging ----------------------------------------------------------------------------------------------------
+    # Checks -----------------------------------------------------------------------------------------------------
 
     def bought(self) -> set[Id]:
-        """All items that remain."""
+        """Return all items that remain."""
         return {item for baskets in self.baskets.values() for _, items in baskets.values() for item in items}
 
     def held(self) -> set[Id]:
-        """All ids and names that remain."""
-        held = self.bought() | set(self.baskets) | self.stock | set().union(*self.wishes.values())
+        """Return all ids and names that remain."""
+        held = self.bought() | set(self.baskets) | self.hidden | set().union(*self.suppressions.values())
         for baskets in self.baskets.values():
             held.update(baskets)
         for product in self.products.values():
@@ -212,76 +212,76 @@ class Shop:
         return held
 
     def clean(self, folder: Path | None = None, thorough: bool = False) -> None:
-        """No fragment of what is gone is in any file, and something of all that remains is.
+        """Check that no fragment of an erased id or name is in any file, and that those that remain are.
 
-        Looks for what has gone since the last look and for a part of all other marks; if `thorough`, for all of them.
+        The search is for those erased since the last check and for a sample of all others; if `thorough`, for all.
         """
-        held, gone = self.held(), self.gone
+        held, erased = self.held(), self.erased
         if not thorough:
             held = self._some(held, 200)
-            gone = gone & (self._recent | self._some(gone, 200))
-        held = {mark for mark in held if findable(mark)}
-        self._recent.clear()
-        found = self.detective.search(folder or self.folder, gone | held)
-        residue = [mark for mark in found if mark in gone]
-        assert not residue, self.detective.residue(folder or self.folder, residue)
-        hidden = held - set(found)  # one that lies across two pages may have no fragment of this length on either
-        assert all(len(encoded(mark)) < 2 * WINDOW - 1 for mark in hidden)
-        assert len(hidden) <= 2 + len(held) / 50
+            erased = erased & (self._recently_erased | self._some(erased, 200))
+        held = {value for value in held if findable(value)}
+        self._recently_erased.clear()
+        found = self.searcher.search(folder or self.folder, erased | held)
+        residue = [value for value in found if value in erased]
+        assert not residue, self.searcher.residue(folder or self.folder, residue)
+        missed = held - set(found)  # a value across two pages may have no fragment of this length on either
+        assert all(len(encoded(value)) < 2 * WINDOW - 1 for value in missed)
+        assert len(missed) <= 2 + len(held) / 50
         assert hidden_files() == []
 
-    def _some(self, marks: set[Id], most: int) -> set[Id]:
-        return set(self.marks.random.sample(sorted(marks, key=str), min(most, len(marks))))
+    def _some(self, ids: set[Id], most: int) -> set[Id]:
+        return set(self.ids.random.sample(sorted(ids, key=str), min(most, len(ids))))
 
     def clean_rows(self, path: Path | None = None) -> None:
-        """Besides the rows of what remains, the database holds zeros only: this sees even the shortest id."""
+        """Check that the database has only zeros besides the rows that remain: this covers even the shortest id."""
         path = path or self.path
         assert not path.with_name(path.name + "-wal").exists() or path.with_name(path.name + "-wal").stat().st_size == 0
-        anatomy = self.detective.dissect(path)
-        assert anatomy.slack == []
+        parsed = self.searcher.parse(path)
+        assert parsed.slack == []
         rows: dict[str, list[bytes]] = {}
-        for table, found in anatomy.rows.items():  # of which some have two sides
+        for table, found in parsed.rows.items():  # some are in two spaces
             rows.setdefault(table.removesuffix("_2"), []).extend(body[4:] for body in found.values() if any(body))
         baskets = [decode_basket(payload) for payload in rows["baskets"]]
-        held = {(user, name): entry for user, baskets in self.baskets.items() for name, entry in baskets.items()}
+        held = {(user, name): basket for user, baskets in self.baskets.items() for name, basket in baskets.items()}
         assert {(row.user, row.basket): (row.time, set(row.items)) for row in baskets} == held
         assert len(baskets) == len(held)
         products = [msgspec.msgpack.decode(payload) for payload in rows["products"]]
         described = {item: (name, category) for item, name, category, further in products if further == {}}
         assert described == self.products
         assert len(products) == len(described)
-        assert {msgspec.msgpack.decode(payload)[0] for payload in rows["hidden"]} == self.stock
-        wishes = [tuple(msgspec.msgpack.decode(payload)) for payload in rows["suppressed"]]
-        assert sorted(wishes, key=str) == sorted(
-            ((user, item) for user, items in self.wishes.items() for item in items), key=str
+        assert {msgspec.msgpack.decode(payload)[0] for payload in rows["hidden"]} == self.hidden
+        suppressions = [tuple(msgspec.msgpack.decode(payload)) for payload in rows["suppressed"]]
+        assert sorted(suppressions, key=str) == sorted(
+            ((user, item) for user, items in self.suppressions.items() for item in items), key=str
         )
 
     def clean_receipts(self) -> None:
-        """No receipt names anybody or anything."""
+        """Check that no receipt has an id or a name."""
         text = b"\n".join(receipt.to_json() for receipt in self.engine.receipts())
         assert text
         written = set(windows(text))
-        assert not any(written.intersection(windows(encoded(mark))) for mark in self.gone | self.held())
+        assert not any(written.intersection(windows(encoded(value))) for value in self.erased | self.held())
 
 
 def hidden_files() -> list[str]:
-    """SQLite's temporary files, which have no name, that this process has open."""
+    """Return SQLite's open temporary files of this process, which have no name in any folder."""
     links = []
-    for entry in Path("/proc/self/fd").glob("*"):
+    for descriptor in Path("/proc/self/fd").glob("*"):
         with suppress(OSError):
-            links.append(os.readlink(entry))
+            links.append(os.readlink(descriptor))
     return [link for link in links if "etilqs" in link]
 
 
 @pytest.fixture(scope="module")
-def detective() -> Iterator[Detective]:
-    with Detective() as detective:
-        yield detective
+def searcher() -> Iterator[FileSearcher]:
+    with FileSearcher() as searcher:
+        yield searcher
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where everything is, the files for temporary data included."""
+    """Return the folder of all files, temporary ones included."""
     (tmp_path / "temporary").mkdir()
     for name in ("TMPDIR", "SQLITE_TMPDIR"):
         monkeypatch.setenv(name, str(tmp_path / "temporary"))
@@ -289,8 +289,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def shop(folder: Path, detective: Detective) -> Iterator[Shop]:
-    shop = Shop(folder, detective, Checkpoints(10)).fill(users=60)
+def shop(folder: Path, searcher: FileSearcher) -> Iterator[Shop]:
+    shop = Shop(folder, searcher, UniqueIds(10)).fill(users=60)
     with closing(shop.engine):
         yield shop
     shop.engine.close()
@@ -299,20 +299,20 @@ def shop(folder: Path, detective: Detective) -> Iterator[Shop]:
 # The search itself ----------------------------------------------------------------------------------------------------
 
 
-def test_the_search_finds_every_fragment(folder: Path, detective: Detective) -> None:
-    mark, number = Checkpoints(1).text(30), 2**62 + 12345
-    needle = encoded(mark)
+def test_the_search_finds_every_fragment(folder: Path, searcher: FileSearcher) -> None:
+    value, number = UniqueIds(1).text(30), 2**62 + 12345
+    needle = encoded(value)
     for start in range(len(needle) - 7):
         (folder / "file").write_bytes(b"x" * (4096 + start) + needle[start : start + 8] + b"y" * start)
-        assert detective.search(folder, [mark, number]) == {mark: (str(folder / "file"), 4096 + start)}
+        assert searcher.search(folder, [value, number]) == {value: (str(folder / "file"), 4096 + start)}
     (folder / "file").write_bytes(b"x" * 5 + needle[:7] + b"y" + encoded(number)[1:])
-    assert list(detective.search(folder, [mark, number])) == [number]
+    assert list(searcher.search(folder, [value, number])) == [number]
 
 
-def test_the_search_finds_what_sqlite_leaves_behind(folder: Path, detective: Detective) -> None:
-    """An engine that deletes rows without care would be caught: in gaps, overflow pages and free pages."""
-    marks = Checkpoints(2)
-    texts = [marks.text(length) for length in [30] * 300 + [9000] * 20]
+def test_the_search_finds_residue_of_sqlite(folder: Path, searcher: FileSearcher) -> None:
+    """Deleting rows without secure_delete leaves them in gaps, overflow pages and free pages."""
+    ids = UniqueIds(2)
+    texts = [ids.text(length) for length in [30] * 300 + [9000] * 20]
     with closing(sqlite3.connect(folder / "a.db")) as connection:
         connection.execute("PRAGMA secure_delete = OFF")
         connection.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
@@ -320,20 +320,20 @@ def test_the_search_finds_what_sqlite_leaves_behind(folder: Path, detective: Det
         connection.commit()
         connection.execute("DELETE FROM t WHERE id > 1")
         connection.commit()
-    assert len(detective.search(folder, texts)) > 100
-    anatomy = detective.dissect(folder / "a.db")
-    assert anatomy.rows == {"t": {1: texts[0].encode()}}
-    assert {slack.what for slack in anatomy.slack} >= {"freelist page"}
+    assert len(searcher.search(folder, texts)) > 100
+    parsed = searcher.parse(folder / "a.db")
+    assert parsed.rows == {"t": {1: texts[0].encode()}}
+    assert {slack.what for slack in parsed.slack} >= {"freelist page"}
 
 
-def test_the_anatomy_is_right(shop: Shop) -> None:
-    """The rows found in the pages are those that SQLite finds: overflow pages included."""
+def test_the_parser_is_right(shop: Shop) -> None:
+    """It finds the rows that SQLite finds, overflow pages included."""
     shop.engine.close()
-    anatomy = shop.detective.dissect(shop.path)
+    parsed = shop.searcher.parse(shop.path)
     with closing(sqlite3.connect(shop.path)) as connection:
-        for table, rows in anatomy.rows.items():
+        for table, rows in parsed.rows.items():
             assert rows == dict(connection.execute(f"SELECT * FROM {table}").fetchall())
-    assert max(len(body) for body in anatomy.rows["baskets"].values()) > 20_000
+    assert max(len(body) for body in parsed.rows["baskets"].values()) > 20_000
     shop.clean_rows()
 
 
@@ -359,30 +359,30 @@ def events_of(kind: str, user: Id, basket: Id, item: Id) -> list[Event]:
         case "move":
             return [Learn(user, [item], basket, 1500)]
     return [
-        Learn("somebody new", ["something new, and long"], "a new basket", None),
+        Learn("a new user", ["something new, and long"], "a new basket", None),
         Forget(user, basket, item),
         Forget(user, None, None),
         Learn(user, ["something else"], basket, None),
-        Forget("somebody new", None, None),
-        Forget("nobody at all", None, None),
+        Forget("a new user", None, None),
+        Forget("an unknown user", None, None),
     ]
 
 
 @pytest.mark.parametrize("size", [1, 30, 3000])
 @pytest.mark.parametrize("kind", KINDS)
 def test_forgetting(shop: Shop, kind: str, size: int) -> None:
-    marks = shop.marks
-    user, timed = marks.text(30), kind == "move"
-    items: list[Id] = [marks.id() if i % 2 else marks.text(15) for i in range(size)]
+    ids = shop.ids
+    user, timed = ids.text(30), kind == "move"
+    items: list[Id] = [ids.id() if i % 2 else ids.text(15) for i in range(size)]
     for number in range(3):
-        basket: Id = 2**60 + size if number == 1 else marks.text(20)
-        own = [items[0], *marks.items()] if number != 1 else items
+        basket: Id = 2**60 + size if number == 1 else ids.text(20)
+        own = [items[0], *ids.items()] if number != 1 else items
         shop.happen(Learn(user, own, basket, number * 500 if timed else None))
     shop.describe()
     shop.happen(*shop.learns(2))
     shop.clean()
     shop.happen(*events_of(kind, user, 2**60 + size, items[0]))
-    assert shop.gone or kind == "item of a basket" or size == 1
+    assert shop.erased or kind == "item of a basket" or size == 1
     shop.clean()
     if kind != "smaller edit" or size > 1:  # otherwise nothing was changed
         shop.clean_rows()
@@ -393,18 +393,18 @@ def test_forgetting(shop: Shop, kind: str, size: int) -> None:
         shop.clean_receipts()
 
 
-def test_items_of_others_stay(shop: Shop) -> None:
-    own, shared, names = shop.marks.text(20), shop.marks.text(20), [shop.marks.text(20) for _ in range(4)]
+def test_items_of_other_users_stay(shop: Shop) -> None:
+    own, shared, names = shop.ids.text(20), shop.ids.text(20), [shop.ids.text(20) for _ in range(4)]
     shop.engine.describe({"item": [own, shared], "name": names[:2], "category": names[2:]})
     shop.products |= {own: (names[0], names[2]), shared: (names[1], names[3])}
     shop.happen(Learn("ann", [own, shared], 1, None), Learn("bob", [shared], 1, None))
     shop.clean()
     shop.happen(Forget("ann", None, None))
-    assert {own, names[0], names[2]} <= shop.gone
+    assert {own, names[0], names[2]} <= shop.erased
     assert {shared, names[1], names[3]} <= shop.held()
     shop.clean()
     shop.happen(Forget("bob", 1, shared))
-    assert {shared, names[1], names[3]} <= shop.gone
+    assert {shared, names[1], names[3]} <= shop.erased
     shop.clean()
     shop.clean_rows()
     assert set(shop.engine.catalog.categories()) == {category for _, category in shop.products.values()}
@@ -414,21 +414,21 @@ def test_another_name_replaces_the_old_one(shop: Shop) -> None:
     [item, (name, category)] = next(iter(shop.products.items()))
     shop.engine.describe({"item": [item], "name": ["another name"], "category": [category]})
     shop.products[item] = ("another name", category)
-    shop.gone.add(name)
+    shop.erased.add(name)
     shop.clean()
     shop.clean_rows()
 
 
-def test_what_is_hidden_is_there_until_it_is_shown(shop: Shop) -> None:
-    own, bought = shop.marks.text(20), shop.marks.text(20)
+def test_hidden_items_stay_until_they_are_shown(shop: Shop) -> None:
+    own, bought = shop.ids.text(20), shop.ids.text(20)
     shop.happen(Learn("ann", [bought], 1, None))
-    shop.restock({own, bought, 0}, set())
+    shop.set_availability({own, bought, 0}, set())
     shop.happen(Forget("ann", None, None))
-    assert {own, bought} <= shop.held()  # the shop said so, not ann
+    assert {own, bought} <= shop.held()  # which comes from the shop, not from ann
     shop.clean()
     shop.clean_rows()
-    shop.restock(set(), {own, bought})
-    assert {own, bought} <= shop.gone
+    shop.set_availability(set(), {own, bought})
+    assert {own, bought} <= shop.erased
     shop.clean()
     shop.clean_rows()
     shop.reopen()
@@ -436,8 +436,8 @@ def test_what_is_hidden_is_there_until_it_is_shown(shop: Shop) -> None:
     assert shop.engine.hidden() == [0]
 
 
-def test_what_is_suppressed_goes_with_the_wish_and_with_the_user(shop: Shop) -> None:
-    items, user = [shop.marks.text(20) for _ in range(3)], shop.marks.text(20)
+def test_suppressions_are_erased_by_allow_and_with_the_user(shop: Shop) -> None:
+    items, user = [shop.ids.text(20) for _ in range(3)], shop.ids.text(20)
     shop.happen(Learn(user, [items[0], items[2]], 1, None))
     for item in items:
         shop.suppress(user, item)
@@ -446,11 +446,11 @@ def test_what_is_suppressed_goes_with_the_wish_and_with_the_user(shop: Shop) -> 
     shop.clean()
     shop.clean_rows()
     shop.allow(user, items[2])
-    assert items[2] in shop.gone
+    assert items[2] in shop.erased
     shop.clean()
     shop.clean_rows()
-    shop.happen(Forget(user, 1, items[0]))  # the last thing that the user bought
-    assert {user, *items} <= shop.gone
+    shop.happen(Forget(user, 1, items[0]))  # the user's last purchase
+    assert {user, *items} <= shop.erased
     shop.clean()
     shop.clean_rows()
     shop.reopen()
@@ -458,14 +458,14 @@ def test_what_is_suppressed_goes_with_the_wish_and_with_the_user(shop: Shop) -> 
     shop.clean_receipts()
 
 
-def test_the_id_of_a_guest_is_gone(shop: Shop) -> None:
-    guest, user = shop.marks.text(20), shop.any_basket()[0]
-    shop.happen(Learn(guest, shop.marks.items(), shop.marks.text(20), None), Learn(guest, shop.marks.items(), "g", 9))
-    shop.suppress(guest, shop.marks.text(20))
+def test_rename_erases_the_old_id(shop: Shop) -> None:
+    guest, user = shop.ids.text(20), shop.any_basket()[0]
+    shop.happen(Learn(guest, shop.ids.items(), shop.ids.text(20), None), Learn(guest, shop.ids.items(), "g", 9))
+    shop.suppress(guest, shop.ids.text(20))
     shop.engine.rename(guest, user)
     shop.baskets[user] |= shop.baskets.pop(guest)
-    shop.wishes[user] = shop.wishes.pop(guest)
-    shop.gone.add(guest)
+    shop.suppressions[user] = shop.suppressions.pop(guest)
+    shop.erased.add(guest)
     shop.clean(thorough=True)
     shop.clean_rows()
     shop.reopen()
@@ -473,7 +473,7 @@ def test_the_id_of_a_guest_is_gone(shop: Shop) -> None:
     shop.clean_receipts()
 
 
-def test_receipts_name_nobody(shop: Shop) -> None:
+def test_receipts_have_no_ids(shop: Shop) -> None:
     for _ in range(20):
         shop.happen(shop.any_forget())
     shop.clean_receipts()
@@ -483,8 +483,8 @@ def test_receipts_name_nobody(shop: Shop) -> None:
 
 
 def forget_at_random(shop: Shop, count: int) -> None:
-    """Forget, and learn now and then; look after each."""
-    chance = shop.marks.random.random
+    """Forget, and learn now and then; check after each."""
+    chance = shop.ids.random.random
     for number in range(count):
         if len(shop.baskets) < 10:
             shop.fill(10)
@@ -495,12 +495,12 @@ def forget_at_random(shop: Shop, count: int) -> None:
             shop.happen(shop.any_forget())
         shop.clean()
         if chance() < 0.3:
-            shop.happen(*shop.learns(shop.marks.random.randint(1, 5)))
+            shop.happen(*shop.learns(shop.ids.random.randint(1, 5)))
         if chance() < 0.3:
             user, _, item = shop.any_basket()
-            shop.suppress(user, item if chance() < 0.5 else shop.marks.id())
+            shop.suppress(user, item if chance() < 0.5 else shop.ids.id())
             if chance() < 0.3:
-                shop.allow(user, shop.marks.random.choice(sorted(shop.wishes[user], key=str)))
+                shop.allow(user, shop.ids.random.choice(sorted(shop.suppressions[user], key=str)))
         if chance() < 0.05:
             shop.describe()
             shop.happen(shop.any_forget())
@@ -515,23 +515,25 @@ def forget_at_random(shop: Shop, count: int) -> None:
     shop.clean_rows()
 
 
-def random_forgets(folder: Path, detective: Detective, seed: int, users: int, count: int) -> None:
-    shop = Shop(folder, detective, Checkpoints(seed)).fill(users)
+def random_forgets(folder: Path, searcher: FileSearcher, seed: int, users: int, count: int) -> None:
+    shop = Shop(folder, searcher, UniqueIds(seed)).fill(users)
     try:
         forget_at_random(shop, count)
     finally:
         shop.engine.close()
 
 
-def test_random_forgets(folder: Path, detective: Detective) -> None:
-    random_forgets(folder, detective, seed=0, users=700, count=100)
+def test_random_forgets(folder: Path, searcher: FileSearcher) -> None:
+    random_forgets(folder, searcher, seed=0, users=700, count=100)
 
 
-def test_random_forgets_while_others_read(folder: Path, detective: Detective) -> None:
-    shop = Shop(folder, detective, Checkpoints(2)).fill(users=200)
+def test_random_forgets_beside_readers(folder: Path, searcher: FileSearcher) -> None:
+    shop = Shop(folder, searcher, UniqueIds(2)).fill(users=200)
     with closing(shop.engine), child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"):
         for _ in range(30):
-            shop.happen(shop.any_forget(), Forget("nobody at all", None, None))  # an edit alone would not wait
+            shop.happen(
+                shop.any_forget(), Forget("an unknown user", None, None)
+            )  # an edit alone does not wait for readers
             shop.clean()
             shop.happen(*shop.learns(2))
     shop.clean()
@@ -540,27 +542,27 @@ def test_random_forgets_while_others_read(folder: Path, detective: Detective) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 110))
-def test_very_many_random_forgets(folder: Path, detective: Detective, seed: int) -> None:
-    random_forgets(folder, detective, seed, users=random.Random(seed).choice([30, 500, 2000]), count=500)
+def test_very_many_random_forgets(folder: Path, searcher: FileSearcher, seed: int) -> None:
+    random_forgets(folder, searcher, seed, users=random.Random(seed).choice([30, 500, 2000]), count=500)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(200, 206))
 def test_very_many_random_forgets_with_compaction(
-    folder: Path, detective: Detective, monkeypatch: pytest.MonkeyPatch, seed: int
+    folder: Path, searcher: FileSearcher, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     compact_soon(monkeypatch, random.Random(seed).choice([100, 10_000]))
-    random_forgets(folder, detective, seed, users=random.Random(seed).choice([10, 100, 300]), count=800)
+    random_forgets(folder, searcher, seed, users=random.Random(seed).choice([10, 100, 300]), count=800)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(300, 304))
-def test_very_many_random_forgets_while_others_read(folder: Path, detective: Detective, seed: int) -> None:
-    shop = Shop(folder, detective, Checkpoints(seed)).fill(users=500)
+def test_very_many_random_forgets_beside_readers(folder: Path, searcher: FileSearcher, seed: int) -> None:
+    shop = Shop(folder, searcher, UniqueIds(seed)).fill(users=500)
     readers = (child(ENGINES, shop.path), child(RAW_READER, shop.path, "0.02"), child(RAW_READER, shop.path, "0.3"))
     with closing(shop.engine), readers[0], readers[1], readers[2]:
         for _ in range(300):
-            shop.happen(shop.any_forget(), Forget("nobody at all", None, None))
+            shop.happen(shop.any_forget(), Forget("an unknown user", None, None))
             shop.clean()
             shop.happen(*shop.learns(2))
     shop.clean()
@@ -600,7 +602,7 @@ RAW_READER = """
 
 @contextmanager
 def child(script: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """Another process, from when it is ready; it ends by itself when its input does."""
+    """Run another process, from when it is ready; it exits when its input ends."""
     command = [sys.executable, "-W", "error", "-c", textwrap.dedent(script), *map(str, arguments)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -628,31 +630,31 @@ def test_a_forget_waits_for_a_reader(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("what", ["allow", "rename"])
-def test_taking_back_and_renaming_wait_for_a_reader(shop: Shop, what: str) -> None:
-    guest, item = shop.marks.text(20), shop.marks.text(20)
+def test_allow_and_rename_wait_for_a_reader(shop: Shop, what: str) -> None:
+    guest, item = shop.ids.text(20), shop.ids.text(20)
     shop.happen(Learn(guest, [item], 1, None))
-    shop.engine.suppress(guest, shop.marks.text(20))
+    shop.engine.suppress(guest, shop.ids.text(20))
     with child(RAW_READER, shop.path, "0.5", "once") as reader:
         assert reader.stdout is not None
         reader.stdout.readline()
         if what == "allow":
-            [gone] = shop.engine.suppressed(guest)
-            shop.engine.allow(guest, gone)
+            [erased] = shop.engine.suppressed(guest)
+            shop.engine.allow(guest, erased)
         else:
-            gone = guest
+            erased = guest
             shop.engine.rename(guest, "an account")
-        assert shop.detective.search(shop.folder, [gone]) == {}
+        assert shop.searcher.search(shop.folder, [erased]) == {}
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("writer", "journal", "opening"):
-        monkeypatch.setattr(f"unbasket.store.{module}.PATIENCE", 0.3)
+        monkeypatch.setattr(f"unbasket.store.{module}.TIMEOUT", 0.3)
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("short_timeout")
 def test_a_reader_that_never_ends(shop: Shop) -> None:
-    """What it keeps in the files is told to who wanted it gone, and goes with the next forget of anything."""
+    """A forget that it blocks is an error; the bytes go with the next forget of anything."""
     users = [user for user in shop.baskets if findable(user)][:3]
     with child(RAW_READER, shop.path, "1000") as reader:
         assert reader.stdout is not None
@@ -661,15 +663,15 @@ def test_a_reader_that_never_ends(shop: Shop) -> None:
             with pytest.raises(ErasureBlockedError):
                 shop.happen(Forget(user, None, None))
             assert user not in shop.engine.users()
-        assert set(shop.detective.search(shop.folder, shop.gone)) >= set(users[:2])
-    shop.happen(Forget("nobody at all", None, None))
+        assert set(shop.searcher.search(shop.folder, shop.erased)) >= set(users[:2])
+    shop.happen(Forget("an unknown user", None, None))
     shop.clean()
     shop.clean_rows()
 
 
-@pytest.mark.usefixtures("impatient")
+@pytest.mark.usefixtures("short_timeout")
 @pytest.mark.parametrize("what", ["learn", "describe", "fit", "close"])
-def test_what_a_reader_kept_goes_with_whatever_is_next(shop: Shop, what: str) -> None:
+def test_bytes_that_a_reader_kept_go_with_the_next_write(shop: Shop, what: str) -> None:
     user = next(user for user in shop.baskets if findable(user))
     with child(RAW_READER, shop.path, "1000") as reader:
         assert reader.stdout is not None
@@ -691,16 +693,16 @@ def test_what_a_reader_kept_goes_with_whatever_is_next(shop: Shop, what: str) ->
 
 
 def test_an_edit_does_not_wait_for_a_reader(shop: Shop) -> None:
-    """It is no forget: its old bytes go when the reader has gone."""
+    """Only a forget waits: the old bytes of an edit go after the reader has ended."""
     user, basket, _ = shop.any_basket()
     bought_at, _ = shop.baskets[user][basket]
     with child(RAW_READER, shop.path, "1000") as reader:
         assert reader.stdout is not None
         reader.stdout.readline()
         start = time.monotonic()
-        shop.happen(Learn(user, [shop.marks.text(20)], basket, bought_at))
+        shop.happen(Learn(user, [shop.ids.text(20)], basket, bought_at))
         assert time.monotonic() - start < 5
-    shop.happen(Forget("nobody at all", None, None))
+    shop.happen(Forget("an unknown user", None, None))
     shop.clean()
     shop.clean_rows()
 
@@ -718,15 +720,15 @@ def texts_of(events: list[Learn]) -> list[Learn]:
 
 
 def test_after_an_import(shop: Shop) -> None:
-    events = texts_of([event for _ in range(200) for event in shop.learns(shop.marks.random.randint(1, 5))])
+    events = texts_of([event for _ in range(200) for event in shop.learns(shop.ids.random.randint(1, 5))])
     shop.engine.fit(frame_of(events))
     shop.note(*events)
     shop.clean()
     further = texts_of([event._replace(user=events[0].user) for event in shop.learns(3)])
     shop.engine.fit(frame_of([*further, events[0]._replace(items=["another item"])]))  # of a known user: an edit
     shop.note(*further, events[0]._replace(items=["another item"]))
-    for event in shop.marks.random.sample(events, 30):
-        shop.happen(Forget(event.user, *shop.marks.random.choice([(None, None), (event.basket, None)])))
+    for event in shop.ids.random.sample(events, 30):
+        shop.happen(Forget(event.user, *shop.ids.random.choice([(None, None), (event.basket, None)])))
         shop.clean()
     shop.reopen()
     shop.clean_rows()
@@ -734,7 +736,7 @@ def test_after_an_import(shop: Shop) -> None:
 
 @pytest.mark.parametrize("forgotten", [True, False])
 def test_after_an_import_that_was_interrupted(shop: Shop, forgotten: bool) -> None:
-    """What was never learned, because it was taken back, is in no file after the next event of anybody."""
+    """Baskets of a rolled back import are in no file after the next event."""
     events = texts_of([event for _ in range(4000) for event in shop.learns(2)])
 
     def interrupt(done: int, total: int) -> None:
@@ -743,7 +745,7 @@ def test_after_an_import_that_was_interrupted(shop: Shop, forgotten: bool) -> No
 
     with pytest.raises(KeyboardInterrupt):
         shop.engine.fit(frame_of(events), progress=interrupt)
-    shop.gone |= {event.user for event in events} - set(shop.baskets)
+    shop.erased |= {event.user for event in events} - set(shop.baskets)
     if forgotten:
         shop.happen(Forget(events[0].user, None, None))
     else:
@@ -785,11 +787,11 @@ def test_a_backup_that_fails_leaves_nothing(shop: Shop, monkeypatch: pytest.Monk
 # Compaction -----------------------------------------------------------------------------------------------------------
 
 
-def compact_soon(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
-    """Let every forget do a piece of a compaction, so many bytes at a time."""
+def compact_soon(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Let every forget copy a batch of this many bytes."""
     monkeypatch.setattr("unbasket.store.writer._WORTH_COMPACTING", 20)
     monkeypatch.setattr("unbasket.store.writer._PACE", 0)
-    monkeypatch.setattr("unbasket.store.compaction.PIECE", piece)
+    monkeypatch.setattr("unbasket.store.compaction.BATCH_SIZE", size)
 
 
 @pytest.fixture(params=[2000, 20_000])
@@ -820,11 +822,11 @@ def test_after_compaction(shop: Shop) -> None:
     shop.clean_rows()
 
 
-def test_no_copy_of_a_row_is_left_where_rows_are_deleted(folder: Path, detective: Detective) -> None:
-    """Small pieces of a table of many pages: what is carried over is nowhere else, not even in unallocated parts."""
+def test_no_copy_of_a_row_is_left_where_rows_are_deleted(folder: Path, searcher: FileSearcher) -> None:
+    """With small batches of a table of many pages, a copied row is nowhere else, not even in unallocated bytes."""
     with pytest.MonkeyPatch.context() as patch:
         compact_soon(patch, 3000)
-        shop = Shop(folder, detective, Checkpoints(5)).fill(users=300)
+        shop = Shop(folder, searcher, UniqueIds(5)).fill(users=300)
         with closing(shop.engine):
             forget_most(shop)
             for user in list(shop.baskets):
@@ -835,7 +837,7 @@ def test_no_copy_of_a_row_is_left_where_rows_are_deleted(folder: Path, detective
 
 
 class Failing:
-    """A connection whose statements fail if they begin with a certain word."""
+    """A connection whose statements fail if they begin with a word."""
 
     def __init__(self, connection: sqlite3.Connection, word: str, times: int, failure: Callable[[], object]) -> None:
         self._connection, self._word, self._times, self._failure = connection, word, times, failure
@@ -871,7 +873,7 @@ STEPS = ("INSERT INTO", "UPDATE", "DELETE", "PRAGMA incremental_vacuum", "COMMIT
 def test_a_compaction_that_fails(
     shop: Shop, word: str, failure: Callable[[], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of one would leave copies of rows behind that are forgotten later."""
+    """Half of a batch would leave copies of rows that are forgotten later."""
     compact_soon(monkeypatch, 5000)
     failed = []
 
@@ -914,7 +916,7 @@ KILLED = """
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
 
-    class Mortal:
+    class KilledConnection:
         def __init__(self, connection):
             self.connection = connection
 
@@ -926,7 +928,7 @@ KILLED = """
         def __getattr__(self, name):
             return getattr(self.connection, name)
 
-    engine._journal._database._connection = Mortal(engine._journal._database._connection)
+    engine._journal._database._connection = KilledConnection(engine._journal._database._connection)
     if moment == "erase":
         Database.erase = die
     engine.forget(user)
@@ -940,11 +942,11 @@ KILLED_WHILE_COMPACTING = """
 
     path, word, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
     users = sys.argv[4:]
-    writer._WORTH_COMPACTING, writer._PACE, compaction.PIECE = 20, 0, 5000
+    writer._WORTH_COMPACTING, writer._PACE, compaction.BATCH_SIZE = 20, 0, 5000
     engine = ub.open(path)
     print("ready", flush=True)
 
-    class Mortal:
+    class KilledConnection:
         def __init__(self, connection):
             self.connection = connection
 
@@ -960,24 +962,24 @@ KILLED_WHILE_COMPACTING = """
         def __getattr__(self, name):
             return getattr(self.connection, name)
 
-    carry = writer.Database._carry
+    copy_batch = writer.Database._copy_batch
 
-    def mortally(self, *arguments):
-        connection, self._connection = self._connection, Mortal(self._connection)
-        carry(self, *arguments)
+    def copy_or_die(self, *arguments):
+        connection, self._connection = self._connection, KilledConnection(self._connection)
+        copy_batch(self, *arguments)
         self._connection = connection
 
-    writer.Database._carry = mortally
+    writer.Database._copy_batch = copy_or_die
     engine.apply([ub.Forget(user, None, None) for user in users])
     while True:
-        engine.set_availability(hide=(), show=["nothing"])
+        engine.restock(hide=(), show=["nothing"])
 """
 
 
 @pytest.mark.parametrize("count", [1, 4])
 @pytest.mark.parametrize("word", STEPS)
 def test_a_compaction_that_is_killed(shop: Shop, word: str, count: int) -> None:
-    """Nothing is lost, and nothing of what is forgotten before or after is left."""
+    """No row is lost, and no byte is left of rows that are forgotten before or after."""
     users = [user for user in shop.baskets if isinstance(user, str) and len(user) < 50][:-5]
     shop.engine.close()
     arguments = shop.path, word, count, *users
@@ -998,8 +1000,8 @@ def test_a_compaction_that_is_killed(shop: Shop, word: str, count: int) -> None:
 @pytest.mark.parametrize("moment", ["COMMIT", "erase", "PRAGMA wal_checkpoint"])
 @pytest.mark.parametrize("size", [1, 3000])
 def test_after_a_crash(shop: Shop, moment: str, size: int) -> None:
-    user = shop.marks.text(25)
-    shop.happen(Learn(user, [shop.marks.text(12) for _ in range(size)], shop.marks.text(12), None))
+    user = shop.ids.text(25)
+    shop.happen(Learn(user, [shop.ids.text(12) for _ in range(size)], shop.ids.text(12), None))
     shop.engine.close()
     with pytest.raises(AssertionError), child(KILLED, shop.path, user, moment) as process:
         assert process.wait() == -signal.SIGKILL

@@ -1,23 +1,23 @@
-"""Group commit: many callers, one at work."""
+"""Group commit: one of many callers serves the others."""
 
 import threading
 import time
 
 import pytest
 
-from unbasket.store.group_commit import Batches
+from unbasket.store.group_commit import GroupCommit
 
 
-def test_a_caller_who_is_alone_serves_himself() -> None:
+def test_a_single_caller_serves_itself() -> None:
     served: list[list[int]] = []
-    batches: Batches[int] = Batches()
+    group_commit: GroupCommit[int] = GroupCommit()
     for number in range(3):
-        batches.submit(number, served.append)
+        group_commit.submit(number, served.append)
     assert served == [[0], [1], [2]]
 
 
-def test_those_who_come_during_the_work_are_served_together() -> None:
-    batches: Batches[int] = Batches()
+def test_requests_that_come_meanwhile_are_served_together() -> None:
+    group_commit: GroupCommit[int] = GroupCommit()
     served: list[list[int]] = []
     started, go_on = threading.Event(), threading.Event()
 
@@ -26,12 +26,12 @@ def test_those_who_come_during_the_work_are_served_together() -> None:
         started.set()
         assert go_on.wait(10)
 
-    threads = [threading.Thread(target=batches.submit, args=(number, serve)) for number in range(6)]
+    threads = [threading.Thread(target=group_commit.submit, args=(number, serve)) for number in range(6)]
     threads[0].start()
     assert started.wait(10)
     for thread in threads[1:]:
         thread.start()
-    while len(batches._queue) < 5:
+    while len(group_commit._queue) < 5:
         time.sleep(0.001)
     go_on.set()
     for thread in threads:
@@ -41,20 +41,20 @@ def test_those_who_come_during_the_work_are_served_together() -> None:
     assert [sorted(requests) for requests in served[1:]] == [[1, 2, 3, 4, 5]]
 
 
-def test_every_request_is_served_exactly_once_and_one_caller_is_at_work_at_a_time() -> None:
-    batches: Batches[int] = Batches()
+def test_every_request_is_served_once_by_one_caller_at_a_time() -> None:
+    group_commit: GroupCommit[int] = GroupCommit()
     served: list[int] = []
-    at_work = threading.Lock()
+    serving = threading.Lock()
 
     def serve(requests: list[int]) -> None:
-        assert at_work.acquire(blocking=False)
+        assert serving.acquire(blocking=False)
         served.extend(requests)
         time.sleep(0.0001)
-        at_work.release()
+        serving.release()
 
     def call(first: int) -> None:
         for number in range(first, 2000, 8):
-            batches.submit(number, serve)
+            group_commit.submit(number, serve)
             assert number in served
 
     threads = [threading.Thread(target=call, args=(first,)) for first in range(8)]
@@ -66,14 +66,14 @@ def test_every_request_is_served_exactly_once_and_one_caller_is_at_work_at_a_tim
     assert sorted(served) == list(range(2000))
 
 
-def test_an_interrupt_at_work_does_not_stop_the_others() -> None:
-    batches: Batches[int] = Batches()
+def test_an_interrupt_does_not_stop_other_callers() -> None:
+    group_commit: GroupCommit[int] = GroupCommit()
 
     def interrupted(_: list[int]) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        batches.submit(1, interrupted)
+        group_commit.submit(1, interrupted)
     served: list[list[int]] = []
-    batches.submit(2, served.append)
+    group_commit.submit(2, served.append)
     assert served == [[2]]

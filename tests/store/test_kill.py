@@ -1,4 +1,7 @@
-"""A writer is killed at random moments: what was acknowledged stays, and nothing is half there."""
+"""A writer is killed at random times: acknowledged requests stay, and no request is half done.
+
+A scenario across all modules of the store.
+"""
 
 import os
 import pickle
@@ -15,43 +18,41 @@ from pathlib import Path
 from typing import IO, Literal
 
 import pytest
-from tests.store.helpers import Request, Traffic, found_in, held_ids, ids_of, replayed
-from tests.store.writer import Job
+from tests.store.traffic import Request, Traffic, found_in, held_ids, ids_of, replayed
+from tests.store.writer_process import Job
 
 import unbasket as ub
 from unbasket.domain.events import Forget
 from unbasket.domain.ids import Id
 from unbasket.store import audit
 
-AHEAD = 150  # requests that a writer is given: more than it can do before it is killed, mostly
+AHEAD = 300  # requests that a writer gets; when it has done all, it waits to be killed
+LATEST = 150  # acknowledged requests after which it is killed, at most: mostly, more are to be done
 
 
 class Writer:
-    """A warm process that writes in forks of itself; see `tests.store.writer`."""
+    """A process that writes in forks of itself; see `tests.store.writer_process`."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "tests.store.writer"]
+        command = [sys.executable, "-m", "tests.store.writer_process"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._line() == "ready"
 
     def killed(self, job: Path, after: int, pause: float) -> list[int]:
-        """Let it work; after so many answers and seconds, kill it. How many requests each thread was told are done."""
+        """Kill a job after some answers and seconds; returns how many requests of each thread were acknowledged."""
         _pipe(self.process.stdin).write(f"{job}\n")
         _pipe(self.process.stdin).flush()
         lines: list[str] = []
         pid = 0
         while not pid or len(lines) < after:
             line = self._line()
-            if line == "dead":
-                break
             if line.startswith("pid "):
                 pid = int(line[4:])
             else:
                 lines.append(line)
-        else:
-            time.sleep(pause)
-            os.kill(pid, signal.SIGKILL)
-            lines += iter(self._line, "dead")
+        time.sleep(pause)
+        os.kill(pid, signal.SIGKILL)
+        lines += iter(self._line, "dead")
         numbers = [0] * 16
         for line in lines:
             thread, number = map(int, line.split())
@@ -83,7 +84,7 @@ def writer() -> Iterator[Writer]:
 
 
 class Shop:
-    """A database that is killed again and again, and what is known to be in it. Each thread has its own users."""
+    """A database whose writer is killed again and again, and its expected content. Each thread has its own users."""
 
     def __init__(self, folder: Path, params: ub.Params, threads: int, seed: int) -> None:
         self.folder, self.params, self.seed = folder, params, seed
@@ -94,12 +95,12 @@ class Shop:
         (folder / "files").mkdir(parents=True)
 
     def kill(self, writer: Writer) -> None:
-        """Let it be written to, kill the writer, and look at a copy: the next writer finds what the kill left."""
+        """Start a writer, kill it, and check a copy of the files: the next writer gets the files themselves."""
         requests = [[source.request() for _ in range(AHEAD)] for source in deepcopy(self.traffic)]
         job = self.folder / "job"
         path = self.folder / "files" / "shop.db"
         job.write_bytes(pickle.dumps(Job(path, self.params, requests, self.random.choice([3, 40, AHEAD]))))
-        after = self.random.choice([0, self.random.randrange(10), self.random.randrange(AHEAD)])
+        after = self.random.choice([0, self.random.randrange(10), self.random.randrange(LATEST)])
         counts = writer.killed(job, after, self.random.uniform(0, 0.004 if after else 0.04))
         copy = self.folder / "copy"
         shutil.copytree(path.parent, copy)
@@ -110,7 +111,7 @@ class Shop:
         shutil.rmtree(copy)
 
     def _check_events(self, engine: ub.DurableRecommender, requests: list[list[Request]], counts: list[int]) -> None:
-        """What each thread was told is there, with or without the one request that it was waiting for."""
+        """Check that the acknowledged requests of each thread are there, with or without the one in flight."""
         possible = []
         for done, asked, count in zip(self.done, requests, counts, strict=False):
             prefixes = [done + asked[:number] for number in range(count, min(count + 1, len(asked)) + 1)]
@@ -140,7 +141,7 @@ class Shop:
         self.forgets = report.receipts
 
     def _check_files(self, engine: ub.Recommender, files: Path, requests: list[list[Request]]) -> None:
-        """What is held is in the files; nothing that was ever named and is not held is."""
+        """Check that all ids that are held are in the files, and no others that requests have named."""
         held, named = held_ids(engine), ids_of(request for asked in [*self.done, *requests] for request in asked)
         found = found_in(files, named, self.folder / "patterns")
         assert found - held == set()
@@ -163,7 +164,7 @@ def kill_often(writer: Writer, folder: Path, kills: int, threads: int, grouping:
         except Exception as error:
             error.add_note(f"kill {number % 10 + 1} of seed {shops[-1].seed}")
             raise
-    assert sum(shop.forgets for shop in shops) > kills  # or nothing much was tested
+    assert sum(shop.forgets for shop in shops) > kills  # enough to test erasure
     assert kills < 50 or sum(shop.in_flight for shop in shops) > 0
 
 

@@ -1,4 +1,4 @@
-"""The laws, on the durable engine: real files, closed and opened again between events."""
+"""The laws, on the durable engine: real files, closed and opened again between events. A scenario of all modules."""
 
 import tempfile
 from dataclasses import replace
@@ -31,9 +31,9 @@ STEPS = st.sampled_from([1, 3, 2**20])
 
 
 def keep_the_laws(params: ub.Params, events: list[ShopEvent], reopened: set[int], step: int, seed: int) -> None:
-    """`step` is the distance of places: a short one makes baskets move aside for late ones."""
+    """Check the laws; with a short `step` between positions, baskets are often moved for late ones."""
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        for module in ("row_codec", "basket_table", "loading"):
+        for module in ("row_codec", "basket_table", "reader"):
             patch.setattr(f"unbasket.store.{module}.STEP", step)
         path = Path(folder) / "shop.db"
         engine = ub.open(path, params)

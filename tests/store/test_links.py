@@ -1,4 +1,7 @@
-"""One file, several names: the lock belongs to the file, and whoever lost it under a name stops writing."""
+"""Links and moved files: the lock belongs to the file, and a writer whose file lost its name stops writing.
+
+A scenario across `lock`, `opening` and `writer`.
+"""
 
 import os
 import subprocess
@@ -15,7 +18,7 @@ import unbasket as ub
 from unbasket.cli.app import app
 from unbasket.errors import StoreError, StoreLockedError, UncertainError
 from unbasket.store import writer
-from unbasket.store.wal import log_of
+from unbasket.store.wal import wal_path
 
 _WRITE = """
 import sys
@@ -33,12 +36,12 @@ def path(tmp_path: Path) -> Path:
 
 
 def written_by_another_process(path: Path) -> str:
-    """What it says if it may not."""
+    """Write in another process; returns its error output."""
     return subprocess.run([sys.executable, "-c", _WRITE, path], capture_output=True, text=True, check=False).stderr
 
 
 def test_a_symbolic_link(path: Path, tmp_path: Path) -> None:
-    """It means the file that it points to: for learning, forgetting, locking, and the keys."""
+    """It stands for the file that it points to: for learning, forgetting, locking, and the keys."""
     link = tmp_path / "link.db"
     link.symlink_to(path)
     with ub.open(link) as engine:
@@ -55,7 +58,7 @@ def test_a_symbolic_link(path: Path, tmp_path: Path) -> None:
     assert key[0] == key[1]
 
 
-def test_a_link_to_where_it_will_be(tmp_path: Path) -> None:
+def test_a_link_to_a_file_that_does_not_exist_yet(tmp_path: Path) -> None:
     link, path = tmp_path / "link.db", tmp_path / "new.db"
     link.symlink_to(path)
     with ub.open(link) as engine:
@@ -81,7 +84,7 @@ def test_a_hard_link(path: Path, tmp_path: Path) -> None:
     digest_of(path)
 
 
-def test_the_lock_is_removed(path: Path) -> None:
+def test_a_removed_lock_file(path: Path) -> None:
     """The database itself is locked too; and a second attempt in the same process does not break SQLite's locks."""
     with ub.open(path) as engine:
         for _ in range(2):
@@ -96,7 +99,7 @@ def test_the_lock_is_removed(path: Path) -> None:
 
 
 def test_sqlites_locks_outlast_ours(path: Path) -> None:
-    """Closing an engine must not free what another connection of the same process has locked; see fcntl(2)."""
+    """Closing an engine must not release locks of another connection of the same process; see fcntl(2)."""
     with ub.open(path) as engine:
         reader = ub.store.writer.Database(path, read_only=True)
     try:
@@ -108,7 +111,7 @@ def test_sqlites_locks_outlast_ours(path: Path) -> None:
 
 
 def _locks_of(path: Path) -> int:
-    """How many locks the kernel knows of a file."""
+    """Return how many POSIX locks a file has."""
     inode = f":{path.stat().st_ino} "
     return sum(inode in line and "POSIX" in line for line in Path("/proc/locks").read_text().splitlines())
 
@@ -126,13 +129,13 @@ def removed(path: Path, tmp_path: Path) -> None:  # noqa: ARG001
     path.unlink()
 
 
-def log_removed(path: Path, tmp_path: Path) -> None:  # noqa: ARG001
-    log_of(path).unlink()
+def wal_removed(path: Path, tmp_path: Path) -> None:  # noqa: ARG001
+    wal_path(path).unlink()
 
 
-@pytest.mark.parametrize("happens", [replaced, moved, removed, log_removed])
-def test_a_file_that_is_taken_away(path: Path, tmp_path: Path, happens: Callable[[Path, Path], None]) -> None:
-    """Nothing is acknowledged that nobody would find."""
+@pytest.mark.parametrize("happens", [replaced, moved, removed, wal_removed])
+def test_a_file_that_loses_its_name(path: Path, tmp_path: Path, happens: Callable[[Path, Path], None]) -> None:
+    """Nothing is acknowledged that the next process to open the path would not find."""
     with ub.open(path) as engine:
         engine.learn("ann", ["milk"], basket=1)
         happens(path, tmp_path)
@@ -144,10 +147,10 @@ def test_a_file_that_is_taken_away(path: Path, tmp_path: Path, happens: Callable
                 change()
 
 
-def test_a_log_that_was_removed_is_rescued(path: Path) -> None:
-    """The writer still has it open: closing brings all of it into the database."""
+def test_a_removed_log_is_checkpointed_when_closing(path: Path) -> None:
+    """The writer still has it open."""
     with ub.open(path) as engine:
         engine.learn("ann", ["milk"], basket=1)
-        log_of(path).unlink()
+        wal_path(path).unlink()
         digest = engine.digest()
     assert digest_of(path) == digest

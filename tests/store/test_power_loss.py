@@ -1,4 +1,7 @@
-"""The power is lost at random moments: whatever was acknowledged is on the disk, though nothing unsynced need be."""
+"""Power loss at random times: all that was acknowledged is on the disk, though nothing unsynced need be.
+
+A scenario across all modules of the store.
+"""
 
 import random
 from collections.abc import Callable, Iterator
@@ -7,8 +10,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import pytest
-from tests.store.helpers import Request, Traffic, found_in, held_ids, ids_of, replayed, submit
-from tests.store.lossy import Disk
+from tests.store.lossy_disk import Disk
+from tests.store.traffic import Request, Traffic, found_in, held_ids, ids_of, replayed, submit
 
 import unbasket as ub
 from unbasket.domain.events import Forget
@@ -23,7 +26,7 @@ Grouping = Literal["fixed", "varying"]
 
 
 class Loss(NamedTuple):
-    """What a loss of power left on the disk, when so many requests had been acknowledged."""
+    """The files after a power loss, and how many requests had been acknowledged."""
 
     done: int
     files: dict[str, bytes]
@@ -31,7 +34,7 @@ class Loss(NamedTuple):
 
 
 class Session:
-    """An engine at work on a lossy disk, whose power is lost at every `often`-th step or so, as in parallel worlds."""
+    """An engine on a lossy disk. About every `often`-th change, the files after a power loss are kept for checks."""
 
     def __init__(self, folder: Path, grouping: Grouping, seed: int, often: int = 12) -> None:
         folder.mkdir(parents=True)
@@ -45,7 +48,7 @@ class Session:
         self.disk = Disk(self._step)
 
     def work(self, requests: int, after: Callable[[], None] = lambda: None) -> None:
-        """Carry out so many requests, with `after` after each; close and reopen the database now and then."""
+        """Carry out requests and call `after` after each; close and reopen the database now and then."""
         traffic = Traffic(self.random.getrandbits(32))
         while self.done < requests:
             with self.open() as engine:
@@ -57,11 +60,11 @@ class Session:
 
     @contextmanager
     def open(self) -> Iterator[ub.DurableRecommender]:
-        """An engine on the lossy disk."""
+        """Open an engine on the lossy disk."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(writer, "connect", self.disk.connect)
             patch.setattr(reader, "connect", self.disk.connect)
-            patch.setattr(writer, "Log", self.disk.log)
+            patch.setattr(writer, "Wal", self.disk.wal)
             patch.setattr(opening, "_check_files", lambda *_: None)  # the files themselves stay empty
             with ub.open(self.path, self.params) as engine:
                 yield engine
@@ -76,14 +79,14 @@ class Session:
         self.losses.append(Loss(self.done, self.disk.after_loss(self.random, chance), kept))
 
     def lay_out(self, loss: Loss, folder: Path) -> Path:
-        """The files after a loss, with all that the engine had noted in its lock until then: the most it can claim."""
+        """Write the files of a loss to a folder, with the newest note of the writer lock, which claims the most."""
         folder.mkdir()
         for name, data in (loss.files | loss.beside).items():
             (folder / name).write_bytes(data)
         return folder / self.path.name
 
     def recovered(self, loss: Loss, path: Path) -> bool:
-        """Whether an engine on these files has all that was acknowledged, and at most one request more."""
+        """Whether an engine on these files has all acknowledged requests, and at most one more."""
         with ub.open(path, self.params) as engine:
             receipts = audit(engine.receipts())
             assert receipts.faults == ()
@@ -99,10 +102,10 @@ class Session:
         return False
 
     def residue(self, loss: Loss, folder: Path) -> set[Id]:
-        """The ids that are in a file, though what bore them was gone when the last request was acknowledged."""
+        """Return the ids that are in a file, though the last acknowledged request or an earlier one erased them."""
         asked = ids_of(self.requests[loss.done : loss.done + 1])
-        gone = ids_of(self.requests) - held_ids(replayed(self.params, self.requests[: loss.done])) - asked
-        return found_in(folder, gone, folder.with_name("patterns"))
+        erased = ids_of(self.requests) - held_ids(replayed(self.params, self.requests[: loss.done])) - asked
+        return found_in(folder, erased, folder.with_name("patterns"))
 
 
 def forgets(requests: list[Request]) -> int:
@@ -110,7 +113,7 @@ def forgets(requests: list[Request]) -> int:
 
 
 @pytest.mark.parametrize("grouping", ["fixed", "varying"])
-def test_what_is_acknowledged_is_durable(grouping: Grouping, tmp_path: Path) -> None:
+def test_acknowledged_requests_are_durable(grouping: Grouping, tmp_path: Path) -> None:
     lose_often(grouping, tmp_path)
 
 
@@ -133,7 +136,7 @@ def lose_often(grouping: Grouping, tmp_path: Path) -> None:
 
 
 def test_forgotten_bytes_are_off_the_disk(tmp_path: Path) -> None:
-    """Also those in the log, before anybody opens the database again: its truncation is synced too."""
+    """Also those in the log, before the database is opened again: its truncation is synced too."""
     session = Session(tmp_path / "running", "fixed", seed=2)
     session.work(50, after=lambda: session.lose(0.0))
     for number, loss in enumerate(session.losses):
@@ -141,10 +144,10 @@ def test_forgotten_bytes_are_off_the_disk(tmp_path: Path) -> None:
         assert session.residue(loss, path.parent) == set()
 
 
-def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
+def test_a_commit_before_an_interrupt_is_synced_before_it_counts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A basket is written, not synced yet, and the caller interrupts, asks again, and hears that nothing is new."""
+    """A basket is committed but not synced when an interrupt comes; the caller learns it again: unchanged."""
     session = Session(tmp_path / "running", "fixed", seed=3, often=10**9)
     learn = EngineState.learn
 
@@ -152,7 +155,7 @@ def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
         monkeypatch.setattr(EngineState, "learn", learn)
         raise KeyboardInterrupt
 
-    def ask_again(engine: ub.Recommender) -> None:
+    def learn_again(engine: ub.Recommender) -> None:
         session.lose(0.0)
         monkeypatch.setattr(EngineState, "learn", interrupted)
         with pytest.raises(KeyboardInterrupt):
@@ -162,14 +165,14 @@ def test_what_an_interrupt_left_behind_is_synced_before_it_counts(
         session.lose(0.0)
 
     with session.open() as engine:
-        ask_again(engine)
+        learn_again(engine)
     for number, (loss, users) in enumerate(zip(session.losses, (0, 0, 1), strict=True)):
         with ub.open(session.lay_out(loss, tmp_path / str(number)), session.params) as engine:
             assert len(engine) == users
 
 
-def test_less_would_not_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a sync at each commit, losses are seen: this disk does forget, and these tests do look."""
+def test_without_syncs_losses_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check of the tests themselves: without a sync at each commit, this disk loses requests."""
     monkeypatch.setattr(writer.Database, "sync", lambda _: None)
     session = Session(tmp_path / "running", "fixed", seed=1)
     session.work(60)

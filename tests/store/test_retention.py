@@ -1,4 +1,4 @@
-"""Retention rules on real files: what they mean, what they leave, and what is wrong with bad ones."""
+"""Retention: the plan of rules, and a run on real files."""
 
 import subprocess
 import tempfile
@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.laws import law_of_equality
-from tests.store.helpers import found_in
+from tests.store.traffic import found_in
 
 import unbasket as ub
 from unbasket.domain.ids import Id
 from unbasket.errors import RetentionError
 from unbasket.store import audit
 from unbasket.store.retention import plan, run
-from unbasket.store.rules import Rule, Rules, read_rules
+from unbasket.store.rules import Rule, Rules
 
 NOW = datetime(2026, 1, 31, 4, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,12 +31,12 @@ USERS: list[Id] = ["ann", "bob", 17]
 
 
 def days_ago(days: float) -> int:
-    """A time in seconds."""
+    """Return a time in seconds."""
     return int((NOW - days * DAY).timestamp())
 
 
 def describe(rec: ub.DurableRecommender) -> None:
-    """Texts and numbers apart: a column has one type."""
+    """Describe items with texts and with numbers as ids apart: a column has one type."""
     for kind in (str, int):
         items = [item for item in CATEGORIES if isinstance(item, kind)]
         rec.describe(pl.DataFrame({"item": items, "name": None, "category": [CATEGORIES[item] for item in items]}))
@@ -46,7 +46,7 @@ def describe(rec: ub.DurableRecommender) -> None:
 
 
 class Bought(NamedTuple):
-    """A basket that a test learns; its age in days, and units of time more or less."""
+    """A basket to learn; its age in days, and units of time more or less."""
 
     user: Id
     basket: Id
@@ -62,7 +62,7 @@ BOUGHT = st.builds(
     st.lists(st.sampled_from(ITEMS), min_size=1, max_size=4),
 )
 LISTED_ITEMS = st.lists(st.sampled_from(["wine", 7, "7", "8", "never bought"]), max_size=2)
-LISTED_USERS = st.lists(st.sampled_from(["ann", 17, "17", "stranger"]), max_size=3)
+LISTED_USERS = st.lists(st.sampled_from(["ann", 17, "17", "unknown"]), max_size=3)
 RULES = st.builds(
     Rule,
     name=st.just("rule"),
@@ -73,7 +73,7 @@ RULES = st.builds(
 ).flatmap(lambda rule: st.just(rule) if rule.category else st.builds(rule._replace, items=st.none() | LISTED_ITEMS))
 
 
-def means(rule: Rule, unit: timedelta, user: Id, basket: ub.Basket, item: Id) -> bool:
+def forgets(rule: Rule, unit: timedelta, user: Id, basket: ub.Basket, item: Id) -> bool:
     """Whether a rule forgets a purchase, by the plainest definition."""
     if rule.older_than_days is not None and (
         basket.time is None or EPOCH + basket.time * unit >= NOW - rule.older_than_days * DAY
@@ -92,7 +92,7 @@ def means(rule: Rule, unit: timedelta, user: Id, basket: ub.Basket, item: Id) ->
     st.lists(RULES.filter(lambda rule: rule[1:4] != (None, None, None)), min_size=1, max_size=3),
     st.sampled_from(list(UNITS)),
 )
-def test_a_run_leaves_what_no_rule_means(bought: list[Bought], rules: list[Rule], time_unit: str) -> None:
+def test_a_run_forgets_what_its_rules_say_and_no_more(bought: list[Bought], rules: list[Rule], time_unit: str) -> None:
     unit = UNITS[time_unit]
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -109,7 +109,7 @@ def test_a_run_leaves_what_no_rule_means(bought: list[Bought], rules: list[Rule]
             for basket in rec.history(user):
                 kept = []
                 for item in basket.items:
-                    meant = [means(rule, unit, user, basket, item) for rule in rules]
+                    meant = [forgets(rule, unit, user, basket, item) for rule in rules]
                     if any(meant):
                         purchases[meant.index(True)] += 1
                     else:
@@ -164,7 +164,7 @@ def test_a_plan_counts_and_changes_nothing(rec: ub.DurableRecommender, db: Path)
 
 
 def checksums(db: Path) -> bytes:
-    """Of all files beside the database; by another process, since this one has them open."""
+    """Return checksums of all files beside the database, from another process, since this one has them open."""
     files = sorted(path for path in db.parent.iterdir() if not path.name.endswith("-shm"))
     return subprocess.run(["sha256sum", *files], check=True, capture_output=True).stdout
 
@@ -185,8 +185,8 @@ def test_a_rule_without_a_condition_would_forget_everything(rec: ub.DurableRecom
 
 
 @pytest.mark.parametrize(("time_unit", "oldest_kept"), [("s", 0), ("ms", 0), ("us", 0), ("day", 1)])
-def test_the_last_moment_that_is_not_too_old(db: Path, time_unit: str, oldest_kept: int) -> None:
-    """Exactly so many days are not more. A day stands for its midnight, which is before four o'clock."""
+def test_the_last_time_that_is_not_too_old(db: Path, time_unit: str, oldest_kept: int) -> None:
+    """A basket of exactly that age is kept. A day stands for its midnight, which is before four o'clock."""
     limit = (NOW - 30 * DAY - EPOCH) // UNITS[time_unit]
     with ub.open(db) as rec:
         for shift in (-1, 0, 1):
@@ -208,7 +208,7 @@ def test_a_basket_that_is_learned_after_the_plan_stays(rec: ub.DurableRecommende
     assert [basket.basket for basket in rec.history("bob")] == [5]
 
 
-def test_a_second_run_warns_that_a_category_is_gone(rec: ub.DurableRecommender) -> None:
+def test_a_second_run_warns_that_a_category_is_empty(rec: ub.DurableRecommender) -> None:
     rules = Rules([Rule("sober", category="alcohol")])
     assert run(rec, plan(rec, rules, NOW)).receipts == 4
     again = plan(rec, rules, NOW)
@@ -222,7 +222,7 @@ def test_near_names_of_an_unknown_category(rec: ub.DurableRecommender) -> None:
     assert found.warnings == ["nothing that anybody bought is in the category 'Alcohl'; did you mean 'alcohol'?"]
 
 
-def test_listed_users_whom_nobody_knows(rec: ub.DurableRecommender) -> None:
+def test_unknown_users_in_a_list(rec: ub.DurableRecommender) -> None:
     [found] = plan(rec, Rules([Rule("sober", category="alcohol", users=["ann", "17", "zoe", 18])]), NOW).rules
     assert found.users == 2
     assert found.warnings == ["listed users without baskets here: 2 of 4"]
@@ -241,19 +241,19 @@ def test_a_unit_that_would_forget_nothing_is_a_warning(rec: ub.DurableRecommende
     assert f"even the oldest time, {days_ago(800)}, is in the future" in found.warnings[-1]
 
 
-def test_no_byte_of_what_was_forgotten_is_left(db: Path, tmp_path: Path) -> None:
-    """Ids and names of products, in any file beside the database: while it is open, and closed."""
-    gone = ["user-e1f4a0c25b", "basket-5d1b7c9e02", "item-77aa01b3c4d", "Absinthe 93b1c2d7e8"]
+def test_no_byte_of_forgotten_data_is_left(db: Path, tmp_path: Path) -> None:
+    """Neither ids nor product names, in any file beside the database, open or closed."""
+    erased = ["user-e1f4a0c25b", "basket-5d1b7c9e02", "item-77aa01b3c4d", "Absinthe 93b1c2d7e8"]
     kept = ["user-0b6d9e8f7a1", "item-4c3b2a19f8e"]
     with ub.open(db) as rec:
-        rec.learn(gone[0], [gone[2], kept[1]], basket=gone[1], time=days_ago(800))
-        rec.learn(kept[0], [gone[2], kept[1]], basket=2, time=days_ago(1))
-        rec.describe(pl.DataFrame({"item": [gone[2]], "name": [gone[3]], "category": ["alcohol"]}))
-        assert found_in(db.parent, [*gone, *kept], tmp_path / "ids") == {*gone, *kept}
+        rec.learn(erased[0], [erased[2], kept[1]], basket=erased[1], time=days_ago(800))
+        rec.learn(kept[0], [erased[2], kept[1]], basket=2, time=days_ago(1))
+        rec.describe(pl.DataFrame({"item": [erased[2]], "name": [erased[3]], "category": ["alcohol"]}))
+        assert found_in(db.parent, [*erased, *kept], tmp_path / "ids") == {*erased, *kept}
         rules = Rules([Rule("old", older_than_days=730), Rule("sober", category="alcohol", users=[kept[0]])])
         assert run(rec, plan(rec, rules, NOW)).receipts == 2
-        assert found_in(db.parent, [*gone, *kept], tmp_path / "ids") == set(kept)
-    assert found_in(db.parent, [*gone, *kept], tmp_path / "ids") == set(kept)
+        assert found_in(db.parent, [*erased, *kept], tmp_path / "ids") == set(kept)
+    assert found_in(db.parent, [*erased, *kept], tmp_path / "ids") == set(kept)
 
 
 def test_progress_and_chunks(rec: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -267,111 +267,7 @@ def test_a_transaction_that_takes_long_has_fewer_events(
     rec: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("unbasket.store.retention._CHUNK", 2)
-    monkeypatch.setattr("unbasket.store.retention._PATIENCE", 0)
+    monkeypatch.setattr("unbasket.store.retention._TIME_LIMIT", 0)
     calls: list[tuple[int, int]] = []
     run(rec, plan(rec, Rules([Rule("sober", category="alcohol")]), NOW), lambda *done: calls.append(done))
     assert calls == [(2, 4), (3, 4), (4, 4)]
-
-
-# Files of rules -------------------------------------------------------------------------------------------------
-
-
-def rules_in(folder: Path, text: str) -> Rules:
-    path = folder / "rules.toml"
-    path.write_text(text)
-    return read_rules(path)
-
-
-def test_read_rules(tmp_path: Path) -> None:
-    (tmp_path / "out.csv").write_text("since,user\n2024,u1\n2025,17\n")
-    text = """
-        time_unit = "ms"
-        [[rule]]
-        name = "two years"
-        older_than_days = 730
-        [[rule]]
-        category = "alcohol"
-        users = "out.csv"
-        [[rule]]
-        items = ["wine", 7]
-        users = ["u1", 17]
-    """
-    assert rules_in(tmp_path, text) == Rules(
-        [
-            Rule("two years", older_than_days=730),
-            Rule("rule 2", category="alcohol", users=["u1", "17"]),
-            Rule("rule 3", items=["wine", 7], users=["u1", 17]),
-        ],
-        "ms",
-    )
-
-
-@pytest.mark.parametrize(
-    ("content", "users"),
-    [
-        ("u1\n17\n", ["u1", "17"]),
-        ("\ufeffuser\nu1\n", ["u1"]),
-        ("customer,name\nu1,Ann\n", ["customer", "u1"]),
-        ("id,user\n1,u1\n\n2,u2\n", ["u1", "u2"]),
-        ('user\n"a ""b"""\n"two\nlines"\n', ['a "b"', "two\nlines"]),
-        ("user\n", []),
-        ("", []),
-    ],
-)
-def test_files_of_users(tmp_path: Path, content: str, users: list[str]) -> None:
-    (tmp_path / "out.csv").write_text(content, encoding="utf-8")
-    [rule] = rules_in(tmp_path, '[[rule]]\ncategory = "alcohol"\nusers = "out.csv"').rules
-    assert rule.users == users
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "There are no rules. Begin each with a line"),
-        ("rule = [1]", "There are no rules"),
-        ("[rule]\nolder_than_days = 1", "in double brackets"),
-        ("[[rule]", "The rules are not valid TOML"),
-        ("unit = 's'", "Unknown field `unit`. Did you mean `time_unit`?"),
-        ("colour = 's'", "Unknown field `colour`. There may be time_unit, rule."),
-        ("time_unit = 'h'", "`time_unit` must be one of s, ms, us, day, not 'h'"),
-        ("time_unit = ['s']", "`time_unit` must be one of"),
-        ("[[rule]]\nname = 'x'", "In rule 'x', state what to forget: older_than_days, category or items"),
-        ("[[rule]]\nusers = ['ann']", "In rule 1, state what to forget"),
-        (
-            "[[rule]]\nitems = [1]\n[[rule]]\nolder = 1",
-            "Unknown field `older` in rule 2. Did you mean `older_than_days`?",
-        ),
-        ("[[rule]]\nname = 'x'\ncategry = 'a'", "Unknown field `categry` in rule 'x'. Did you mean `category`?"),
-        ("[[rule]]\nfoo = 'a'", "Unknown field `foo` in rule 1. There may be name, older_than_days, category,"),
-        (
-            "[[rule]]\nolder_than_days = -1",
-            "In rule 1, `older_than_days` must be a whole number from 1 to 100,000, not -1",
-        ),
-        ("[[rule]]\nolder_than_days = 1.5", "not 1.5"),
-        ("[[rule]]\nolder_than_days = true", "not True"),
-        ("[[rule]]\ncategory = 1", "`category` must be a text, not 1"),
-        ("[[rule]]\nname = 1", "In rule 1, `name` must be a text, not 1"),
-        ("[[rule]]\nitems = 'wine'", "`items` must be a list of item ids, not 'wine'"),
-        ("[[rule]]\nitems = [1]\nusers = [1.5]", "`users` must be a list of user ids, or the name of a CSV file, not "),
-        ("[[rule]]\nitems = [1]\ncategory = 'a'", "state a category or items"),
-        ("[[rule]]\nname = 'x'\nitems = [1]\nusers = 'no.csv'", "no.csv can't be read: No such file"),
-        ("[[rule]]\nitems = [1]\nusers = 'latin.csv'", "latin.csv is not a CSV file in UTF-8"),
-        ("[[rule]]\nitems = [1]\nusers = 'quote.csv'", "quote.csv has a quote that is never closed"),
-        ("[[rule]]\nitems = [1]\nusers = 'short.csv'", "short.csv has no user"),
-    ],
-)
-def test_bad_rules(tmp_path: Path, text: str, message: str) -> None:
-    (tmp_path / "latin.csv").write_bytes("Käthe\n".encode("latin-1"))
-    (tmp_path / "quote.csv").write_text('user\nann\n"bob\ncleo\n')
-    (tmp_path / "short.csv").write_text("id,user\n1,ann\n2\n")
-    with pytest.raises(RetentionError) as caught:
-        rules_in(tmp_path, text)
-    assert message in str(caught.value)
-    assert str(caught.value).startswith(str(tmp_path / "rules.toml"))
-    if ".csv" in text and "latin" not in text and "no.csv" not in text:
-        assert ", line 3 of " in str(caught.value)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(RetentionError, match=r"cannot read the rules in .*no.toml: No such file"):
-        read_rules(tmp_path / "no.toml")

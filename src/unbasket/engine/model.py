@@ -1,225 +1,233 @@
-"""The model that an engine's threads share: memory, digest, catalog and stock, behind one lock.
+"""The model that an engine's threads share: state, digest, catalog and availability behind one lock.
 
-Readers run in parallel, a writer keeps them out for the time of one event, and whoever reads sees the state before or
+Readers run in parallel, a writer excludes them for the time of one event, and every reader sees the state before or
 after an event.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 from typing import NamedTuple, cast
 
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.events import Allow, Forget, Learn, Rename, Suppress
+from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id, checked, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Forgotten, Learned, Renamed, Verification
 from unbasket.engine import verification
-from unbasket.engine.catalog import Availability, Catalog
+from unbasket.engine.catalog import Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.rebuild import Rebuild
 from unbasket.engine.state import EngineState
+from unbasket.engine.stock import Availability
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.params import Params
 
-_CHUNK = 256  # users who get other parameters under one lock: writers wait for no more than these
+_CHUNK = 256  # users that are rebuilt under one lock: writers wait for no more than these
+
+EventResult = Learned | Forgotten | Renamed | bool
+"""The answer to an event; to suppress and allow, whether they changed anything."""
 
 
-class Proof(NamedTuple):
-    """What a forget or a rename removed, the digests before and after it, and whether an `ErasureProof` holds."""
+class ErasureRecord(NamedTuple):
+    """The result of a forget or a rename, the digests before and after it, and whether its `ErasureProof` holds."""
 
-    forgotten: Forgotten
+    result: Forgotten | Renamed
     before: str
     after: str
     verified: bool
 
 
 class Model:
-    """Memory, digest, catalog, stock, their lock, and the workspaces of those who ask."""
+    """State, digest, catalog and availability, with their lock and the workspaces of readers."""
 
     def __init__(self, params: Params) -> None:
         self.state = EngineState(params)
         self.digest = Digest(self.state)
         self.catalog = Catalog()
+        self.drop_product: Callable[[Id], object] = self.catalog.drop  # a durable engine also erases the product's row
         self.availability = Availability()
         self.item_filters = ItemFilters(self.catalog, self.availability, self.state.items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
         self.workspaces = WorkspacePool()
-        self._renewal: Rebuild | None = None
+        self._rebuild: Rebuild | None = None
 
     # Events -----------------------------------------------------------------------------------------------------
 
-    def learn(self, event: Learn) -> Learned:
-        """Learn a basket."""
-        with self.lock.writing:
-            learned = self.state.learn(*event)
-            if learned is not Learned.UNCHANGED:
-                self.digest.wipe(self.state.users.codes[event.user])
-                self._clear_item_filters()
-            if self._renewal is not None:
-                self._renewal.follow(self.state.users.codes[event.user])
-        return learned
+    def apply(self, events: Sequence[Change]) -> list[EventResult]:
+        """Apply events in order.
 
-    def forget(self, event: Forget) -> Forgotten:
-        """Forget something of a user."""
-        with self.lock.writing:
-            return self._forget(event)
+        Each is applied under one lock, together with the items that it orphans. Learn, Forget and Allow never fail;
+        Suppress and Rename change nothing if they do.
+        """
+        results = []
+        for event in events:
+            with self.lock.writing:  # for one event: readers wait for no more
+                results.append(self._apply(event))
+                self._drop_orphans()
+        return results
+
+    def _apply(self, event: Change) -> EventResult:
+        match event:
+            case Learn():
+                return self._learn(event)
+            case Forget():
+                return self._forget(event)
+            case Allow():
+                return self._allow(event)
+            case Suppress():
+                return self._suppress(event)
+            case Rename():
+                return self._rename(event)
+
+    def _learn(self, event: Learn) -> Learned:
+        learned = self.state.learn(*event)
+        if learned is not Learned.UNCHANGED:
+            self._user_changed(self.state.users.codes[event.user])
+        return learned
 
     def _forget(self, event: Forget) -> Forgotten:
         owner = self.state.users.codes.get(event.user)
         forgotten = self.state.forget(*event)
         if owner is not None and forgotten:
-            self.digest.wipe(owner)
-            self._clear_item_filters()
-            if self._renewal is not None:
-                self._renewal.follow(owner)
+            self._user_changed(owner)
         return forgotten
 
-    def suppress(self, event: Suppress) -> bool:
-        """Recommend an item to a user no more; returns whether that is new. An error if nothing is held about them."""
-        with self.lock.writing:
-            owner = self.state.users.codes.get(event.user)
-            if owner is None:
-                raise UnknownUserError(
-                    f"nothing is held about user {event.user!r}: what they do not want is kept only beside baskets"
-                )
-            is_new = self.state.suppress(*event)
-            if is_new:
-                self.digest.wipe(owner)
-            return is_new
+    def _suppress(self, event: Suppress) -> bool:
+        owner = self.state.users.codes.get(event.user)
+        if owner is None:
+            raise UnknownUserError(
+                f"nothing is held about user {event.user!r}: what they do not want is kept only beside baskets"
+            )
+        is_new = self.state.suppress(*event)
+        if is_new:
+            self.digest.wipe(owner)
+        return is_new
 
-    def allow(self, event: Allow) -> bool:
-        """Take back `suppress`; returns whether there was something to take back."""
-        with self.lock.writing:
-            was_there = self.state.allow(*event)
-            if was_there:
-                self.digest.wipe(self.state.users.codes[event.user])
-            return was_there
+    def _allow(self, event: Allow) -> bool:
+        was_there = self.state.allow(*event)
+        if was_there:
+            self.digest.wipe(self.state.users.codes[event.user])
+        return was_there
 
-    def rename(self, event: Rename) -> Renamed:
-        """Let another user have all that is held of one, who goes. An error if they have a basket id in common."""
-        memory = self.state
-        with self.lock.writing:
-            owner = memory.users.codes.get(event.user)
-            if owner is None:
-                raise UnknownUserError(f"nothing is held about user {event.user!r}")
-            common = memory.common_baskets(*event)
-            if common:
-                raise BasketConflictError(
-                    f"users {event.user!r} and {event.other!r} both have a basket {min(common, key=sort_key)!r}. "
-                    "Forget one of the two, or learn it under another id first"
-                )
-            renamed = memory.rename(*event)
-            for changed in (owner, memory.users.codes[event.other]):
-                self.digest.wipe(changed)
-                if self._renewal is not None:
-                    self._renewal.follow(changed)
-            return renamed
+    def _rename(self, event: Rename) -> Renamed:
+        state = self.state
+        owner = state.users.codes.get(event.user)
+        if owner is None:
+            raise UnknownUserError(f"nothing is held about user {event.user!r}")
+        common = state.common_baskets(*event)
+        if common:
+            raise BasketConflictError(
+                f"users {event.user!r} and {event.other!r} both have a basket {min(common, key=sort_key)!r}. "
+                "Forget one of the two, or learn it under another id first"
+            )
+        renamed = state.rename(*event)
+        for changed in (owner, state.users.codes[event.other]):
+            self._user_changed(changed)
+        return renamed
 
-    def _clear_item_filters(self) -> None:
-        """Keep no selection of items that may name one that nobody has any longer."""
+    def _user_changed(self, owner: int) -> None:
+        """Wipe the user's hash, and bring a rebuild that is under way up to date with the user."""
+        self.digest.wipe(owner)
+        if self._rebuild is not None:
+            self._rebuild.follow(owner)
+
+    def _drop_orphans(self) -> None:
+        """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
         if self.state.orphaned_items:
             self.item_filters.clear()
+            for item in self.state.take_orphaned_items():
+                self.drop_product(item)
+
+    def comes_last(self, event: Learn) -> bool:
+        """Whether the model would add the event's basket, as it is, behind all others of the user.
+
+        Under varying groups the model also decides whether the basket opens a group.
+        """
+        if self.state.params.grouping == "varying":
+            return False
+        with self.lock.reading:  # as a query with unknown items may grow the state meanwhile
+            return self.state.comes_last(event.user, event.basket, event.time)
+
+    def apply_with_proof(self, event: Forget | Rename) -> ErasureRecord:
+        """Apply an event that erases, and prove the erasure. The caller keeps other writers out meanwhile."""
+        forget, heir = (event, None) if isinstance(event, Forget) else (Forget(event.user, None, None), event.other)
+        before = self.fingerprint()
+        with self.lock.reading, self._digesting:
+            proof = verification.ErasureProof(self.state, self.digest, forget, heir=heir)
+        [result] = self.apply([event])
+        after = self.fingerprint()
+        with self.lock.reading, self._digesting, self.workspaces.take() as workspace:
+            verified = proof.confirms(workspace.fold)
+        return ErasureRecord(cast(Forgotten | Renamed, result), before, after, verified)
+
+    def discard(self, users: set[Id]) -> None:
+        """Remove users to load them again; their items stay in the catalog."""
+        with self.lock.writing:
+            for user in users:
+                self._forget(Forget(user, None, None))
+            self.item_filters.clear()
+            self.state.take_orphaned_items()
 
     def load(self, orders: BasketColumns, group: str | None = None) -> None:
-        """Learn all orders; `group` is the column that their groups come from, if one was named."""
+        """Learn all baskets; `group` is the column that their groups come from, if one was named."""
         with self.lock.writing:
             self.check_groups(orders, group)
             self.state.load(orders)
             owners = [self.state.users.codes[name] for name in orders.users]
             self.digest.wipe_all(owners)
-            if self._renewal is not None:
+            if self._rebuild is not None:
                 for owner in owners:
-                    self._renewal.follow(owner)
-            self._clear_item_filters()
+                    self._rebuild.follow(owner)
+            self._drop_orphans()
 
     def check_groups(self, orders: BasketColumns, group: str | None) -> None:
-        """An error if groups were named that can't be taken over."""
-        memory = self.state
+        """Raise an error if groups were named that the engine can't keep."""
+        state = self.state
         if group is not None and (
-            memory.params.grouping == "fixed" or any(user in memory.users for user in orders.users)
+            state.params.grouping == "fixed" or any(user in state.users for user in orders.users)
         ):
             raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
     @contextmanager
-    def renewed(self, params: Params, progress: Progress | None) -> Iterator[Callable[[], None]]:
-        """Derive a model with other parameters beside this one, which goes on learning, forgetting and answering.
+    def rebuilt(self, params: Params, progress: Progress | None) -> Iterator[Callable[[], None]]:
+        """Build a model state with other parameters beside this one, which goes on learning, forgetting and answering.
 
-        Yields what lets it take over; if that is not called, nothing has happened. `progress` is called with (users
-        done, users in all).
+        Yields the function that swaps the two; without that call, nothing has happened. `progress` is called with
+        (users done, users in all).
         """
         with self.lock.writing:
-            if self._renewal is not None:
+            if self._rebuild is not None:
                 raise BusyError("the parameters are being changed already. Try again when that is done")
-            renewal = self._renewal = Rebuild(self.state, params)
+            rebuild = self._rebuild = Rebuild(self.state, params)
         try:
-            while renewal.done < renewal.total:
+            while rebuild.done < rebuild.total:
                 with self.lock.reading:
-                    renewal.work(_CHUNK)
+                    rebuild.work(_CHUNK)
                 if progress is not None:
-                    progress(renewal.done, renewal.total)
+                    progress(rebuild.done, rebuild.total)
             with self.lock.reading:
-                renewal.choose_hubs()
-            yield self._take_over
+                rebuild.choose_hubs()
+            yield self._swap
         finally:
             with self.lock.writing:
-                self._renewal = None
+                self._rebuild = None
 
-    def _take_over(self) -> None:
-        assert self._renewal is not None, "nothing to take over"
+    def _swap(self) -> None:
+        assert self._rebuild is not None, "nothing to swap with"
         with self.lock.writing:
             old = self.state.params
-            self._renewal.swap()
+            self._rebuild.swap()
             self.digest.follow_params(old)
 
-    # What a journal needs ---------------------------------------------------------------------------------------
-
-    def comes_last(self, event: Learn) -> bool:
-        """Whether an event would add a basket behind all others of the user, that says no more than the event does.
-
-        Under varying groups only memory knows whether it opens one.
-        """
-        if self.state.params.grouping == "varying":
-            return False
-        with self.lock.reading:  # as a question about unknown items may let memory grow meanwhile
-            return self.state.comes_last(event.user, event.basket, event.time)
-
-    def forget_with_proof(self, event: Forget) -> Proof:
-        """Forget something, and prove it. Nobody else may learn or forget meanwhile."""
-        before = self.fingerprint()
-        with self.lock.reading, self._digesting:
-            witness = verification.ErasureProof(self.state, self.digest, event)
-        forgotten = self.forget(event)
-        after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.workspaces.take() as workspace:
-            return Proof(forgotten, before, after, witness.confirms(workspace.fold))
-
-    def rename_with_proof(self, event: Rename) -> tuple[Renamed, Proof]:
-        """Rename a user, and prove that the old id is gone. Nobody else may learn or forget meanwhile."""
-        before = self.fingerprint()
-        with self.lock.reading, self._digesting:
-            witness = verification.ErasureProof(
-                self.state, self.digest, Forget(event.user, None, None), heir=event.other
-            )
-        renamed = self.rename(event)
-        after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.workspaces.take() as workspace:
-            return renamed, Proof(Forgotten(0, 0, 1), before, after, witness.confirms(workspace.fold))
-
-    def drop(self, users: set[Id]) -> None:
-        """Forget all that is held of these users."""
-        with self.lock.writing:
-            for user in users:
-                self._forget(Forget(user, None, None))
-
-    # Questions --------------------------------------------------------------------------------------------------
+    # Queries ----------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> str:
-        """The digest in hex. Where many users are to be hashed first, others learn and forget meanwhile."""
+        """Return the digest in hex. Users are hashed a few at a time, so other threads learn and forget meanwhile."""
         while self._hash_some():
             pass
         with self.lock.reading, self._digesting:
@@ -231,28 +239,28 @@ class Model:
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
-        self.fingerprint()  # in pieces, where many users are to be hashed first
+        self.fingerprint()  # hashes users a few at a time, so writers wait less below
         with self.lock.reading, self._digesting:
             if user is None:
-                looking: verification.FullVerification | verification.UserVerification
-                looking = verification.FullVerification(self.state, self.digest)
+                verifying: verification.FullVerification | verification.UserVerification
+                verifying = verification.FullVerification(self.state, self.digest)
             else:
-                looking = verification.UserVerification(self.state, self.digest, user)
+                verifying = verification.UserVerification(self.state, self.digest, user)
         try:
             while True:
                 with self.lock.reading, self._digesting:
-                    if not looking.advance():
-                        return looking.report()
+                    if not verifying.advance():
+                        return verifying.report()
         finally:
-            looking.stop()
+            verifying.stop()
 
     def owner(self, user: Id) -> int:
-        """The code of a user, or an error that names a user of whom nothing is held; under the lock only."""
+        """Return the code of a user, under the lock; an error that names the user if nothing is held about them."""
         owner = self.state.users.codes.get(checked(user, "user"))
         if owner is None:
             raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
         return owner
 
     def close(self, message: str) -> None:
-        """Answer nothing any more; whoever asks is told this."""
+        """Refuse all further reads and writes with a `ClosedError` that has this message."""
         self.lock = cast(ReadWriteLock, ClosedLock(message))

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from unbasket.domain.validation import (
 from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
 from unbasket.engine.popularity import Popularity
-from unbasket.engine.ports import Journal, NoJournal
+from unbasket.engine.ports import InMemoryJournal, Journal
 from unbasket.engine.recommending import RecommendationQueries
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params, checked_params
@@ -68,7 +68,7 @@ class Recommender:
 
     def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
         """Create an empty engine in memory, or one on the model of a journal, which keeps its events."""
-        self._journal = journal or NoJournal(Model(Params() if params is None else checked_params(params)))
+        self._journal = journal or InMemoryJournal(Model(Params() if params is None else checked_params(params)))
         self._model = self._journal.model
         self._state = self._model.state
         self.catalog = self._model.catalog
@@ -117,7 +117,7 @@ class Recommender:
         Baskets are in order of (time, basket id); a basket without a time follows all existing ones. Learning a basket
         again with the same items is a no-op; other items replace the old ones in place; another time moves the basket.
         """
-        return self._journal.learn(Learn.checked(user, items, basket, time))
+        return cast(Learned, self._journal.apply([Learn.checked(user, items, basket, time)])[0])
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
         """Forget a user, a basket, an item of a basket, or an item of all the user's baskets.
@@ -125,11 +125,11 @@ class Recommender:
         A basket is removed with its last item, and a user with their last basket. The result is false in a condition
         if there was nothing to forget.
         """
-        return self._journal.forget(Forget.checked(user, basket, item))
+        return cast(Forgotten, self._journal.apply([Forget.checked(user, basket, item)])[0])
 
     def apply(self, events: Iterable[Event]) -> list[Learned | Forgotten]:
         """Apply events in order: all of them, or none if one is invalid."""
-        return self._journal.apply(rechecked(events))
+        return cast(list[Learned | Forgotten], self._journal.apply(rechecked(events)))
 
     def describe(
         self, frame: Any, *, item: str = "item", name: str = "name", category: str | None = "category"
@@ -149,7 +149,7 @@ class Recommender:
         The result is, bit for bit, that of an engine that has learned the user's baskets, oldest first, under the other
         id. Suppressed items move too. If both have a basket of the same id, an error names it and nothing changes.
         """
-        return self._journal.rename(Rename.checked(user, other))
+        return cast(Renamed, self._journal.apply([Rename.checked(user, other)])[0])
 
     def suppress(self, user: Id, item: Id) -> bool:
         """Never again recommend an item to a user; the item may be unknown. Returns whether that is new.
@@ -157,11 +157,11 @@ class Recommender:
         A suppression is personal data like a basket: it is part of the digest, stays when the item is forgotten, and is
         removed with the user or by `allow`. An unknown user is an error.
         """
-        return self._journal.suppress(Suppress.checked(user, item))
+        return cast(bool, self._journal.apply([Suppress.checked(user, item)])[0])
 
     def allow(self, user: Id, item: Id) -> bool:
         """Undo `suppress`, without a trace. Returns whether the item was suppressed."""
-        return self._journal.allow(Allow.checked(user, item))
+        return cast(bool, self._journal.apply([Allow.checked(user, item)])[0])
 
     def suppressed(self, user: Id) -> list[Id]:
         """Return the items that the user has suppressed, in the order of their ids."""

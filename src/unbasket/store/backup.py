@@ -1,8 +1,8 @@
-"""A backup: all that remains at one moment, copied while others learn and forget.
+"""Backup: a copy of one state of a database, made while other threads and processes learn and forget.
 
-Rows are copied by pieces, each read in a transaction of its own, so that no erasure waits for longer than a piece
-takes. Rows are only appended or blanked. So when all are copied, the ledger tells whether some were blanked
-meanwhile; these are looked for, and blanked in the copy, until the copy is what the ledger of one moment says.
+Rows are copied in chunks, each in a read transaction of its own, so no erasure waits longer than a chunk. Rows are only
+appended or zeroed. So when all are copied, the row totals tell whether some were zeroed meanwhile; these are looked for
+and zeroed in the copy, until the copy agrees with the row totals of one snapshot.
 """
 
 import sqlite3
@@ -14,26 +14,26 @@ from unbasket.domain.progress import Progress
 from unbasket.errors import StoreCorruptError, StoreError
 from unbasket.files import replacing
 from unbasket.store import schema
-from unbasket.store.reader import Tables
-from unbasket.store.row_codec import TABLES, seal_of, unsealed
-from unbasket.store.row_totals import COUNTED, Entry
-from unbasket.store.sqlite_errors import explained
+from unbasket.store.reader import DatabaseReader
+from unbasket.store.row_codec import TABLES, checked_payload, checksum_of
+from unbasket.store.row_totals import COUNTED, TotalsRecord
+from unbasket.store.sqlite_errors import translating
 
 _ROWS = 4096  # that are read in a transaction
-_SPAN = 2**16  # rows that are counted in a transaction
-_ROUNDS = 8  # of looking for what was blanked; the last is one transaction, which erasures wait for
+_SPAN = 2**16  # row numbers that are compared in a transaction
+_ATTEMPTS = 8  # to find rows that were zeroed; the last is one transaction, which erasures wait for
 
-_IS_HELD = "body != zeroblob(length(body))"
+_IS_LIVE = "body != zeroblob(length(body))"
 
 
-def write_copy(source: Tables, target: Path, progress: Progress | None) -> None:
-    """Write a copy of a database with these tables; `progress` is called with (rows copied, rows in all)."""
+def write_copy(source: DatabaseReader, target: Path, progress: Progress | None) -> None:
+    """Write a copy of a database; `progress` is called with (rows copied, rows in all)."""
     if target.exists():
         raise StoreError(f"{target} exists. Choose another name, or remove it first")
     try:
         with (
             replacing(target) as partial,
-            explained(target),
+            translating(target),
             closing(sqlite3.connect(partial, isolation_level=None)) as connection,
         ):
             schema.prepare(connection, partial, read_only=False)
@@ -44,96 +44,96 @@ def write_copy(source: Tables, target: Path, progress: Progress | None) -> None:
 
 
 class Copy:
-    """A copy on its way: the newest row of each table that was looked at, and what a ledger would say of its rows."""
+    """A copy under way: the newest row of each table that was copied, and the totals of its rows."""
 
-    def __init__(self, source: Tables, connection: sqlite3.Connection) -> None:
+    def __init__(self, source: DatabaseReader, connection: sqlite3.Connection) -> None:
         self._source, self._connection = source, connection
         self._last = dict.fromkeys(TABLES, 0)
-        self._count = self._seals = self._receipts = 0
+        self._count = self._checksums = self._receipts = 0
 
     def make(self, progress: Progress | None) -> None:
-        """Copy until it is what there was at one moment."""
-        self._copy_by_pieces(progress)
-        for turn in range(_ROUNDS):
-            at_once = turn == _ROUNDS - 1
-            with self._source.moment() if at_once else nullcontext():
-                if turn:
-                    self._blank_what_is_gone(at_once)
-                with nullcontext() if at_once else self._source.moment():
+        """Copy until the copy agrees with one snapshot."""
+        self._copy_in_chunks(progress)
+        for attempt in range(_ATTEMPTS):
+            at_once = attempt == _ATTEMPTS - 1
+            with self._source.snapshot() if at_once else nullcontext():
+                if attempt:
+                    self._zero_erased(at_once)
+                with nullcontext() if at_once else self._source.snapshot():
                     for table in TABLES:
-                        while self._copy_piece(table):
+                        while self._copy_chunk(table):
                             pass
-                    entry = self._source.read_entry()
-            if self._is_what(entry):
-                self._write_ledger()
+                    record = self._source.read_record()
+            if self._agrees_with(record):
+                self._write_totals()
                 return
         raise StoreCorruptError(
-            f"{self._source.path} is damaged: it has other rows than its ledger says. Restore a backup"
+            f"{self._source.path} is damaged: it has other rows than its row totals say. Restore a backup"
         )
 
-    def _copy_by_pieces(self, progress: Progress | None) -> None:
+    def _copy_in_chunks(self, progress: Progress | None) -> None:
         for table in TABLES:
             more = True
             while more:
-                with self._source.moment():
-                    rows = self._source.rows
-                    more = self._copy_piece(table)
+                with self._source.snapshot():
+                    rows = self._source.rows_written
+                    more = self._copy_chunk(table)
                 if progress is not None:
                     progress(min(sum(self._last.values()), rows), rows)
 
-    def _copy_piece(self, table: str) -> bool:
-        """Copy the next rows of a table; returns whether there are more. The last one is copied even if it is blank."""
+    def _copy_chunk(self, table: str) -> bool:
+        """Copy the next rows of a table; returns whether there are more. The last one is copied even if zeroed."""
         found = self._source.bodies(table, self._last[table] + 1, _ROWS)
-        held = [(row, body) for row, body in found if unsealed(table, row, body)]
-        rows = held if found[-1:] == held[-1:] else [*held, found[-1]]
+        live = [(row, body) for row, body in found if checked_payload(table, row, body)]
+        rows = live if found[-1:] == live[-1:] else [*live, found[-1]]
         self._connection.execute("BEGIN")
         self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
         self._connection.execute("COMMIT")
         if table in COUNTED:
-            self._count += len(held)
-            self._seals += sum(seal_of(body) for _, body in held)
+            self._count += len(live)
+            self._checksums += sum(checksum_of(body) for _, body in live)
         else:
-            self._receipts += len(held)
+            self._receipts += len(live)
         if found:
             self._last[table] = found[-1][0]
         return len(found) == _ROWS
 
-    def _blank_what_is_gone(self, at_once: bool) -> None:
-        """Blank in the copy what was blanked since it was copied."""
+    def _zero_erased(self, at_once: bool) -> None:
+        """Zero the rows of the copy that were zeroed since they were copied."""
         for table in COUNTED:
             for first in range(1, self._last[table] + 1, _SPAN):
                 span = table, first, min(first + _SPAN - 1, self._last[table])
-                with nullcontext() if at_once else self._source.moment():
-                    copied, remaining = self._count_held(*span), self._source.count_held(*span)
-                    held = self._source.held(*span) if remaining != copied else None
-                if held is not None:
-                    self._blank_others(*span, held)
+                with nullcontext() if at_once else self._source.snapshot():
+                    copied, remaining = self._count_live(*span), self._source.count_live(*span)
+                    live = self._source.live_rows(*span) if remaining != copied else None
+                if live is not None:
+                    self._zero_others(*span, live)
 
-    def _count_held(self, table: str, first: int, last: int) -> int:
-        counting = f"SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ? AND {_IS_HELD}"
+    def _count_live(self, table: str, first: int, last: int) -> int:
+        counting = f"SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ? AND {_IS_LIVE}"
         count: int = self._connection.execute(counting, (first, last)).fetchone()[0]
         return count
 
-    def _blank_others(self, table: str, first: int, last: int, held: set[int]) -> None:
-        """Blank the rows between two that are not among those that remain."""
-        chosen = f"SELECT id, body FROM {table} WHERE id BETWEEN ? AND ? AND {_IS_HELD}"
+    def _zero_others(self, table: str, first: int, last: int, live: set[int]) -> None:
+        """Zero the rows of the copy from `first` to `last` that are not live in the source."""
+        chosen = f"SELECT id, body FROM {table} WHERE id BETWEEN ? AND ? AND {_IS_LIVE}"
         for row, body in self._connection.execute(chosen, (first, last)).fetchall():
-            if row not in held:
+            if row not in live:
                 self._connection.execute(f"UPDATE {table} SET body = zeroblob(?) WHERE id = ?", (len(body), row))
                 self._count -= 1
-                self._seals -= seal_of(body)
+                self._checksums -= checksum_of(body)
 
-    def _is_what(self, entry: Entry) -> bool:
-        """Whether the copy has the rows that a ledger counts, and the baskets that came after it was written."""
-        since = self._last["baskets"] - entry.upto
-        seals = sum(seal_of(body) for body in self._baskets_after(entry.upto))
-        expected = entry.rows + since, entry.seals + seals, entry.receipts
-        return (self._count, self._seals, self._receipts) == expected
+    def _agrees_with(self, record: TotalsRecord) -> bool:
+        """Whether the copy has the rows of the totals, and the baskets that were appended since."""
+        since = self._last["baskets"] - record.upto
+        checksums = sum(checksum_of(body) for body in self._baskets_after(record.upto))
+        expected = record.rows + since, record.checksums + checksums, record.receipts
+        return (self._count, self._checksums, self._receipts) == expected
 
     def _baskets_after(self, row: int) -> Iterator[bytes]:
         for [body] in self._connection.execute("SELECT body FROM baskets WHERE id > ?", (row,)):
             yield body
 
-    def _write_ledger(self) -> None:
-        entry = Entry(self._last["baskets"], self._count, self._seals, self._receipts)
-        self._connection.execute("UPDATE ledger SET body = ?", (entry.to_bytes(),))
+    def _write_totals(self) -> None:
+        record = TotalsRecord(self._last["baskets"], self._count, self._checksums, self._receipts)
+        self._connection.execute("UPDATE row_totals SET body = ?", (record.to_bytes(),))

@@ -1,141 +1,165 @@
-"""Memory to disk and back: the rows of baskets, each at a place that keeps the order of its user's history."""
+"""The baskets on disk: one row for each, at a position that keeps the order of its user's history."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import BasketRowWriter, RowIds
+from unbasket.core import BasketRowWriter, RowIds, RowReader
 from unbasket.core.arrays import Int64s
+from unbasket.core.codec import row_reader
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
 from unbasket.domain.progress import Progress
-from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
-from unbasket.store.loading import BasketReader, orders_of
-from unbasket.store.row_codec import SALTS, STEP, BasketRow, decode_basket, encode_basket, place_of
+from unbasket.engine.histories import Record
+from unbasket.store.row_codec import STEP, TABLE_SEEDS, BasketRow, decode_basket, encode_basket, position_of
 from unbasket.store.writer import Database
 
 
-class BasketRows:
-    """Which row of a database each basket of a model is in. It follows the model's changes."""
+class BasketTable:
+    """The row of each basket of a model. Changes of the model's histories are written to the rows."""
 
     def __init__(self, model: Model, database: Database) -> None:
         self._model, self._state = model, model.state
         self._database = database
-        self._numbers = RowIds()
+        self._row_ids = RowIds()
         self._state.histories.notes_changes = True
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def read(self, reader: BasketReader) -> None:
-        """Load what was read into the model, which is empty."""
-        self._load(*reader.orders())
+    def load(self, baskets: RowReader) -> None:
+        """Load the baskets of a database into the model, which is empty."""
+        self._load(*sorted_columns(baskets))
 
-    def write(self, orders: BasketColumns, progress: Progress | None) -> None:
-        """Write orders of users who are new, and load them into the model."""
-        packer = BasketRowWriter(orders, SALTS["baskets"])
-        rows = self._database.append_baskets(packer, len(orders.owners), progress)
+    def append_new(self, orders: BasketColumns, progress: Progress | None) -> None:
+        """Append the baskets of users who are new, and load them into the model."""
+        writer = BasketRowWriter(orders, TABLE_SEEDS["baskets"])
+        rows = self._database.append_baskets(writer, len(orders.owners), progress)
         self._load(orders, np.arange(rows.start, rows.stop))
 
     def _load(self, orders: BasketColumns, rows: Int64s) -> None:
         self._model.load(orders)
         owners = [self._state.users.codes[user] for user in orders.users]
-        self._numbers.load(np.array(owners, np.int64), orders.ends_by_user()[0], rows)
-        self._model.fingerprint()  # the first forget costs what the second does
+        self._row_ids.load(np.array(owners, np.int64), orders.ends_by_user()[0], rows)
+        self._model.fingerprint()  # so that the first forget costs what the second does
 
     def restore(self, users: set[Id], rows: Iterable[int] | None) -> None:
-        """After an error, make the model say of these users what the disk says.
+        """Restore the baskets of users from disk after an error.
 
-        That is in `rows` and those that the model's baskets are in, or anywhere: then all rows are read.
+        They are in `rows` and in the rows of the model's baskets; if None, they may be anywhere, and all rows are read.
         """
-        self._model.drop(users)
-        known = self._numbers.drop_orphans(self._state.histories)
+        self._model.discard(users)
+        known = self._row_ids.drop_orphans(self._state.histories)
         self._state.histories.take_changes()
-        self._state.take_orphaned_items()
-        found = self._database.tables.payloads("baskets")
-        if rows is not None:
-            found = self._database.tables.found("baskets", sorted({*known, *rows}))
+        reader = self._database.reader
+        found = reader.payloads("baskets") if rows is None else reader.payloads_of("baskets", sorted({*known, *rows}))
         baskets = ((row, decode_basket(payload)) for row, payload in found)
-        self._load(*orders_of((row, basket) for row, basket in baskets if basket.user in users))
+        self._load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 
     # Events -----------------------------------------------------------------------------------------------------
 
-    def append(self, event: Learn, *, alone: bool) -> int:
-        """Write a basket that comes last, as most do; that needs nothing from memory. Returns its row."""
+    def append_last(self, event: Learn, *, commit: bool) -> int:
+        """Append a basket that comes last in its user's history, before the model learns it; returns the row."""
         payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
-        return self._database.append_alone(payload) if alone else self._database.append("baskets", payload)
+        return self._database.append_committed(payload) if commit else self._database.append("baskets", payload)
 
-    def note(self, row: int) -> None:
-        """The basket that the model has just learned, behind all others of its user, is in this row."""
-        for owner, position, removed, inserted in self._state.histories.take_changes():
-            self._numbers.splice(owner, position, removed, inserted)
-            self._numbers.put(owner, position, row)
+    def put_last(self, row: int) -> None:
+        """Note the row of the basket that the model has just learned."""
+        for owner, index, removed, inserted in self._state.histories.take_changes():
+            self._row_ids.splice(owner, index, removed, inserted)
+            self._row_ids.put(owner, index, row)
 
-    def follow(self) -> list[Id]:
-        """Write what events have changed, and blank the rows that this has outdated.
-
-        Returns the items that nobody has any longer.
-        """
+    def write_changes(self) -> None:
+        """Append rows for baskets that are new or changed, and zero the rows that this has outdated."""
         with self._model.lock.reading:
             outdated, changed = list[int](), dict[int, int]()
-            for owner, position, removed, inserted in self._state.histories.take_changes():
-                outdated += self._numbers.splice(owner, position, removed, inserted)
-                changed[owner] = min(position, changed.get(owner, position))
-            self._database.blank("baskets", *outdated)
+            for owner, index, removed, inserted in self._state.histories.take_changes():
+                outdated += self._row_ids.splice(owner, index, removed, inserted)
+                changed[owner] = min(index, changed.get(owner, index))
+            self._database.zero("baskets", *outdated)
             for owner, first in changed.items():
-                self._save(owner, first)
-            return self._state.take_orphaned_items()
+                self._append_missing(owner, first)
 
-    def _save(self, owner: int, first: int) -> None:
-        """Write the baskets of a user, from a position on, that are in no row."""
-        positions, count = self._numbers.missing(owner, first)
+    def _append_missing(self, owner: int, first: int) -> None:
+        """Append the baskets of a user, from an index on, that are in no row."""
+        missing, count = self._row_ids.missing(owner, first)
         user = self._state.users.names[owner]
-        for run in _runs(positions):
-            if run.stop == count:  # a row that is appended has the highest place of all
-                self._write(user, owner, run, None)
-            elif not self._squeeze_in(user, owner, run):
-                self._write_from(user, owner, run.start)
+        for run in _runs(missing):
+            if run.stop == count:  # an appended row has the highest position of all
+                self._append(user, owner, run, None)
+            elif not self._append_between(user, owner, run):
+                self._append_again(user, owner, run.start)
                 break
 
-    def _squeeze_in(self, user: Id, owner: int, run: range) -> bool:
-        """Write adjacent baskets between those before and after them; false if there is no room."""
-        above = self._place(owner, run.stop)
-        below = self._place(owner, run.start - 1) if run.start else above - STEP * (len(run) + 1)
+    def _append_between(self, user: Id, owner: int, run: range) -> bool:
+        """Append adjacent baskets at positions between their neighbors'; returns False if there is no room."""
+        above = self._position(owner, run.stop)
+        below = self._position(owner, run.start - 1) if run.start else above - STEP * (len(run) + 1)
         if above - below <= len(run):
             return False
-        places = [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
-        self._write(user, owner, run, places)
+        positions = [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
+        self._append(user, owner, run, positions)
         return True
 
-    def _write_from(self, user: Id, owner: int, first: int) -> None:
-        """Write all baskets from a position on anew, behind everything else."""
-        rows = self._numbers.of(owner, first)
-        self._database.blank("baskets", *(row for row in rows if row))
-        self._write(user, owner, range(first, first + len(rows)), None)
+    def _append_again(self, user: Id, owner: int, first: int) -> None:
+        """Append all baskets from an index on, behind everything else, and zero their former rows."""
+        rows = self._row_ids.of(owner, first)
+        self._database.zero("baskets", *(row for row in rows if row))
+        self._append(user, owner, range(first, first + len(rows)), None)
 
-    def _place(self, owner: int, position: int) -> int:
-        row = self._numbers.of(owner, position, position + 1)[0]
-        return place_of(row, decode_basket(self._database.tables.payload("baskets", row)))
+    def _position(self, owner: int, index: int) -> int:
+        row = self._row_ids.of(owner, index, index + 1)[0]
+        return position_of(row, decode_basket(self._database.reader.payload("baskets", row)))
 
-    def _write(self, user: Id, owner: int, run: range, places: list[int] | None) -> None:
-        """Append rows for the baskets at these positions, at the given places or else at the rows' own."""
+    def _append(self, user: Id, owner: int, run: range, positions: list[int] | None) -> None:
+        """Append rows for the baskets at these indexes, at the given positions or else at the rows' own."""
         for i, record in enumerate(self._state.records(user, run.start, run.stop)):
-            shift = 0 if places is None else places[i] - self._database.tables.next_row("baskets") * STEP
+            shift = 0 if positions is None else positions[i] - self._database.reader.next_row("baskets") * STEP
             row = self._database.append("baskets", encode_basket(self._basket_row(user, record, shift)))
-            self._numbers.put(owner, run.start + i, row)
+            self._row_ids.put(owner, run.start + i, row)
 
     def _basket_row(self, user: Id, record: Record, shift: int) -> BasketRow:
         items = [self._state.items.names[code] for code in record.items]
         return BasketRow(user, record.basket, record.time, shift, record.opens, items)
 
 
-def _runs(positions: list[int]) -> list[range]:
-    """Positions that follow each other, as ranges."""
+def _runs(indexes: list[int]) -> list[range]:
+    """Group adjacent indexes into ranges."""
     runs: list[range] = []
-    for position in positions:
-        if runs and runs[-1].stop == position:
-            runs[-1] = range(runs[-1].start, position + 1)
+    for index in indexes:
+        if runs and runs[-1].stop == index:
+            runs[-1] = range(runs[-1].start, index + 1)
         else:
-            runs.append(range(position, position + 1))
+            runs.append(range(index, index + 1))
     return runs
+
+
+def sorted_columns(baskets: RowReader) -> tuple[BasketColumns, Int64s]:
+    """Return the columns of all baskets, user after user, each user's by position; and the row of each basket."""
+    users, items, texts, columns = baskets.columns()
+    owners, positions, rows = columns.pop("owners"), columns.pop("positions"), columns.pop("rows")
+    sizes, purchases = columns.pop("sizes"), columns.pop("purchases")
+    order = row_reader.sorted_by_user(owners, positions, len(users))
+    if not np.array_equal(order, np.arange(len(order))):
+        purchases = row_reader.gathered(purchases, sizes, order)
+        owners, rows, sizes = owners[order], rows[order], sizes[order]
+        columns = {name: column[order] for name, column in columns.items()}
+    orders = BasketColumns(
+        users=users, items=items, texts=texts, owners=owners, sizes=sizes, purchases=purchases, **columns
+    )
+    return orders, rows
+
+
+def columns_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[BasketColumns, Int64s]:
+    """Return the columns of a few baskets, as `sorted_columns` does."""
+    histories = defaultdict[Id, list[tuple[int, int, BasketRow]]](list)
+    for row, basket in rows:
+        histories[basket.user].append((position_of(row, basket), row, basket))
+    for history in histories.values():
+        history.sort(key=lambda positioned: positioned[0])
+    orders = BasketColumns.of(
+        (user, [(b.basket, b.time, b.items, b.opens) for _, _, b in history]) for user, history in histories.items()
+    )
+    return orders, np.array([row for history in histories.values() for _, row, _ in history], np.int64)

@@ -1,8 +1,8 @@
 """The journal of a durable engine: every event is on disk before it is acknowledged.
 
-    event -> model -> rows -> commit -> sync -> (forgets) erase -> acknowledged
+    events -> model and rows -> commit -> sync, or (forgets) truncating checkpoint -> acknowledged
 
-Callers in many threads share commits: whoever finds the disk free writes for all who wait.
+Callers in many threads share commits: one of them writes for all that wait.
 """
 
 import sqlite3
@@ -13,15 +13,17 @@ from functools import partial
 from secrets import randbelow
 from threading import Lock
 from time import perf_counter, sleep
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import msgspec
 
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.events import Allow, Change, Event, Forget, Learn, Rename, Suppress
+from unbasket.domain.events import Change
 from unbasket.domain.ids import Id
+from unbasket.domain.results import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Forgotten, Learned, Product
+from unbasket.domain.results import AvailabilityChange
+from unbasket.engine.model import EventResult
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
@@ -32,105 +34,78 @@ from unbasket.errors import (
     UnknownUserError,
 )
 from unbasket.params import MAX_SEED, Params
-from unbasket.store.group_commit import Batches
+from unbasket.store.group_commit import GroupCommit, WriteRequest
 from unbasket.store.lock import WriterLock
 from unbasket.store.persistent_model import PersistentModel
 from unbasket.store.receipts import ReceiptSigner
-from unbasket.store.requests import ErasedId, Outcome, Request
-from unbasket.store.sqlite_errors import explanation
-from unbasket.store.wal import log_of
-from unbasket.store.writer import PATIENCE, PAUSE, Database
+from unbasket.store.sqlite_errors import translated
+from unbasket.store.wal import wal_path
+from unbasket.store.writer import PAUSE, TIMEOUT, Database
 
 Result = TypeVar("Result")
 
-_ERASURES = 10_000  # the newest ones, whose times are remembered
+_ERASURES = 10_000  # the newest ones, whose times are kept
 
 
 class DiskJournal:
-    """Keeps the events of an engine in a database."""
+    """A journal that keeps events in a database.
 
-    def __init__(self, database: Database, holdings: PersistentModel) -> None:
-        self.model = holdings.model
-        self._database, self._holdings = database, holdings
+    A forget is acknowledged when its rows are zeroed in place, the commit is on disk, and a truncating checkpoint has
+    emptied the write-ahead log. A reader of old pages blocks the checkpoint: the forget then waits for that reader
+    while other callers go on writing, and fails with an `ErasureBlockedError` after TIMEOUT.
+    """
+
+    def __init__(self, database: Database, persistent: PersistentModel) -> None:
+        self.model = persistent.model
+        self._database, self._persistent = database, persistent
         self._writer: tuple[WriterLock, ReceiptSigner] | None = None
-        self._batches: Batches[Request] = Batches()
-        self._turn = Lock()
+        self._group_commit: GroupCommit[WriteRequest] = GroupCommit()
+        self._write_lock = Lock()
         self._awaiting = 0  # requests whose erasure a reader blocks
-        self._intact = True
-        self._closed = False
-        self.seconds_to_erasure: dict[int, float] = {}  # of receipts, by number, since the file was opened
-        self._farewell = f"{database.path} was closed. Open it again"
+        self._is_intact = True
+        self._is_closed = False
+        self.seconds_to_erasure: dict[int, float] = {}  # by receipt number, since the file was opened
+        self._closed_message = f"{database.path} was closed. Open it again"
         self._finalize: Callable[[], object] = lambda: None
 
-    def allow_writing(self, lock: WriterLock, notary: ReceiptSigner) -> None:
-        """Take over the right to write; without it, nothing can be changed."""
-        self._writer = lock, notary
-        self._finalize = weakref.finalize(self, _close, self._database, lock)  # also when nobody calls close()
+    def allow_writing(self, lock: WriterLock, signer: ReceiptSigner) -> None:
+        """Take the lock and the signer that writing needs; without them, every change is an error."""
+        self._writer = lock, signer
+        self._finalize = weakref.finalize(self, _close, self._database, lock)  # also without a call of close()
 
     @property
     def is_writable(self) -> bool:
-        """Whether it was opened for writing."""
+        """Whether the database was opened for writing."""
         return self._writer is not None
 
     @property
-    def notary(self) -> ReceiptSigner:
-        """Who writes the receipts; an error if nothing can be written."""
-        if self._closed:
-            raise ClosedError(self._farewell)
+    def signer(self) -> ReceiptSigner:
+        """The signer of receipts; an error if nothing can be written."""
+        if self._is_closed:
+            raise ClosedError(self._closed_message)
         if self._writer is None:
             raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
-        if not self._intact:
+        if not self._is_intact:
             raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
         return self._writer[1]
 
     # Events -----------------------------------------------------------------------------------------------------
 
-    def learn(self, event: Learn) -> Learned:
-        """A basket."""
-        if not self._batches.enter():
-            return cast(Learned, self.apply([event])[0])
-        try:  # alone, as most events are, it takes a shorter way
-            with self._turn:
-                learned = self._atomically({event.user}, partial(self._holdings.learn, event, alone=True))
-                self._tidy()
-        finally:
-            self._batches.leave()
-        return learned
-
-    def forget(self, event: Forget) -> Forgotten:
-        """Something to forget."""
-        return cast(Forgotten, self.apply([event])[0])
-
-    def suppress(self, event: Suppress) -> bool:
-        """An item not to recommend to a user."""
-        return cast(bool, self._submit([event])[0])
-
-    def allow(self, event: Allow) -> bool:
-        """A suppressed item to recommend again; returns when its bytes are gone."""
-        return cast(bool, self._submit([event])[0])
-
-    def rename(self, event: Rename) -> ErasedId:
-        """A user who becomes another; returns when the bytes of the old id are gone."""
-        return cast(ErasedId, self._submit([event])[0])
-
-    def apply(self, events: Sequence[Event]) -> list[Learned | Forgotten]:
-        """Events in their order, in one transaction and with one erasure: all of them, or none."""
-        return cast(list[Learned | Forgotten], self._submit(events))
-
-    def _submit(self, events: Sequence[Change]) -> list[Outcome]:
-        request = Request(events)
-        self._batches.submit(request, self.serve)
+    def apply(self, events: Sequence[Change]) -> list[EventResult]:
+        """Apply events in order, in one transaction and with one erasure: all of them, or none."""
+        request = WriteRequest(events)
+        self._group_commit.submit(request, self.serve)
         if request.erasures is not None:
             self._await_erasure(request, request.erasures)
         if request.error is not None:
             raise request.error
         return request.results
 
-    def serve(self, requests: list[Request]) -> None:
-        """Apply the events of all who wait, and bring them to disk together."""
+    def serve(self, requests: list[WriteRequest]) -> None:
+        """Apply the events of all requests, and bring them to disk together."""
         try:
-            with self._turn:
-                self._bring_to_disk(requests)
+            with self._write_lock:
+                self._write_requests(requests)
         except UnbasketError as error:
             for request in requests:  # one each: a shared error would mix the threads' tracebacks
                 request.error = type(error)(*error.args)
@@ -141,42 +116,32 @@ class DiskJournal:
                 )
             raise
 
-    def _bring_to_disk(self, requests: list[Request]) -> None:
-        def write() -> None:
-            notary = self.notary
-            for request in requests:
-                try:
-                    request.results = [self._holdings.apply(event, notary) for event in request.events]
-                except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
-                    request.error = error
-
-        forgetting = [request for request in requests if request.forgets]
-        users = set[Id]().union(*(request.users for request in requests))
-        self._atomically(users, write, erasing=len(forgetting) > 0)
-        if not forgetting:
-            self._tidy()
-        elif self._database.try_to_erase():
-            for request in forgetting:
+    def _write_requests(self, requests: list[WriteRequest]) -> None:
+        users = (user for request in requests for user in request.users)
+        self._commit(users, partial(self._apply_requests, requests))
+        erasing = [request for request in requests if request.erases]
+        self._make_durable(erases=len(erasing) > 0)
+        for request in erasing:
+            if self._database.is_erased:
                 self._note_erasure(request)
-            self._database.compact()
-        elif self._database.has_reader:
-            for request in forgetting:
+            else:
                 request.erasures = self._database.erasures
-        else:
-            for request in forgetting:
-                request.error = self._blocked()
+        self._database.compact()
+
+    def _apply_requests(self, requests: list[WriteRequest]) -> None:
+        signer, is_only = self.signer, len(requests) == len(requests[0].events) == 1
+        for request in requests:
+            try:
+                request.results = [self._persistent.apply(event, signer, is_only=is_only) for event in request.events]
+            except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
+                request.error = error
 
     # Erasure ----------------------------------------------------------------------------------------------------
 
-    def _tidy(self) -> None:
-        """Erase what an edit has outdated, or a reader has kept, unless a forget sees to that anyway; and compact."""
-        if not self._awaiting and self._database.try_to_erase():
-            self._database.compact()
-
-    def _await_erasure(self, request: Request, before: int) -> None:
-        """Try again until readers have gone. FullVerification else may write between the attempts."""
-        deadline = perf_counter() + PATIENCE
-        with self._turn:
+    def _await_erasure(self, request: WriteRequest, before: int) -> None:
+        """Try to erase again until readers have ended. Other callers may write between the attempts."""
+        deadline = perf_counter() + TIMEOUT
+        with self._write_lock:
             self._awaiting += 1
         try:
             while request.error is None and not self._is_erased(request, before):
@@ -185,12 +150,12 @@ class DiskJournal:
                 else:
                     request.error = self._blocked()
         finally:
-            with self._turn:
+            with self._write_lock:
                 self._awaiting -= 1
 
-    def _is_erased(self, request: Request, before: int) -> bool:
-        """Whether somebody has erased what a request forgot, or this attempt does; an error if waiting is no use."""
-        with self._turn:
+    def _is_erased(self, request: WriteRequest, before: int) -> bool:
+        """Whether another caller has erased for this request, or this attempt does; an error if waiting is no use."""
+        with self._write_lock:
             erased = self._database.erasures > before or self._database.try_to_erase()
             if erased:
                 self._note_erasure(request)
@@ -201,10 +166,10 @@ class DiskJournal:
     def _blocked(self) -> ErasureBlockedError:
         return ErasureBlockedError(
             f"{self._database.path}: what was forgotten is out of the database, but its bytes are still in the files: "
-            f"{self._database.hindrance}. The next forget, or closing, removes them"
+            f"{self._database.obstacle}. The next forget, or closing, removes them"
         )
 
-    def _note_erasure(self, request: Request) -> None:
+    def _note_erasure(self, request: WriteRequest) -> None:
         for erased in request.erased:
             erased.seconds = self.seconds_to_erasure[erased.receipt.number] = perf_counter() - request.start
         while len(self.seconds_to_erasure) > _ERASURES:
@@ -213,98 +178,100 @@ class DiskJournal:
     # Bulk -------------------------------------------------------------------------------------------------------
 
     def load(self, orders: BasketColumns, group: str | None, progress: Progress | None) -> None:
-        """Many baskets at once, in one transaction."""
-        with self._turn:
+        """Learn many baskets in one transaction."""
+        with self._write_lock:
             self.model.check_groups(orders, group)
-            self._atomically(set(orders.users), partial(self._holdings.load, orders, progress))
-            self._tidy()
+            self._write(orders.users, partial(self._persistent.load, orders, progress))
 
     def describe(self, products: Iterable[Product]) -> None:
-        """What is known of items."""
-        with self._turn:
-            self._atomically(set(), partial(self._holdings.describe, products))
-            self._tidy()
+        """Put products into the catalog, in one transaction."""
+        with self._write_lock:
+            self._write((), partial(self._persistent.describe, products))
 
     def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
-        """Items to hide, and items to show, in one transaction."""
-        with self._turn:
-            restocked = self._atomically(set(), partial(self._holdings.set_availability, hide, show))
-            self._tidy()
-        return restocked
+        """Hide items and show others, in one transaction."""
+        with self._write_lock:
+            return self._write((), partial(self._persistent.set_availability, hide, show))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
-        """Other parameters. What is on disk are those that answer, before and after."""
+        """Rebuild the model with other parameters. They are on disk before the model is swapped."""
         seed = self.model.state.params.pool_seed
         seeded = params.seeded(randbelow(MAX_SEED + 1) if seed is None else seed)
-        with self.model.renewed(seeded, progress) as take_over, self._turn:
-            self._atomically(set(), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
-            take_over()
-            self._tidy()
+        with self.model.rebuilt(seeded, progress) as swap, self._write_lock:
+            self._write((), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
+            swap()
 
     # Transactions -----------------------------------------------------------------------------------------------
 
-    def _atomically(self, users: set[Id], write: Callable[[], Result], *, erasing: bool = False) -> Result:
-        """Do what `write` does to these users on disk and in memory; if it fails, undo it in both.
-
-        If `erasing`, it is erased at once, if nothing is in the way: that brings it to disk, too.
-        """
-        notary = self.notary
-        try:
-            result = write()
-            self._database.commit()
-        except BaseException as error:
-            self._intact = False
-            self._recover(users, notary, refused=isinstance(error, sqlite3.Error | StoreError))
-            self._intact = True
-            if isinstance(error, sqlite3.Error):
-                raise explanation(self._database.path, error) from error
-            raise
-        if erasing:
-            self._database.try_to_erase()
-        self._sync()
+    def _write(self, users: Iterable[Id], change: Callable[[], Result]) -> Result:
+        """Change these users in one transaction, and return when that is on disk."""
+        result = self._commit(users, change)
+        self._make_durable(erases=False)
+        self._database.compact()
         return result
 
-    def _sync(self) -> None:
-        assert self._writer is not None
+    def _commit(self, users: Iterable[Id], change: Callable[[], Result]) -> Result:
+        """Change these users in memory and on disk, and commit; if that fails, undo it in both."""
+        signer = self.signer
         try:
-            self._database.check_names()  # while the disk writes
+            result = change()
+            self._database.commit()
+        except BaseException as error:
+            self._is_intact = False
+            self._recover(set(users), signer, refused=isinstance(error, sqlite3.Error | StoreError))
+            self._is_intact = True
+            if isinstance(error, sqlite3.Error):
+                raise translated(self._database.path, error) from error
+            raise
+        return result
+
+    def _make_durable(self, *, erases: bool) -> None:
+        """Bring the commit to disk: by an erasure if rows were zeroed and no reader is in the way, or by a sync.
+
+        While requests wait for a reader, only a change that `erases` tries to.
+        """
+        assert self._writer is not None
+        if erases or not self._awaiting:
+            self._database.try_to_erase()
+        try:
+            self._database.check_names()
             self._database.sync()
         except UncertainError:
-            self._intact = False  # nobody knows what of the log is on disk, and syncing it again would not tell
+            self._is_intact = False  # how much of the log is on disk is unknown, and another sync would not tell
             raise
-        self._writer[0].note(self._database.tables.rows)
+        self._writer[0].note_rows(self._database.reader.rows_written)
 
-    def _recover(self, users: set[Id], notary: ReceiptSigner, refused: bool) -> None:
-        """After an error, go back to what is on disk.
+    def _recover(self, users: set[Id], signer: ReceiptSigner, refused: bool) -> None:
+        """Restore the model from disk after an error.
 
         If the disk refused, it has what it had before: rows that are known, or that were to be erased. After an
         interrupt, anything may be there, and all rows are read.
         """
         try:
             touched = self._database.roll_back()
-            self._holdings.restore(users, touched if refused else None)
-            notary.resume(self._database.tables.last_payload("receipts"))
+            self._persistent.restore(users, touched if refused else None)
+            signer.resume(self._database.reader.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(
                 f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"
             ) from error
 
-    # The end ----------------------------------------------------------------------------------------------------
+    # Closing ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Bring everything into one file, and allow others to write to it. Closing again does nothing."""
-        with self._turn:
-            if self._closed:
+        """Bring everything into one file, and release the writer lock. Closing again does nothing."""
+        with self._write_lock:
+            if self._is_closed:
                 return
-            self._closed = True
-            self.model.close(self._farewell)
+            self._is_closed = True
+            self.model.close(self._closed_message)
             self._finalize()
 
 
 def _close(database: Database, lock: WriterLock) -> None:
     try:
-        database.close(lock.unsign)
+        database.close(lock.mark_closed)
     finally:
-        if not log_of(database.path).exists():  # SQLite removes a log when all of it is in the database
-            lock.unsign()
+        if not wal_path(database.path).exists():  # SQLite removes a log when all of it is in the database
+            lock.mark_closed()
         lock.release()

@@ -1,4 +1,4 @@
-"""One process at a time writes to a database; a crash leaves a sign, and a note of how much was acknowledged."""
+"""The writer lock: one process at a time writes to a database. A crash leaves a note of how much was acknowledged."""
 
 import fcntl
 import os
@@ -10,49 +10,49 @@ from zlib import crc32
 
 from unbasket.errors import StoreError, StoreLockedError
 from unbasket.files import create
-from unbasket.store.sqlite_errors import TO_READ
+from unbasket.store.sqlite_errors import READ_ONLY_HINT
 
 Identity = tuple[int, int]
-"""Which file it is, under whatever name: its device and its inode."""
+"""The device and the inode of a file, which stay the same under another name."""
 
 _HOLDER = 16  # bytes of the line with the process id, which the note follows
 
 
 def identity_of(path: Path | str | int) -> Identity:
-    """Which file has this path, or this descriptor."""
+    """Return the identity of the file at a path, or of a descriptor."""
     found = os.stat(path)
     return found.st_dev, found.st_ino
 
 
-def noted(database: Path) -> int:
-    """How many rows the last writer noted as acknowledged; 0 after a proper close, or if the note is damaged."""
+def noted_rows(database: Path) -> int:
+    """Return how many rows the last writer noted as acknowledged; 0 after a close, or if the note is damaged."""
     try:
-        number, check = _beside(database).read_bytes()[_HOLDER:].split()
-        return int(number) if _noted(int(number)).split()[1] == check else 0
+        number, check = _lock_path(database).read_bytes()[_HOLDER:].split()
+        return int(number) if _note_of(int(number)).split()[1] == check else 0
     except (OSError, ValueError):
         return 0
 
 
-def _noted(rows: int) -> bytes:
+def _note_of(rows: int) -> bytes:
     number = b"%020d" % rows
     return b"%b %08x\n" % (number, crc32(number))
 
 
-def _beside(database: Path) -> Path:
+def _lock_path(database: Path) -> Path:
     return database.with_name(database.name + "-lock")
 
 
 class WriterLock:
-    """A locked file beside the database, and a lock of the database itself, should the other file be removed.
+    """A locked file beside the database, and a lock of the database itself in case that file is removed.
 
-    From opening to closing, the file beside holds the writer's process id, and how many rows are acknowledged. If
-    it is not locked but holds them, a crash left it: then so many rows must be there. The note is not synced, as a
-    kill leaves it; after a power loss it may be an older one, which proves less.
+    From opening to closing, the file beside the database holds the writer's process id and a note of how many rows are
+    acknowledged. If it is not locked but holds the note, a crash left it: the database must have that many rows. The
+    note is not synced, as a kill leaves it; after a power loss it may be an older one, which proves less.
     """
 
     def __init__(self, database: Path) -> None:
-        self._database, self.path = database, _beside(database)
-        self._own: int | None = None
+        self._database, self.path = database, _lock_path(database)
+        self._database_file: int | None = None
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -63,16 +63,16 @@ class WriterLock:
             os.close(self._file)
             raise
 
-    def hold_database(self) -> None:
-        """Lock the database itself, which is created if it does not exist."""
+    def lock_database(self) -> None:
+        """Lock the database itself, and create it if it does not exist."""
         try:
             if not self._database.exists():
                 create(self._database)
-            self._own = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
+            self._database_file = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise StoreError(f"cannot open {self._database}: {error.strerror}") from error
-        descriptors.keep(self._own)
-        self._lock(self._own)
+        descriptors.keep(self._database_file)
+        self._lock(self._database_file)
 
     def _lock(self, file: int) -> None:
         try:
@@ -89,42 +89,42 @@ class WriterLock:
         return StoreLockedError(
             f"{self._database} is open for writing in another place (process {holder}). Close it there or, if that is "
             "a service, ask the service",
-            TO_READ,
+            READ_ONLY_HINT,
         )
 
-    def sign(self, rows: int) -> None:
-        """Note that this process writes from now on, and how many rows there are."""
+    def mark_open(self, rows: int) -> None:
+        """Write this process id, and the note of how many rows there are."""
         try:
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, b"%-*d\n" % (_HOLDER - 1, os.getpid()) + _noted(rows), 0)
+            os.pwrite(self._file, b"%-*d\n" % (_HOLDER - 1, os.getpid()) + _note_of(rows), 0)
         except OSError as error:
             raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
 
-    def note(self, rows: int) -> None:
-        """Note that so many rows are on disk. If that fails, the former note says less, and nothing wrong."""
+    def note_rows(self, rows: int) -> None:
+        """Note how many rows are on disk. If that fails, the former note says less, but nothing wrong."""
         try:  # noqa: SIM105 - entering `suppress` takes as long as the note itself
-            os.pwrite(self._file, _noted(rows), _HOLDER)
+            os.pwrite(self._file, _note_of(rows), _HOLDER)
         except OSError:
             pass
 
-    def unsign(self) -> None:
-        """Note that the write-ahead log is empty and may vanish."""
+    def mark_closed(self) -> None:
+        """Remove process id and note: the write-ahead log is empty, and may be removed."""
         os.ftruncate(self._file, 0)
 
     def release(self) -> None:
-        """Allow others to write."""
-        if self._own is not None:
+        """Release both locks, so that another process can write."""
+        if self._database_file is not None:
             with suppress(OSError):
-                fcntl.flock(self._own, fcntl.LOCK_UN)
-            descriptors.close(self._own)
+                fcntl.flock(self._database_file, fcntl.LOCK_UN)
+            descriptors.close(self._database_file)
         os.close(self._file)
 
 
 class _Descriptors:
     """Our own descriptors of database files.
 
-    If a process closes any descriptor of a file, it loses the locks that SQLite has on that file: so POSIX wants it.
-    One that is not needed any more is kept until SQLite has closed all of its own.
+    By the rules of POSIX, a process that closes any descriptor of a file loses the locks that SQLite has on that file.
+    So a descriptor that is not needed any more is kept until SQLite has closed all of its own.
     """
 
     def __init__(self) -> None:
@@ -134,23 +134,23 @@ class _Descriptors:
         self._idle: dict[int, Identity] = {}
 
     def keep(self, file: int) -> None:
-        """A descriptor is in use."""
+        """Register a descriptor that is in use."""
         with self._guard:
             self._held[file] = identity_of(file)
 
     def close(self, file: int) -> None:
-        """A descriptor is not needed any more."""
+        """Close a descriptor, now or when SQLite has closed all of its own."""
         with self._guard:
             self._idle[file] = self._held.pop(file)
             self._close_idle()
 
     def connected(self, identity: Identity) -> None:
-        """SQLite has opened a file."""
+        """Count a connection that SQLite has opened."""
         with self._guard:
             self._connections[identity] += 1
 
     def disconnected(self, identity: Identity) -> None:
-        """SQLite has closed a file."""
+        """Count a connection that SQLite has closed."""
         with self._guard:
             self._connections[identity] -= 1
             self._close_idle()

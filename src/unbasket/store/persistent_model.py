@@ -1,162 +1,136 @@
-"""What a durable engine holds, in memory and on disk: a change happens in both."""
+"""The model of a durable engine and its rows on disk: a change happens in both."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
+from unbasket.domain.events import Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
+from unbasket.domain.results import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Learned, Product
-from unbasket.engine.model import Model
-from unbasket.store.basket_table import BasketRows
-from unbasket.store.product_table import CatalogRows
+from unbasket.domain.results import AvailabilityChange
+from unbasket.engine.model import EventResult, Model
+from unbasket.store.basket_table import BasketTable
+from unbasket.store.group_commit import Erased, ErasedId
+from unbasket.store.product_table import ProductTable
 from unbasket.store.reader import Loaded
 from unbasket.store.receipts import ReceiptSigner
-from unbasket.store.requests import Erased, ErasedId, Outcome
-from unbasket.store.stored_set import EntryRows
+from unbasket.store.stored_set import StoredSet
 from unbasket.store.writer import Database
 
 
 class PersistentModel:
-    """A model, and the rows of a database that hold what it knows. Transactions are the caller's."""
+    """A model, and the rows of a database that hold its data. The caller begins and commits transactions."""
 
     def __init__(self, model: Model, database: Database, loaded: Loaded) -> None:
-        """Fill a model that is empty with what was loaded from a database."""
+        """Fill an empty model with the content of a database."""
         self.model = model
         self._database = database
         baskets, others = loaded
-        self._baskets = BasketRows(model, database)
-        self._baskets.read(baskets)
-        self._products = CatalogRows(model.catalog, database, others["products"].items())
-        self._hidden = EntryRows(database, "hidden", others["hidden"].items())
-        self._suppressed = EntryRows(database, "suppressed", others["suppressed"].items())
-        self._note_hidden()
-        self._note_suppressed(model.state.users.codes)
+        self._baskets = BasketTable(model, database)
+        self._baskets.load(baskets)
+        self._products = ProductTable(model.catalog, database, others["products"].items())
+        model.drop_product = self._products.drop
+        self._hidden = StoredSet(database, "hidden", others["hidden"].items())
+        self._suppressed = StoredSet(database, "suppressed", others["suppressed"].items())
+        self._hide_stored()
+        self._suppress_stored(model.state.users.codes)
 
     # Events -----------------------------------------------------------------------------------------------------
 
-    def apply(self, event: Change, notary: ReceiptSigner) -> Outcome:
-        """An event; the notary writes the receipt of what is forgotten."""
-        match event:
-            case Learn():
-                return self.learn(event)
-            case Forget():
-                return self._forget(event, notary)
-            case Allow():
-                return self._allow(event)
-            case Suppress():
-                return self._suppress(event)
-            case Rename():
-                return self._rename(event, notary)
+    def apply(self, event: Change, signer: ReceiptSigner, *, is_only: bool) -> EventResult:
+        """Apply an event to the model, and write its changes to the rows; a forget or a rename gets a receipt.
 
-    def learn(self, event: Learn, *, alone: bool = False) -> Learned:
-        """A basket; `alone`, if no other event shares its transaction."""
-        if not self.model.comes_last(event):
-            learned = self.model.learn(event)
-            self._follow()
-            return learned
-        row = self._baskets.append(event, alone=alone)  # first, as a disk writes while the model learns
-        learned = self.model.learn(event)
-        self._baskets.note(row)
-        return learned
+        The only event of a transaction may commit it, so that the disk writes while the model learns.
+        """
+        if isinstance(event, Learn) and self.model.comes_last(event):
+            return self._learn_last(event, is_only)
+        users = (event.user, event.other) if isinstance(event, Rename) else (event.user,)
+        before = self._suppressions(users)
+        if isinstance(event, Forget | Rename):
+            result: EventResult = self._apply_with_receipt(event, signer)
+        else:
+            [result] = self.model.apply([event])
+        self._baskets.write_changes()
+        after = self._suppressions(users)
+        for pair in before - after:
+            self._suppressed.remove(pair)
+        for pair in after - before:
+            self._suppressed.add(pair)
+        return result
 
-    def _suppress(self, event: Suppress) -> bool:
-        is_new = self.model.suppress(event)
-        if is_new:
-            self._suppressed.add((event.user, event.item))
-        return is_new
+    def _learn_last(self, event: Learn, is_only: bool) -> EventResult:
+        """Learn a basket that comes last, as most do: its row needs nothing from the model, and is written first.
 
-    def _allow(self, event: Allow) -> bool:
-        was_there = self.model.allow(event)
-        if was_there:
-            self._suppressed.drop((event.user, event.item))
-        return was_there
+        As the only event, it takes 130 µs: 160 if the disk does not start early, 170 if the model learns first.
+        """
+        row = self._baskets.append_last(event, commit=is_only)
+        [result] = self.model.apply([event])
+        self._baskets.put_last(row)
+        return result
 
-    def _forget(self, event: Forget, notary: ReceiptSigner) -> Erased:
-        suppressed = set(self.model.state.suppressed.get(event.user, ()))
-        proof = self.model.forget_with_proof(event)
-        self._follow()
-        for item in suppressed if event.user not in self.model.state.users else ():
-            self._suppressed.drop((event.user, item))
-        erased = Erased(*proof.forgotten)
-        erased.receipt = notary.certify(event, proof)
+    def _apply_with_receipt(self, event: Forget | Rename, signer: ReceiptSigner) -> Erased | ErasedId:
+        record = self.model.apply_with_proof(event)
+        erased = Erased(*record.result) if isinstance(event, Forget) else ErasedId(*record.result)
+        erased.receipt = signer.issue(event, record)
         self._database.append("receipts", erased.receipt.to_json())
         return erased
 
-    def _rename(self, event: Rename, notary: ReceiptSigner) -> ErasedId:
+    def _suppressions(self, users: Iterable[Id]) -> set[tuple[Id, Id]]:
+        """Return the suppressed items of users, as pairs of user and item."""
         suppressed = self.model.state.suppressed
-        old, kept = set(suppressed.get(event.user, ())), set(suppressed.get(event.other, ()))
-        renamed, proof = self.model.rename_with_proof(event)
-        self._follow()
-        for item in old:
-            self._suppressed.drop((event.user, item))
-        for item in old - kept:
-            self._suppressed.add((event.other, item))
-        erased = ErasedId(*renamed)
-        erased.receipt = notary.certify(event, proof)
-        self._database.append("receipts", erased.receipt.to_json())
-        return erased
-
-    def _follow(self) -> None:
-        """Write what an event has changed, and drop what is known of items that nobody has any longer."""
-        vanished = self._baskets.follow()
-        if vanished:
-            with self.model.lock.writing:
-                for item in vanished:
-                    self._products.drop(item)
+        return {(user, item) for user in users for item in suppressed.get(user, ())}
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
     def load(self, orders: BasketColumns, progress: Progress | None) -> None:
-        """Many baskets: new users at once, further baskets of known users one by one."""
+        """Learn many baskets: those of new users at once, further baskets of known users one by one."""
         known = np.array([user in self.model.state.users for user in orders.users], np.bool_)
         for user, baskets in orders.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
-                self.learn(Learn(user, list(items), basket, time))
-        self._baskets.write(orders.select(np.flatnonzero(~known)) if known.any() else orders, progress)
+                self.model.apply([Learn(user, list(items), basket, time)])
+                self._baskets.write_changes()
+        self._baskets.append_new(orders.select(np.flatnonzero(~known)) if known.any() else orders, progress)
 
     def describe(self, products: Iterable[Product]) -> None:
-        """What is known of items."""
+        """Put products into the catalog."""
         with self.model.lock.writing:
-            self._products.save(products)
+            self._products.put(products)
 
     def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
-        """Items to hide, and items to show."""
+        """Hide items and show others."""
         with self.model.lock.writing:
             hidden, shown = self.model.availability.hide(hide), self.model.availability.show(show)
         for item in hidden:
             self._hidden.add((item,))
         for item in shown:
-            self._hidden.drop((item,))
+            self._hidden.remove((item,))
         return AvailabilityChange(len(hidden), len(shown))
 
     # After an error ---------------------------------------------------------------------------------------------
 
     def restore(self, users: set[Id], touched: dict[str, list[int]] | None) -> None:
-        """Go back to what is on disk: it may say other things of these users, and of items, than the model does.
+        """Restore the model from disk: the two may differ in these users and in all items.
 
-        What has changed is in the rows of each table that were `touched`, or anywhere.
+        The differences are in the rows of each table that were `touched`, or anywhere if None.
         """
         rows = touched or {}
         self._baskets.restore(users, rows.get("baskets"))
         with self.model.lock.writing:
             self._products.restore(rows.get("products"))
         self._hidden.restore(rows.get("hidden"))
-        self._note_hidden()
+        self._hide_stored()
         self._suppressed.restore(rows.get("suppressed"))
-        self._note_suppressed(users)
+        self._suppress_stored(users)
 
-    def _note_hidden(self) -> None:
-        """Make the model hide what is hidden on disk, and nothing else."""
-        on_disk = [item for (item,) in self._hidden]
+    def _hide_stored(self) -> None:
+        """Hide the items that are hidden on disk, and no others."""
+        stored, availability = [item for (item,) in self._hidden], self.model.availability
         with self.model.lock.writing:
-            self.model.availability.show(set(self.model.availability).difference(on_disk))
-            self.model.availability.hide(on_disk)
+            availability.show(set(availability).difference(stored))
+            availability.hide(stored)
 
-    def _note_suppressed(self, users: Collection[Id]) -> None:
-        """Make the model suppress for these users what is suppressed on disk; it has nothing of that yet."""
-        for user, item in self._suppressed:
-            if user in users:
-                self.model.suppress(Suppress(user, item))
+    def _suppress_stored(self, users: Collection[Id]) -> None:
+        """Suppress for these users, who have no suppressions yet, the items that are suppressed on disk."""
+        self.model.apply([Suppress(user, item) for user, item in self._suppressed if user in users])

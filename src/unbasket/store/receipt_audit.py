@@ -1,4 +1,4 @@
-"""Checking receipts: is each as it was signed, and does each follow the one before it?"""
+"""Audit of receipts: is each as it was signed, and does each follow the one before it?"""
 
 from collections.abc import Iterable
 
@@ -7,16 +7,16 @@ import msgspec
 from unbasket.store.receipts import FIRST, Receipt
 
 Run = tuple[int, int]
-"""The numbers of the first and of the last of some receipts in a row."""
+"""The numbers of the first and the last of consecutive receipts."""
 
 _FORGED = "its signature is not valid: it was changed"
 _UNCHAINED = "it does not follow the receipt before it, which was changed or removed"
 
 
 class Audit(msgspec.Struct, frozen=True):
-    """The outcome of checking receipts: a whole chain, or a part of one.
+    """The result of checking receipts: a whole chain, or a part of one.
 
-    In `chained` runs, each receipt has the hash of the one before. The `missing` are not there, though later ones are.
+    In `chained` runs, each receipt has the hash of the one before. `missing` runs are not there, though later ones are.
     """
 
     receipts: int
@@ -32,7 +32,7 @@ class Audit(msgspec.Struct, frozen=True):
         return not self.faults
 
     def summary(self, place: str = "here") -> str:
-        """What was found, in a sentence.
+        """Return the result as a sentence.
 
         >>> Audit(6, (), (), chained=((4, 9),), missing=((1, 3),), signed=6).summary("in this file")
         'Signatures valid, receipts 4 to 9 are chained, 1 to 3 are not in this file.'
@@ -62,7 +62,7 @@ def audit(receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = 
 
 
 class Auditor:
-    """Checks receipts that come in the order of their numbers, so that a long chain need not be in memory."""
+    """Checks receipts in the order of their numbers, a few at a time: a long chain need not be in memory."""
 
     def __init__(self, key: str | None = None) -> None:
         self._key = key
@@ -93,7 +93,7 @@ class Auditor:
         self._before = receipt
 
     def outcome(self, *, whole: bool = True) -> Audit:
-        """What was found. Of a `whole` chain, every receipt up to the last must have come."""
+        """Return the result. Of a `whole` chain, every receipt up to the last must have been checked."""
         faults, missing = self._faults, self._missing
         if whole:
             gaps = [f"receipt{'s' * (last > first)} {_are(first, last)} missing" for first, last in missing]
@@ -118,7 +118,7 @@ def _faults(receipt: Receipt, before: Receipt | None, key: str | None) -> list[s
 
 
 def _expected_link(receipt: Receipt, before: Receipt | None) -> str:
-    """The hash that a receipt must have; if the one before it is missing, nobody can tell."""
+    """Return the `previous` hash that a receipt must have; without the receipt before it, its own is accepted."""
     if receipt.number == 1:
         return FIRST
     return before.hash() if before and before.number == receipt.number - 1 else receipt.previous

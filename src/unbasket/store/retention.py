@@ -1,4 +1,4 @@
-"""Retention: what the rules of a shop forget, and forgetting it.
+"""Retention: plan what the rules of a shop forget, and forget it.
 
 file -> rules -> plan (changes nothing) -> run (forgets, with receipts)
 """
@@ -21,17 +21,17 @@ from unbasket.store.durable import DurableRecommender
 from unbasket.store.rules import Rule, Rules, checked
 
 _CHUNK = 1000  # events to a transaction and an erasure, at most
-_PATIENCE = 0.05  # seconds that others who write should wait for one: with long histories, it has fewer events
+_TIME_LIMIT = 0.05  # seconds that other writers should wait for one: with long histories, it has fewer events
 
 _FIRST_TILL = datetime(1980, 1, 1, tzinfo=UTC)  # a shop whose newest basket is older has stated a wrong unit
 
 
 @dataclass
 class RulePlan:
-    """What one rule forgets: so many purchases, in so many baskets, of so many users.
+    """The events of one rule, and how many purchases, in how many baskets of how many users, they forget.
 
-    What an earlier rule forgets is not counted again. `untimed` baskets meet the rule but for their age, which
-    nobody knows.
+    Purchases that an earlier rule forgets are not counted again. `untimed` baskets meet all conditions of the rule but
+    the age, which is unknown.
     """
 
     name: str
@@ -44,9 +44,9 @@ class RulePlan:
 
 
 class Plan(NamedTuple):
-    """What each rule forgets, and what all of them do: purchases, and the baskets and users that vanish with them.
+    """The plans of all rules, and the sum of what they forget: purchases, and baskets and users without any left.
 
-    `share` is the part of all purchases that these are, from 0 to 1.
+    `share` is their share of all purchases, from 0 to 1.
     """
 
     rules: list[RulePlan]
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
 
 
 class _Scope(NamedTuple):
-    """A rule's conditions as the engine has them: ids that it holds, and the time that old baskets are before."""
+    """A rule's conditions in terms of the engine: ids that it holds, and the time before which baskets are old."""
 
     users: set[Id] | None
     items: set[Id] | None
@@ -70,7 +70,7 @@ class _Scope(NamedTuple):
         return self.users is None or user in self.users
 
     def items_in(self, basket: Basket) -> tuple[Id, ...]:
-        """The items of a basket that the rule is about, whatever the basket's age."""
+        """Return the items of a basket that the rule is about, whatever the basket's age."""
         if self.items is None:
             return basket.items
         if self.items.isdisjoint(basket.items):
@@ -81,7 +81,7 @@ class _Scope(NamedTuple):
         return self.before is None or (basket.time is not None and basket.time < self.before)
 
     def events(self, user: Id, hits: list[Basket]) -> list[Forget]:
-        """Forget what the rule is about, and no more even if baskets are learned meanwhile."""
+        """Return events that forget these purchases, and no others even if baskets are learned meanwhile."""
         if self.items is None:
             return [Forget(user, hit.basket, None) for hit in hits]
         if self.before is None:
@@ -90,7 +90,7 @@ class _Scope(NamedTuple):
 
 
 def plan(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
-    """What the rules forget at a moment (which has a time zone), in their order. Nothing is changed."""
+    """Plan what the rules forget, in their order; `now` has a time zone. Nothing is changed."""
     plans = [RulePlan(rule.name) for rule in rules.rules]
     unit = UNITS[rules.time_unit]
     scopes = [_scope(rec, rule, unit, now, found) for rule, found in zip(rules.rules, plans, strict=True)]
@@ -119,7 +119,7 @@ def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
 
 
 def _take(scope: _Scope, user: Id, history: list[Basket], found: RulePlan) -> list[Basket]:
-    """Note what a rule forgets of a history; returns what it leaves."""
+    """Add the purchases of a history that a rule forgets to its plan; returns the rest of the history."""
     hits, left = [], []
     for basket in history:
         items = scope.items_in(basket)
@@ -139,14 +139,14 @@ def _take(scope: _Scope, user: Id, history: list[Basket], found: RulePlan) -> li
 
 
 def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, found: RulePlan) -> _Scope:
-    """A rule's conditions by what the engine holds; what it does not hold is a warning."""
+    """Resolve a rule's conditions to ids that the engine holds; other ids give a warning."""
     checked(rule, f"rule {rule.name!r}")  # it may not come from a text
     users = items = before = None
     if rule.users is not None:
         users = _held(rule.users, rec.users())
-        strangers = len(set(rule.users)) - len(users)
-        if strangers:
-            found.warnings.append(f"listed users without baskets here: {strangers:,} of {len(set(rule.users)):,}")
+        unknown = len(set(rule.users)) - len(users)
+        if unknown:
+            found.warnings.append(f"listed users without baskets here: {unknown:,} of {len(set(rule.users)):,}")
     if rule.category is not None:
         items = _held(_items_of(rec, rule.category, found), rec.items())
     if rule.items is not None:
@@ -157,7 +157,7 @@ def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, 
 
 
 def _items_of(rec: DurableRecommender, category: str, found: RulePlan) -> list[Id]:
-    """The items of a category. One that is not there may be a mistake, or all of it was forgotten: a warning."""
+    """Return the items of a category; a warning if it has none, by mistake or since all were forgotten."""
     categories = rec.catalog.categories()
     if category not in categories:
         by_lower = {name.lower(): name for name in categories}
@@ -168,13 +168,13 @@ def _items_of(rec: DurableRecommender, category: str, found: RulePlan) -> list[I
 
 
 def _held(wanted: Iterable[Id], known: list[Id]) -> set[Id]:
-    """Those of the wanted ids that are known. A text stands for the int that it spells, if such an int is known."""
-    spelled: dict[Id, Id] = {name: name for name in known} | {str(name): name for name in known if type(name) is int}
-    return {spelled[name] for name in wanted if name in spelled}
+    """Return the wanted ids that are known. A text stands for the int of the same digits if that is known."""
+    by_text: dict[Id, Id] = {name: name for name in known} | {str(name): name for name in known if type(name) is int}
+    return {by_text[name] for name in wanted if name in by_text}
 
 
 def _check_times(times: set[int], time_unit: str, now: datetime, found: RulePlan) -> None:
-    """Say which baskets have no age, and whether the unit is wrong: then all are ancient, or none is ever old."""
+    """Warn of baskets without a time, and of a wrong unit: with that, all baskets are too old, or none ever is."""
     unit = UNITS[time_unit]
     if found.untimed:
         found.warnings.append(f"baskets without a time, which are never too old: {found.untimed:,}")
@@ -191,7 +191,7 @@ def _check_times(times: set[int], time_unit: str, now: datetime, found: RulePlan
 
 
 class Outcome(NamedTuple):
-    """What a run removed, and how many receipts say so."""
+    """The sum of what a run removed, and the number of its receipts."""
 
     forgotten: Forgotten
     receipts: int
@@ -206,7 +206,7 @@ def run(rec: DurableRecommender, planned: Plan, progress: Progress | None = None
     while len(results) < len(events):
         start = perf_counter()
         results += cast(list[Forgotten], rec.apply(events[len(results) : len(results) + size]))
-        size = max(1, min(_CHUNK, 2 * size, int(size * _PATIENCE / (perf_counter() - start))))
+        size = max(1, min(_CHUNK, 2 * size, int(size * _TIME_LIMIT / (perf_counter() - start))))
         if progress is not None:
             progress(len(results), len(events))
     return Outcome(Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *results, strict=True))), len(results))

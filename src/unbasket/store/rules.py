@@ -1,6 +1,6 @@
-"""Retention rules, as a shop states them in a TOML file that it owns.
+"""Retention rules, which a shop keeps in a TOML file of its own.
 
-A rule forgets the purchases that meet all of its conditions: baskets of a certain age, certain items, certain users.
+A rule forgets the purchases that meet all of its conditions: age of the basket, items, users.
 The rules stay out of the database, which must hold nothing about persons but their baskets. See docs/retention.md.
 """
 
@@ -18,7 +18,7 @@ from unbasket.domain.times import UNITS
 from unbasket.errors import RetentionError
 
 MAX_RULES = 128 * 1024
-"""Characters, or bytes, of rules: reading TOML takes its time. Long lists of users are in files of their own."""
+"""Characters, or bytes, of rules: parsing TOML is slow. Long lists of users are in files of their own."""
 
 _FIELDS: dict[str, tuple[Any, str]] = {
     "name": (str, "a text"),
@@ -30,7 +30,7 @@ _FIELDS: dict[str, tuple[Any, str]] = {
 
 
 class Rule(NamedTuple):
-    """The conditions that a purchase must meet to be forgotten; None where there is no such condition."""
+    """The conditions that a purchase must meet to be forgotten; None for no condition."""
 
     name: str
     older_than_days: int | None = None
@@ -47,7 +47,7 @@ class Rules(NamedTuple):
 
 
 def read_rules(path: Path) -> Rules:
-    """The rules in a TOML file, with the users in the files that it names."""
+    """Read the rules in a TOML file, with the users in the files that it names."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -59,7 +59,7 @@ def read_rules(path: Path) -> Rules:
 
 
 def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
-    r"""The rules in a TOML text. Files of users are looked for in the folder; without one, users must be listed.
+    r"""Parse the rules in a TOML text. Files of users are in the folder; without a folder, users must be listed.
 
     >>> parse_rules("[[rule]]\nolder = 30")
     Traceback (most recent call last):
@@ -82,12 +82,12 @@ def parse_rules(text: bytes | str, folder: Path | None = None) -> Rules:
 
 
 def _read_rule(fields: dict[str, Any], number: int, folder: Path | None) -> Rule:
-    whose = f"rule {fields['name']!r}" if isinstance(fields.get("name"), str) else f"rule {number}"
+    where = f"rule {fields['name']!r}" if isinstance(fields.get("name"), str) else f"rule {number}"
     unknown = fields.keys() - _FIELDS.keys()
     if unknown:
-        raise RetentionError(_unknown_field(min(unknown), f" in {whose}", _FIELDS))
+        raise RetentionError(_unknown_field(min(unknown), f" in {where}", _FIELDS))
     if isinstance(fields.get("users"), str) and folder is not None:
-        fields["users"] = _read_users(folder / fields["users"], whose)
+        fields["users"] = _read_users(folder / fields["users"], where)
     for name, value in fields.items():
         kind, meaning = _FIELDS[name]
         if name == "users" and folder is not None:
@@ -95,30 +95,30 @@ def _read_rule(fields: dict[str, Any], number: int, folder: Path | None) -> Rule
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            raise RetentionError(f"In {whose}, `{name}` must be {meaning}, not {value!r}") from error
-    return checked(Rule(**{"name": f"rule {number}"} | fields), whose)
+            raise RetentionError(f"In {where}, `{name}` must be {meaning}, not {value!r}") from error
+    return checked(Rule(**{"name": f"rule {number}"} | fields), where)
 
 
 def _unknown_field(name: str, where: str, known: Iterable[str]) -> str:
-    """What to say of a field that there is not, with the one that is probably meant."""
+    """Return the error message for an unknown field, with the field that is probably meant."""
     near = [field for field in known if name and name in field] or get_close_matches(name, list(known), 1)
     hint = f"Did you mean `{near[0]}`?" if near else f"There may be {', '.join(known)}."
     return f"Unknown field `{name}`{where}. {hint}"
 
 
-def checked(rule: Rule, whose: str) -> Rule:
-    """The rule, unless it says too little, and would forget everything, or too much."""
+def checked(rule: Rule, where: str) -> Rule:
+    """Return the rule; an error if it has too few conditions, and would forget everything, or too many."""
     if rule.older_than_days is None and rule.category is None and rule.items is None:
-        raise RetentionError(f"In {whose}, state what to forget: older_than_days, category or items")
+        raise RetentionError(f"In {where}, state what to forget: older_than_days, category or items")
     if rule.category is not None and rule.items is not None:
-        raise RetentionError(f"In {whose}, state a category or items, and the other one in a rule of its own")
+        raise RetentionError(f"In {where}, state a category or items, and the other one in a rule of its own")
     return rule
 
 
-def _read_users(path: Path, whose: str) -> list[str]:
-    """The ids in the column `user`; without a column of this name, in the first one, from the first line on.
+def _read_users(path: Path, where: str) -> list[str]:
+    """Read the ids in the column `user`; without a column of this name, in the first one, from the first line on.
 
-    A heading of another name is taken for an id, which nobody has: better than to pass over a user.
+    A heading of another name is taken for an unknown id: better than to skip a user.
     """
     line = 1
     rows: list[tuple[int, list[str]]] = []
@@ -129,14 +129,14 @@ def _read_users(path: Path, whose: str) -> list[str]:
                 rows.append((line, row))
                 line = reader.line_num + 1
     except OSError as error:
-        raise RetentionError(f"In {whose}, the users in {path} can't be read: {error.strerror}") from error
+        raise RetentionError(f"In {where}, the users in {path} can't be read: {error.strerror}") from error
     except ValueError as error:
-        raise RetentionError(f"In {whose}, {path} is not a CSV file in UTF-8: {error}") from error
+        raise RetentionError(f"In {where}, {path} is not a CSV file in UTF-8: {error}") from error
     except csv.Error as error:  # the one that begins on this line
-        raise RetentionError(f"In {whose}, line {line} of {path} has a quote that is never closed ({error})") from error
+        raise RetentionError(f"In {where}, line {line} of {path} has a quote that is never closed ({error})") from error
     rows = [(line, row) for line, row in rows if row]
     column = rows.pop(0)[1].index("user") if rows and "user" in rows[0][1] else 0
     for line, row in rows:
         if len(row) <= column or not row[column]:
-            raise RetentionError(f"In {whose}, line {line} of {path} has no user")
+            raise RetentionError(f"In {where}, line {line} of {path} has no user")
     return [row[column] for _, row in rows]

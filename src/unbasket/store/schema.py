@@ -1,26 +1,31 @@
-"""What a database is made of, and how one of an earlier version becomes one of the present."""
+"""The schema of a database: its tables, the settings of a connection, and the version."""
 
 import sqlite3
 from pathlib import Path
 
 from unbasket.errors import StoreCorruptError, StoreError, StoreVersionError
 from unbasket.store.row_codec import TABLES
-from unbasket.store.row_totals import Entry
-from unbasket.store.sides import SIDED, other_side
+from unbasket.store.row_totals import RowTotals
 
 PAGE = 2048
-"""Bytes of a page. With small pages, a commit writes and allocates less of the log."""
+"""Bytes of a page. With small pages, a commit writes and allocates less of the write-ahead log."""
 
 BUSY_TIMEOUT = 200
 """Milliseconds that SQLite waits for a lock."""
 
+COMPACTED = ("baskets", "products", "hidden", "suppressed")
+"""The tables whose rows may be zeroed. Each has a second table, so that a compaction can copy rows to it."""
+
+
+def second_table(table: str) -> str:
+    """Return the name of the second table; the first has the name of the table itself."""
+    return f"{table}_2"
+
+
 _APPLICATION = int.from_bytes(b"unbk", "big")
-_VERSION = 4
-_SINCE = {"hidden": 2, "suppressed": 3, **{other_side(table): 4 for table in SIDED}}  # versions with further tables
-_ALL = (*TABLES, "ledger", *map(other_side, SIDED))
+_VERSION = 5
+_ALL = (*TABLES, "row_totals", *map(second_table, COMPACTED))
 _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
-_CREATE = "CREATE {} {} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)"
-_INCREMENTAL = 2
 # With "synchronous = FULL", SQLite would sync at each commit; `Database.sync` does that instead.
 _PRAGMAS = (
     f"page_size = {PAGE}",
@@ -29,43 +34,31 @@ _PRAGMAS = (
     "synchronous = NORMAL",
     f"busy_timeout = {BUSY_TIMEOUT}",
 )
-_MIGRATIONS = (
-    (
-        *(_CREATE.format("TABLE", table) for table in _ALL if table not in _SINCE),
-        f"INSERT INTO ledger VALUES (1, x'{Entry(0, 0, 0, 0).to_bytes().hex()}')",
-        f"PRAGMA application_id = {_APPLICATION}",
-    ),
-    *(
-        tuple(_CREATE.format("TABLE", table) for table, since in _SINCE.items() if since == version)
-        for version in range(2, _VERSION + 1)
-    ),
-)
 
 
 def prepare(connection: sqlite3.Connection, path: Path, *, read_only: bool) -> None:
-    """Set a connection up, and make its file one of the present version; an error if it is none of ours."""
+    """Set a connection up and create the tables of a new file; an error if the file is not one of this version."""
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
-    version = _checked_version(connection, path, read_only)
+    is_new = not read_only and connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
+    if not is_new:
+        _check_version(connection, path)
     if not read_only:
-        if version == 0:
-            connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
+        if is_new:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
             raise StoreError(f"{path}: its file system can't hold a write-ahead log; use a local disk")
-        _check_writable(connection, version)
-        _migrate(connection, version)
-    for table in [table for table, since in _SINCE.items() if read_only and since > version]:
-        connection.execute(_CREATE.format("TEMP TABLE", table))  # an older file has none yet, and so none of its rows
+        _check_writable(connection)
+    if is_new:
+        _create_tables(connection)
     if any(connection.execute(f"PRAGMA table_info({table})").fetchall() != _COLUMNS for table in _ALL):
         raise StoreCorruptError(f"{path} is damaged: its tables have other columns. Restore a backup")
 
 
-def _checked_version(connection: sqlite3.Connection, path: Path, read_only: bool) -> int:
-    execute = connection.execute
-    [application], [version] = (execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
-    empty = execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-    if empty and not read_only:
-        return 0
+def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+    [application], [version] = (
+        connection.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+    )
     if application != _APPLICATION:
         raise StoreVersionError(f"{path} is not a database of unbasket. Choose another file")
     if version > _VERSION:
@@ -74,26 +67,27 @@ def _checked_version(connection: sqlite3.Connection, path: Path, read_only: bool
         )
     if version < 1:
         raise StoreCorruptError(f"{path} is damaged: it has version {version}. Restore a backup")
-    return int(version)
+    if version < _VERSION:
+        raise StoreVersionError(
+            f"{path} has version {version}, and this program reads version {_VERSION}. Export it with the version of "
+            "unbasket that made it (`unbasket export`), and import that"
+        )
 
 
-def _check_writable(connection: sqlite3.Connection, version: int) -> None:
+def _check_writable(connection: sqlite3.Connection) -> None:
     """Check that writing would succeed: SQLite also opens files that it may not write to."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute(f"PRAGMA user_version = {_VERSION}")
     finally:
         connection.execute("ROLLBACK")
 
 
-def _migrate(connection: sqlite3.Connection, version: int) -> None:
-    """Bring the schema from a version to the present one, each step in a transaction of its own."""
-    for step in range(version, _VERSION):
-        connection.execute("BEGIN IMMEDIATE")
-        for statement in _MIGRATIONS[step]:
-            connection.execute(statement)
-        connection.execute(f"PRAGMA user_version = {step + 1}")
-        connection.execute("COMMIT")
-    if connection.execute("PRAGMA auto_vacuum").fetchone()[0] != _INCREMENTAL:  # an older file is rebuilt once
-        connection.execute(f"PRAGMA auto_vacuum = {_INCREMENTAL}")
-        connection.execute("VACUUM")
+def _create_tables(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    for table in _ALL:
+        connection.execute(f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+    connection.execute("INSERT INTO row_totals VALUES (1, ?)", (RowTotals().record().to_bytes(),))
+    connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""The secrets of a shop: one signs receipts, one hides who they are about."""
+"""The keys of a shop: one signs receipts, one pseudonymizes their subjects."""
 
 import errno
 import json
@@ -15,15 +15,15 @@ _SIZE = 32  # bytes of a key
 
 
 def signing_keys_of(database: Path) -> Path:
-    """The file with the keys of a database, unless its owner has put them elsewhere."""
+    """Return the default path of the file with the keys of a database."""
     database = real_path(database)
     return database.with_name(database.name + "-keys")
 
 
 class SigningKeys:
-    """A file that only its owner can read.
+    """The two keys in a file that only its owner can read.
 
-    Receipts name their subject by a hash under the second key. Destroying that key makes all of them anonymous.
+    A receipt names its subject by a hash under the second key. Destroying that key makes all receipts anonymous.
     """
 
     def __init__(self, signing: bytes, subjects: bytes, checksum: str | None = None) -> None:
@@ -39,7 +39,7 @@ class SigningKeys:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """The keys in a file, which is made if it does not exist."""
+        """Read the keys in a file, which is created if it does not exist."""
         try:
             fields = json.loads(path.read_text())
             return cls(bytes.fromhex(fields["signing"]), bytes.fromhex(fields["subjects"]), fields.get("checksum"))
@@ -56,22 +56,22 @@ class SigningKeys:
 
     @classmethod
     def destroy_subjects(cls, path: Path) -> Self:
-        """Overwrite the key that hides subjects by a new one: from then on, no receipt can be traced to a person."""
+        """Overwrite the key for subjects by a new one: from then on, no receipt can be traced to a person."""
         keys = cls.of(path)
         _overwrite(path, _text(keys._signing.private_bytes_raw(), os.urandom(_SIZE)))
         return cls.of(path)
 
     def sign(self, message: bytes) -> bytes:
-        """An Ed25519 signature."""
+        """Return the Ed25519 signature of a message."""
         return self._signing.sign(message)
 
     def subject(self, user: Id) -> str:
-        """A name for the user that says nothing to anybody without the key."""
+        """Return the pseudonym of a user, which only the key can link to the user."""
         return blake2b(repr(user).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject").hexdigest()
 
 
 def _create(path: Path) -> None:
-    """Make new keys: a file with both of them, or none."""
+    """Write a file with two new keys, or no file."""
     try:
         write(path, _text(os.urandom(_SIZE), os.urandom(_SIZE)))
     except OSError as error:
@@ -84,7 +84,7 @@ def _text(signing: bytes, subjects: bytes) -> bytes:
 
 
 def _checksum(signing: bytes, subjects: bytes) -> str:
-    """Shows a changed digit, which would be another key."""
+    """Compute a checksum that shows a changed digit, which would be another key."""
     return blake2b(signing + subjects, digest_size=8, person=b"unbasket keys").hexdigest()
 
 

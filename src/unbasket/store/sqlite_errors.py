@@ -1,4 +1,4 @@
-"""What SQLite says, as errors of this package."""
+"""SQLite's errors, as errors of this package."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from unbasket.errors import DiskFullError, StoreCorruptError, StoreError, StoreLockedError, StoreVersionError
 
-TO_READ = "In Python, open it with read_only=True to read it"
-"""What somebody who writes Python can do if there is no writing."""
+READ_ONLY_HINT = "In Python, open it with read_only=True to read it"
+"""Advice for callers in Python if the database can't be written."""
 
 _ADVICE = {
     "SQLITE_FULL": (DiskFullError, "there is no room left on its disk. Make room and try again"),
@@ -22,22 +22,22 @@ _ADVICE = {
 }
 
 
-def explanation(path: Path, error: sqlite3.Error) -> StoreError:
-    """SQLite's error as one of ours, which says what to do."""
+def translated(path: Path, error: sqlite3.Error) -> StoreError:
+    """Return SQLite's error as one of ours, which says what to do."""
     name = getattr(error, "sqlite_errorname", "")
     kind, advice = next(
         (known for prefix, known in _ADVICE.items() if name.startswith(prefix)), (StoreError, "see the message")
     )
-    in_python = TO_READ if name.startswith("SQLITE_READONLY") else ""
-    return kind(f"{path}: {advice} ({error}). Nothing was changed", in_python)
+    hint = READ_ONLY_HINT if name.startswith("SQLITE_READONLY") else ""
+    return kind(f"{path}: {advice} ({error}). Nothing was changed", hint)
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn SQLite's errors into ours."""
+def translating(path: Path) -> Iterator[None]:
+    """Raise SQLite's errors in the block as ours."""
     try:
         yield
     except sqlite3.Error as error:
-        raise explanation(path, error) from error
+        raise translated(path, error) from error
     except UnicodeDecodeError as error:
         raise StoreCorruptError(f"{path}: it is damaged. Restore a backup ({error})") from error

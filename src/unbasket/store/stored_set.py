@@ -1,4 +1,4 @@
-"""Short entries on disk, one in each row of a table: hidden items, and users with items that they suppressed."""
+"""A set of short tuples on disk, one in each row of a table: hidden items, and suppressed items with their users."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -7,36 +7,36 @@ import msgspec
 from unbasket.domain.ids import Id
 from unbasket.store.writer import Database
 
-Entry = tuple[Id, ...]
+StoredTuple = tuple[Id, ...]
 
-_decoder = msgspec.msgpack.Decoder(Entry)
+_decoder = msgspec.msgpack.Decoder(StoredTuple)
 
 
-class EntryRows:
-    """Which row of a table has which entry. An entry is there once, or not."""
+class StoredSet:
+    """The tuples of a table, each with its row."""
 
     def __init__(self, database: Database, table: str, payloads: Iterable[tuple[int, bytes]]) -> None:
         self._database, self._table = database, table
-        self._rows: dict[Entry, int] = {}
-        self._note_all(payloads)
+        self._rows: dict[StoredTuple, int] = {}
+        self._add_all(payloads)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[StoredTuple]:
         return iter(self._rows)
 
-    def add(self, entry: Entry) -> None:
-        """Write an entry that is not there."""
-        self._rows[entry] = self._database.append(self._table, msgspec.msgpack.encode(entry))
+    def add(self, element: StoredTuple) -> None:
+        """Append a row for a tuple that is not in the set."""
+        self._rows[element] = self._database.append(self._table, msgspec.msgpack.encode(element))
 
-    def drop(self, entry: Entry) -> None:
-        """Erase an entry that is there."""
-        self._database.blank(self._table, self._rows.pop(entry))
+    def remove(self, element: StoredTuple) -> None:
+        """Zero the row of a tuple that is in the set."""
+        self._database.zero(self._table, self._rows.pop(element))
 
     def restore(self, rows: Collection[int] | None) -> None:
-        """After an error, know again what is on disk: what has changed is in these rows, or anywhere."""
-        self._rows = {entry: row for entry, row in self._rows.items() if rows is not None and row not in rows}
-        tables = self._database.tables
-        self._note_all(tables.payloads(self._table) if rows is None else tables.found(self._table, rows))
+        """Restore from disk after an error: changes are in these rows, or anywhere if None."""
+        self._rows = {element: row for element, row in self._rows.items() if rows is not None and row not in rows}
+        reader = self._database.reader
+        self._add_all(reader.payloads(self._table) if rows is None else reader.payloads_of(self._table, rows))
 
-    def _note_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
+    def _add_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:
             self._rows[_decoder.decode(payload)] = row

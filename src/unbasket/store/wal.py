@@ -1,4 +1,4 @@
-"""The write-ahead log beside a database: when it is on disk, and what SQLite would silently ignore."""
+"""The write-ahead log beside a database: syncing it, and the damage that SQLite would silently ignore."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ _MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: 
 
 
 def _sync_file_range() -> Callable[[int, int, int, int], int]:
-    """Linux has this function, for which Python has no name; elsewhere, the disk starts writing when it has to."""
+    """Return Linux's function of this name, which Python does not offer; elsewhere, one that does nothing."""
     function = getattr(ctypes.CDLL(None), "sync_file_range", None)
     if function is None:
         return lambda *_: 0
@@ -21,61 +21,62 @@ def _sync_file_range() -> Callable[[int, int, int, int], int]:
     return cast(Callable[[int, int, int, int], int], function)
 
 
-_synchronise = getattr(os, "fdatasync", os.fsync)
+_sync = getattr(os, "fdatasync", os.fsync)
 _sync_range, _WRITE = _sync_file_range(), 2  # SYNC_FILE_RANGE_WRITE
 
 
-def log_of(path: Path) -> Path:
-    """The write-ahead log of a database."""
-    return path.with_name(path.name + "-wal")
+def wal_path(database: Path) -> Path:
+    """Return the path of the write-ahead log of a database."""
+    return database.with_name(database.name + "-wal")
 
 
-class Log:
-    """The log of an open database. SQLite writes to it; we sync it, since there is work to do meanwhile."""
+class Wal:
+    """The write-ahead log of an open database. SQLite writes to it; we sync it, once for a whole group of commits."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = log_of(path)
+    def __init__(self, database: Path) -> None:
+        self._path = wal_path(database)
         self._file: int | None = None
 
     def start_writing(self) -> None:
-        """Have the disk start writing; `synchronise` waits for the rest."""
-        _sync_range(self._opened(), 0, 0, _WRITE)  # if it fails, `synchronise` does too
+        """Let the disk start writing; `sync` waits for the rest."""
+        _sync_range(self._descriptor(), 0, 0, _WRITE)  # if it fails, `sync` does too
 
-    def synchronise(self) -> None:
-        """Return when what was written, or the log's length, is on disk."""
-        _synchronise(self._opened())
+    def sync(self) -> None:
+        """Return when its content, or its length, is on disk."""
+        _sync(self._descriptor())
 
     def is_removed(self) -> bool:
-        """Whether the file was removed, though it is open: nobody will find what is written to it."""
-        return os.fstat(self._opened()).st_nlink == 0
+        """Whether the open file has lost its name, so that the next process to open the database will not find it."""
+        return os.fstat(self._descriptor()).st_nlink == 0
 
-    def _opened(self) -> int:
+    def _descriptor(self) -> int:
         if self._file is None:
             self._file = os.open(self._path, os.O_RDONLY)
         return self._file
 
     def close(self) -> None:
-        """Free the file."""
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
 
-def is_empty(path: Path) -> bool:
-    """Whether a database has no log, or nothing in it."""
-    return not log_of(path).exists() or log_of(path).stat().st_size == 0
+def is_wal_empty(database: Path) -> bool:
+    """Whether a database has no write-ahead log, or nothing in it."""
+    path = wal_path(database)
+    return not path.exists() or path.stat().st_size == 0
 
 
-def check_log(path: Path) -> None:
-    """Check that a log, if there is one, is empty or begins as SQLite's do: SQLite would overwrite any other."""
+def check_wal(database: Path) -> None:
+    """Check that a write-ahead log is missing, empty or begins as SQLite's do: SQLite would overwrite any other."""
     try:
-        with log_of(path).open("rb") as file:
+        with wal_path(database).open("rb") as file:
             head = file.read(_HEADER.size)
     except FileNotFoundError:
         return
     if any(head) and (len(head) < _HEADER.size or not _is_header(head)):
         raise StoreCorruptError(
-            f"{log_of(path)} is damaged, and with it what was learned last. Restore it or a backup; or, to go on "
+            f"{wal_path(database)} is damaged, and with it what was learned last. Restore it or a backup; or, to go on "
             "without, remove it"
         )
 

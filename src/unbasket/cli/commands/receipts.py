@@ -126,7 +126,7 @@ def anonymize(db: Db, yes: Annotated[bool, typer.Option("--yes", help="Do not as
 def _receipts_in(db: Path) -> list[Receipt]:
     """Read the receipts of a database without opening it as an engine, which would build the model first."""
     with closing(Database(db, read_only=True)) as database:
-        return [Receipt.from_json(payload) for _, payload in database.tables.payloads("receipts")]
+        return [Receipt.from_json(payload) for _, payload in database.reader.payloads("receipts")]
 
 
 def _is_database(file: Path) -> bool:

@@ -1,12 +1,13 @@
-"""A process that writes until it is killed: `python -m tests.store.writer`, spoken to in lines of JSON.
+"""A process that writes until it is killed: `python -m tests.store.writer_process`.
 
-It is warm: what a request (a pickled `Job`) asks for happens in a fork, which has all modules loaded.
-The fork says "<thread> <number>" after each request of the job that returned; its parent says "pid <pid>" when it has
-started, and "dead" when it was killed or has nothing more to do, or "failed".
+Its input has the path of a pickled `Job` on each line. A fork, which has all modules loaded, carries the job out, and
+prints "<thread> <number>" after each request that returned. Its parent prints "pid <pid>" when the fork has started,
+and "dead" when it was killed, or "failed". A fork that has finished its job waits to be killed.
 """
 
 import os
 import pickle
+import signal
 import sys
 import tempfile
 import threading
@@ -16,13 +17,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.store.helpers import Request, Traffic, submit
+from tests.store.traffic import Request, Traffic, submit
 
 import unbasket as ub
 
 
 class Job(NamedTuple):
-    """What to write to which database: the requests of each thread, and after how many to close and reopen it."""
+    """A database, the requests of each thread, and after how many of them to reopen the database."""
 
     path: Path
     params: ub.Params
@@ -57,7 +58,7 @@ def _write(engine: ub.Recommender, job: Job, thread: int, first: int) -> None:
 
 @contextmanager
 def _fatal_errors() -> Iterator[None]:
-    """An error in any thread ends the process, which is then no killed one."""
+    """Exit the process with 1 after an error in any thread, so that it does not count as killed."""
     failed = True
     try:
         yield
@@ -86,7 +87,8 @@ def main() -> None:
         if pid == 0:
             with _fatal_errors():
                 _work(job)
-            os._exit(0)
+            while True:
+                signal.pause()
         _say(f"pid {pid}")
         _, status = os.waitpid(pid, 0)
         _say("failed" if os.WIFEXITED(status) and os.WEXITSTATUS(status) else "dead")

@@ -1,8 +1,8 @@
-"""Searching files as an investigator would: every byte of every file, live or not, fragments included.
+"""A forensic search of files: every byte of every file, live or not, fragments included.
 
 The search runs in a process of its own: a process that has a database open must not open its file a second time, since
 closing that second descriptor drops SQLite's locks. The format of database files is read here from its specification
-(sqlite.org/fileformat2.html), without the help of the code that is being judged.
+(sqlite.org/fileformat2.html), without the code under test.
 """
 
 import json
@@ -24,22 +24,22 @@ WINDOW = 8
 """The shortest fragment of an id that counts as found."""
 
 
-def encoded(mark: Id) -> bytes:
-    """An id or a name as it would be on disk."""
-    return mark.encode() if isinstance(mark, str) else msgspec.msgpack.encode(mark)
+def encoded(value: Id) -> bytes:
+    """Encode an id or a name as it would be on disk."""
+    return value.encode() if isinstance(value, str) else msgspec.msgpack.encode(value)
 
 
-def findable(mark: Id) -> bool:
-    """Whether an id is long enough to be told from chance."""
-    return len(encoded(mark)) >= WINDOW
+def findable(value: Id) -> bool:
+    """Whether an id is too long to be found by chance."""
+    return len(encoded(value)) >= WINDOW
 
 
 def windows(needle: bytes) -> list[bytes]:
-    """All fragments of the shortest length that counts."""
+    """Return all fragments of the shortest length that counts."""
     return [needle[i : i + WINDOW] for i in range(len(needle) - WINDOW + 1)]
 
 
-class Detective:
+class FileSearcher:
     """A process that searches files."""
 
     def __enter__(self) -> Self:
@@ -51,24 +51,24 @@ class Detective:
     ) -> None:
         self._process.communicate()
 
-    def search(self, folder: Path, marks: Iterable[Id]) -> dict[Id, tuple[str, int]]:
-        """The marks of which some fragment is in a file of the folder, with the first place."""
-        searched = [mark for mark in marks if findable(mark)]
-        found = self._ask("search", folder, [encoded(mark).hex() for mark in searched])
+    def search(self, folder: Path, ids: Iterable[Id]) -> dict[Id, tuple[str, int]]:
+        """Return the ids of which a fragment is in a file of the folder, with the file and the offset of the first."""
+        searched = [value for value in ids if findable(value)]
+        found = self._ask("search", folder, [encoded(value).hex() for value in searched])
         return {searched[number]: (file, offset) for number, file, offset in found}
 
-    def residue(self, folder: Path, marks: Iterable[Id]) -> list[str]:
-        """As `search`, in words: which page holds a fragment, and in which part of it."""
-        found = self.search(folder, marks)
+    def residue(self, folder: Path, ids: Iterable[Id]) -> list[str]:
+        """Describe the results of `search`: the page that holds a fragment, and the part of it."""
+        found = self.search(folder, ids)
         files = {file: dict(self._ask("pages", Path(file), [])) for file in {file for file, _ in found.values()}}
         return [
-            f"{mark!r} in {file} at {offset}: {files[file].get(offset // 4096 + 1, '')}"
-            for mark, (file, offset) in found.items()
+            f"{value!r} in {file} at {offset}: {files[file].get(offset // 4096 + 1, '')}"
+            for value, (file, offset) in found.items()
         ]
 
-    def dissect(self, path: Path) -> "Anatomy":
-        """What a database file is made of."""
-        return msgspec.convert(self._ask("dissect", path, []), Anatomy, strict=False)
+    def parse(self, path: Path) -> "DatabaseFile":
+        """Parse a database file."""
+        return msgspec.convert(self._ask("parse", path, []), DatabaseFile, strict=False)
 
     def _ask(self, what: str, path: Path, needles: list[str]) -> Any:
         assert self._process.stdin is not None
@@ -78,7 +78,7 @@ class Detective:
         return json.loads(self._process.stdout.readline())
 
 
-# What the process does ------------------------------------------------------------------------------------------------
+# In the process ------------------------------------------------------------------------------------------------------
 
 
 def _search(folder: Path, needles: list[bytes]) -> list[tuple[int, str, int]]:
@@ -92,18 +92,18 @@ def _search(folder: Path, needles: list[bytes]) -> list[tuple[int, str, int]]:
     for path in sorted(folder.rglob("*")):
         for number, offset in _hits(_content(path), wanted, numbers):
             found.setdefault(number, (str(path), offset))
-    return [(number, *place) for number, place in found.items()]
+    return [(number, *where) for number, where in found.items()]
 
 
 def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
-    except (FileNotFoundError, IsADirectoryError):  # a log that a reader has just removed
+    except (FileNotFoundError, IsADirectoryError):  # a write-ahead log that a reader has just removed
         return b""
 
 
 def _hits(content: bytes, wanted: npt.NDArray[np.uint64], numbers: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """The numbers of the needles of which one of the wanted windows is there, and where it is."""
+    """Yield the numbers of the needles with a wanted window in the content, and its offset."""
     if not len(wanted):
         return
     sieve = np.zeros(2**20, np.bool_)
@@ -114,9 +114,9 @@ def _hits(content: bytes, wanted: npt.NDArray[np.uint64], numbers: npt.NDArray[n
             return
         seen = np.frombuffer(content, np.uint64, count, shift)
         candidates = np.flatnonzero(sieve[_hashed(seen)])
-        places = np.minimum(np.searchsorted(wanted, seen[candidates]), len(wanted) - 1)
-        equal = wanted[places] == seen[candidates]
-        found, first = np.unique(numbers[places[equal]], return_index=True)
+        indexes = np.minimum(np.searchsorted(wanted, seen[candidates]), len(wanted) - 1)
+        equal = wanted[indexes] == seen[candidates]
+        found, first = np.unique(numbers[indexes[equal]], return_index=True)
         yield from zip(found.tolist(), (candidates[equal][first] * WINDOW + shift).tolist(), strict=True)
 
 
@@ -125,18 +125,18 @@ def _hashed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def _pages(path: Path) -> list[tuple[int, str]]:
-    """What the pages of a database are, and what is in them that should not be."""
+    """Return the kind of each page of a database, with the residue in it."""
     content = _content(path)
     if not content.startswith(b"SQLite format 3\0"):
         return []
-    dissection = _Dissection(content)
-    for slack in dissection.slack:
-        dissection.kinds[slack.page] += f"; {slack.what} from {slack.start}: {slack.fragment}"
-    return list(dissection.kinds.items())
+    parser = _PageParser(content)
+    for slack in parser.slack:
+        parser.kinds[slack.page] += f"; {slack.what} from {slack.start}: {slack.fragment}"
+    return list(parser.kinds.items())
 
 
 class Slack(NamedTuple):
-    """Bytes in a page that belong to nothing and are not zero."""
+    """Unused bytes of a page that are not zero."""
 
     page: int
     what: str
@@ -144,15 +144,15 @@ class Slack(NamedTuple):
     fragment: str
 
 
-class Anatomy(msgspec.Struct):
-    """What a database file is made of: rows by table, and what is in none of them."""
+class DatabaseFile(msgspec.Struct):
+    """The content of a database file: rows by table, and residue outside of rows."""
 
     rows: dict[str, dict[int, bytes]]
     slack: list[Slack]
 
 
-class _Dissection:
-    """All pages of a database file."""
+class _PageParser:
+    """A parser of all pages of a database file."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -167,7 +167,7 @@ class _Dissection:
             assert isinstance(root, int)
             self.rows[name] = {row: _blob(record) for row, record in self._cells(root, name)}
         self._free_pages(_int(content, 32))
-        if _int(content, 52):  # some pages say of those that follow, in 5 bytes for each, what they are
+        if _int(content, 52):  # with auto-vacuum, some pages map those that follow, in 5 bytes for each
             self.kinds |= dict.fromkeys(range(2, len(content) // self.size + 1, self.size // 5 + 1), "map of pages")
         for page in range(1, len(content) // self.size + 1):
             if page not in self.kinds:
@@ -175,7 +175,7 @@ class _Dissection:
                 self._empty(page, "lost page", (page - 1) * self.size, page * self.size)
 
     def _cells(self, page: int, table: str, depth: int = 0) -> Iterator[tuple[int, bytes]]:
-        """The rows below a page of a table."""
+        """Yield the rows below a page of a table."""
         base = (page - 1) * self.size
         head = base + (100 if page == 1 else 0)
         kind, count = self._content[head], int.from_bytes(self._content[head + 3 : head + 5], "big")
@@ -201,7 +201,7 @@ class _Dissection:
         for child in below:
             yield from self._cells(child, table, depth + 1)
         split = depth > 0 or not all("leaf" in self.kinds[child] for child in below)
-        if page != 1 and (leaf or not split):  # inner pages that were split keep numbers of rows and pages, no more
+        if page != 1 and (leaf or not split):  # interior pages that were split keep numbers of rows and pages only
             self._gaps(page, extents)
 
     def _cell(self, start: int, table: str) -> tuple[int, bytes, int]:
@@ -222,7 +222,7 @@ class _Dissection:
         return row, record, end
 
     def _local(self, length: int) -> int:
-        """How many bytes of a record are in the leaf itself."""
+        """Return how many bytes of a record are in the leaf itself."""
         if length <= self.size - 35:
             return length
         least = (self.size - 12) * 32 // 255 - 23
@@ -232,15 +232,15 @@ class _Dissection:
     def _gaps(self, page: int, extents: list[tuple[int, int]]) -> None:
         end = page * self.size
         for (_, start), (stop, _) in pairwise([*sorted(extents), (end, end)]):
-            if not self._lists_pages(start, stop):  # SQLite makes a leaf of a trunk of the freelist without wiping it
+            if not self._lists_pages(start, stop):  # SQLite reuses a trunk of the freelist as a leaf without wiping it
                 self._empty(page, "unallocated gap", start, stop)
 
     def _lists_pages(self, start: int, stop: int) -> bool:
-        """Whether there are only numbers of pages: of those that were free once, even of a larger file.
+        """Whether the bytes are only numbers of pages that were free once, even in a larger file.
 
-        No file here has so many of them that a number could be two characters of a text.
+        The files here have too few pages for a number that could be two characters of a text.
         """
-        before, after = start % 4, -stop % 4  # bytes of words that are partly something else
+        before, after = start % 4, -stop % 4  # bytes of words that are partly outside
         words = np.frombuffer(bytes(before) + self._content[start:stop] + bytes(after), ">u4")
         return bool(words.max(initial=0) < 0x2020)
 
@@ -278,29 +278,29 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def _columns(record: bytes) -> list[object]:
-    """The columns of a record that has texts, blobs and ints only."""
+    """Decode the columns of a record that has texts, blobs and ints only."""
     size, at = _varint(record, 0)
     columns: list[object] = []
-    place = size
+    offset = size
     while at < size:
         kind, at = _varint(record, at)
         length = (kind - 12) // 2 if kind >= 12 else (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)[kind]
-        value = record[place : place + length]
-        place += length
+        value = record[offset : offset + length]
+        offset += length
         columns.append((value.decode() if kind % 2 else value) if kind >= 12 else int.from_bytes(value, "big"))
     return columns
 
 
 def _blob(record: bytes) -> bytes:
-    """The body of a row, whose id is not in the record."""
+    """Return the body of a row, whose id is not in the record."""
     _, body = _columns(record)
     assert isinstance(body, bytes)
     return body
 
 
-def _dissect(path: Path) -> Anatomy:
-    dissection = _Dissection(path.read_bytes())
-    return Anatomy(dissection.rows, dissection.slack)
+def _parse(path: Path) -> DatabaseFile:
+    parser = _PageParser(path.read_bytes())
+    return DatabaseFile(parser.rows, parser.slack)
 
 
 def _serve() -> None:
@@ -309,7 +309,7 @@ def _serve() -> None:
         if what == "search":
             answer: object = _search(Path(path), [bytes.fromhex(needle) for needle in needles])
         else:
-            answer = _dissect(Path(path)) if what == "dissect" else _pages(Path(path))
+            answer = _parse(Path(path)) if what == "parse" else _pages(Path(path))
         sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
         sys.stdout.buffer.flush()
 

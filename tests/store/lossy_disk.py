@@ -1,8 +1,8 @@
-"""A disk that can lose its power: what SQLite writes is kept apart until SQLite syncs it.
+"""A disk that can lose its power: writes are kept apart until they are synced.
 
-The engine runs over an apsw VFS. Reads see all writes, as they would through an operating system's cache; what would
-be left on the disk is what was synced, and of everything later any part, in sectors, in any order. Locks and shared
-memory are real ones, on files that stay empty.
+The engine runs over an apsw VFS. Reads see all writes, as they would through an operating system's cache. After a power
+loss, the disk has all synced writes, and any subset, in sectors, of the later ones. Locks and shared memory are real
+ones, on files that stay empty.
 """
 
 import random
@@ -14,13 +14,13 @@ from typing import Any
 
 import apsw
 
-from unbasket.store.wal import log_of
+from unbasket.store.wal import wal_path
 
 SECTOR = 512
 
 
 class Contents:
-    """One file: as it is on the disk, and what was done to it since: a sector written, or the length cut."""
+    """One file: its synced content, and the changes since: a sector written, or the length cut."""
 
     def __init__(self) -> None:
         self.now = bytearray()
@@ -44,7 +44,7 @@ class Contents:
         self._synced, self._exists, self._since = bytes(self.now), True, []
 
     def after_loss(self, keep: Callable[[], bool]) -> bytes | None:
-        """What the disk has, if of the steps since the last sync those happened that `keep` says; None for no file."""
+        """Return the content after a loss, with the later changes that `keep` selects; None for no file."""
         data, exists = bytearray(self._synced), self._exists
         for offset, written in self._since:
             if not keep():
@@ -59,11 +59,11 @@ class Contents:
 
 
 class Disk(apsw.VFS):
-    """Files that are written to through SQLite; `step` is called before anything happens to one."""
+    """Files that SQLite writes; `step` is called before each change."""
 
     def __init__(self, step: Callable[[], None]) -> None:
         self.files: dict[str, Contents] = {}
-        self.deleted: dict[str, Contents] = {}  # since the directory was synced: they may be back after a loss
+        self.deleted: dict[str, Contents] = {}  # since the directory was synced: they may reappear after a loss
         self.step = step
         self.name = f"lossy {id(self)}"
         super().__init__(self.name, "")
@@ -79,24 +79,24 @@ class Disk(apsw.VFS):
         if syncdir:
             self.deleted.clear()
 
-    def log(self, path: Path) -> "LossyLog":
-        """Like `log.Log`, on this disk."""
-        return LossyLog(self, log_of(path))
+    def wal(self, path: Path) -> "LossyWal":
+        """Return the equivalent of `wal.Wal` on this disk."""
+        return LossyWal(self, wal_path(path))
 
     def sync(self, path: Path) -> None:
-        """What the engine itself asks for, beside SQLite."""
+        """Sync a file, as the engine itself does beside SQLite."""
         self.step()
         if str(path.absolute()) in self.files:
             self.files[str(path.absolute())].sync()
 
     def after_loss(self, random: random.Random, chance: float) -> dict[str, bytes]:
-        """The files that a loss of power now would leave: of what was not synced, each step has this chance."""
+        """Return the files after a power loss: each change that was not synced has this chance to be there."""
         back = {name: file for name, file in self.deleted.items() if random.random() >= chance}
         left = {name: file.after_loss(lambda: random.random() < chance) for name, file in (back | self.files).items()}
         return {Path(name).name: data for name, data in left.items() if data is not None}
 
     def connect(self, path: Path, read_only: bool) -> "Connection":
-        """Like `tables.connect`, on this disk."""
+        """Connect as `reader.connect` does, on this disk."""
         flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         return Connection(apsw.Connection(str(path.absolute()), flags=flags, vfs=self.name))
 
@@ -133,8 +133,8 @@ class File(apsw.VFSFile):
         return len(self._contents.now)
 
 
-class LossyLog:
-    """The log of a database on a `Disk`; what begins to be written may be there or not."""
+class LossyWal:
+    """The write-ahead log of a database on a `Disk`; unsynced writes may be there after a loss or not."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
         self._disk, self._path = disk, path
@@ -142,7 +142,7 @@ class LossyLog:
     def start_writing(self) -> None:
         self._disk.step()
 
-    def synchronise(self) -> None:
+    def sync(self) -> None:
         self._disk.sync(self._path)
 
     def is_removed(self) -> bool:
@@ -153,7 +153,7 @@ class LossyLog:
 
 
 class Result:
-    """What a statement returned."""
+    """The rows that a statement returned."""
 
     def __init__(self, rows: list[tuple[Any, ...]]) -> None:
         self._rows = iter(rows)
@@ -172,7 +172,7 @@ class Result:
 
 
 class Connection:
-    """A connection of apsw in the manner of the standard library's, as far as the engine uses it."""
+    """A connection of apsw with the part of the standard library's interface that the engine uses."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

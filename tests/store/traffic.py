@@ -1,6 +1,6 @@
-"""Random traffic for a durable engine, and what must be on disk afterwards.
+"""Random traffic for a durable engine, and the ids that must be on disk afterwards.
 
-Every id is drawn once and is long, so that its bytes, or a part of them, can be searched in files.
+Every id is drawn once and is long, so its bytes, or a part of them, can be searched in files.
 """
 
 import random
@@ -13,11 +13,11 @@ from unbasket.domain.events import Event, Forget, Learn
 from unbasket.domain.ids import Id
 
 Request = list[Event]
-"""What one call writes: a single event, or a batch for `apply`."""
+"""The events of one call: a single one, or a batch for `apply`."""
 
 
 class Traffic:
-    """Requests of a few users, of which it knows what they have: most forgets hit something."""
+    """Random requests of a few users. It tracks their baskets, so most forgets hit something."""
 
     def __init__(self, seed: int, users: int = 4) -> None:
         self._random = random.Random(seed)
@@ -27,7 +27,7 @@ class Traffic:
         self._timed: dict[Id, bool] = {}
 
     def request(self) -> Request:
-        """The next request: one event, or now and then a batch."""
+        """Draw the next request: one event, or now and then a batch."""
         return [self._event() for _ in range(self._random.choice([1, 1, 1, 1, 1, 1, 1, 5]))]
 
     def _event(self) -> Event:
@@ -90,7 +90,7 @@ def submit(engine: ub.Recommender, request: Request) -> None:
 
 
 def replayed(params: ub.Params, requests: Iterable[Request]) -> ub.Recommender:
-    """An engine in memory that saw exactly these requests."""
+    """Return an engine in memory that has carried out exactly these requests."""
     engine = ub.Recommender(params)
     for request in requests:
         submit(engine, request)
@@ -98,7 +98,7 @@ def replayed(params: ub.Params, requests: Iterable[Request]) -> ub.Recommender:
 
 
 def ids_of(requests: Iterable[Request]) -> set[Id]:
-    """All ids that requests name."""
+    """Return all ids in requests."""
     ids: set[Id] = set()
     for request in requests:
         for event in request:
@@ -107,13 +107,13 @@ def ids_of(requests: Iterable[Request]) -> set[Id]:
 
 
 def held_ids(engine: ub.Recommender) -> set[Id]:
-    """All ids that an engine remembers."""
+    """Return all ids that an engine holds."""
     ids: set[Id] = set(engine.items()) | set(engine.users())
     return ids | {basket.basket for user in engine.users() for basket in engine.history(user)}
 
 
 def found_in(folder: Path, ids: Iterable[Id], scratch: Path) -> set[Id]:
-    """Which of these ids are in a file of a folder, whole or as their first or last twelve characters.
+    """Return the ids that are in a file of a folder, whole or as their first or last twelve characters.
 
     Another process reads: if this one closed a file that SQLite has open here, SQLite would lose its locks.
     """

@@ -1,0 +1,96 @@
+"""The write-ahead log after a crash: missing, replaced by other bytes, with an old index. See also `test_loss.py`."""
+
+from pathlib import Path
+
+import pytest
+from tests.store.test_faults import PAGE, crashed, filled, use
+
+import unbasket as ub
+from unbasket.errors import (
+    InvalidParamsError,
+    StoreCorruptError,
+    StoreError,
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture
+def crash(path: Path, tmp_path: Path) -> tuple[Path, str]:
+    """Return a database that a crash left with its newest events in the log, and its digest."""
+    filled(path)
+    with ub.open(path) as engine:
+        for basket in range(20):
+            engine.learn("newest", ["milk"], basket=basket)
+        copy = crashed(path, tmp_path / "copy")
+        assert (copy.parent / "shop.db-wal").stat().st_size > PAGE
+        return copy, engine.digest()
+
+
+def test_a_missing_log(crash: tuple[Path, str], tmp_path: Path) -> None:
+    path, digest = crash
+    log = (path.parent / "shop.db-wal").rename(tmp_path / "log")
+    for read_only in (False, True, False):
+        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal is missing"):
+            ub.open(path, read_only=read_only)
+    log.rename(path.parent / "shop.db-wal")
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+
+
+@pytest.mark.parametrize(
+    "garbage", [b"garbage" * 3000, b"\xff" * 100, b"7\x7f\x06\x82" + b"x" * 5000], ids=["text", "short", "no header"]
+)
+def test_garbage_instead_of_a_log(crash: tuple[Path, str], garbage: bytes) -> None:
+    path, _ = crash
+    (path.parent / "shop.db-wal").write_bytes(garbage)
+    for read_only in (True, False, False):
+        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal"):
+            ub.open(path, read_only=read_only)
+
+
+def test_a_log_of_garbage_beside_a_closed_database(path: Path) -> None:
+    """SQLite would overwrite it, though it may be of use to its owner: an error."""
+    digest, log = filled(path), path.parent / "shop.db-wal"
+    log.write_bytes(b"garbage" * 3000)
+    for read_only in (True, False, True):
+        with pytest.raises(StoreCorruptError, match=r"shop\.db-wal is damaged.* remove it"):
+            ub.open(path, read_only=read_only)
+    assert log.read_bytes() == b"garbage" * 3000
+    log.unlink()
+    use(path, digest, writing=True)
+
+
+@pytest.mark.parametrize("left", [b"", b"garbage" * 5000, None])
+def test_an_old_index_of_the_log(crash: tuple[Path, str], left: bytes | None) -> None:
+    """SQLite rebuilds `-shm` from the log, whatever was in it."""
+    path, digest = crash
+    index = path.parent / "shop.db-shm"
+    if left is None:
+        index.unlink()
+    else:
+        index.write_bytes(left)
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+    index.write_bytes(b"garbage" * 5000)  # beside a closed database
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
+
+
+@pytest.mark.parametrize("mistake", ["params", "keys"])
+def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
+    """An attempt to open it that fails changes nothing for the next."""
+    path, digest = crash
+    keys = path.parent / "shop.db-keys"
+    good = keys.read_bytes()
+    if mistake == "keys":
+        keys.write_text("no keys")
+    for _ in range(2):
+        with pytest.raises(InvalidParamsError if mistake == "params" else StoreError):
+            ub.open(path, ub.Params(group_size=2) if mistake == "params" else None)
+    keys.write_bytes(good)
+    with ub.open(path) as engine:
+        assert engine.digest() == digest
