@@ -75,6 +75,15 @@ class HistoryState:
             self._ids_of_long(owner).add(basket)
         return Learned.ADDED
 
+    def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
+        """Return whether a basket would be new, and the user's last."""
+        owner = self.users.codes.get(user)
+        if owner is None:
+            return True
+        known = self.long_histories.get(owner)
+        moment = UNTIMED if time is None else time
+        return self.events.comes_last(owner, *self._key(basket), moment, known is None or basket in known)
+
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: unchanged, with other items, or at another time."""
         record = self._records(owner, position, position + 1)[0]

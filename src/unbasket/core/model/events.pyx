@@ -153,6 +153,14 @@ cdef class EventApplier:
         self.histories.insert(user, position, basket, <uint32_t *> self.items.first(0), group_size)
         return self.changed(user, position)
 
+    def comes_last(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, bint search):
+        """Return whether `learn` would insert a basket behind all others, and ids need not decide."""
+        cdef Insertion insertion
+        if search and self.histories.position_of(user, key, is_text) >= 0:
+            return False
+        self.histories.find_insertion(user, time, &insertion)
+        return insertion.position == self.histories.baskets.length(user) and not insertion.tied
+
     def edit(self, Py_ssize_t user, Py_ssize_t position, list items):
         """Replace the items of the basket at a position; return the orphaned items."""
         cdef Py_ssize_t count = len(items)
