@@ -91,7 +91,7 @@ def test_a_failed_erasure_discards_earlier_receipts(
     engine, ann = service.engine, Shopper(*guarded, "ann")
     ann.forget("/items/soap")
     engine.learn("ann", ["soap"], basket=9)
-    monkeypatch.setattr("unbasket.store.journal.PATIENCE", 0.2)
+    monkeypatch.setattr("unbasket.store.journal.TIMEOUT", 0.2)
     with closing(sqlite3.connect(service.loader.db, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM baskets").fetchone()

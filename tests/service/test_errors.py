@@ -9,7 +9,7 @@ from tests.service.serving import make_shop, serving
 import unbasket as ub
 from unbasket.service.errors import CODES
 from unbasket.store import DurableRecommender
-from unbasket.store.wal import Log
+from unbasket.store.wal import Wal
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -32,11 +32,11 @@ def test_a_failed_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     """The outcome is unknown, and the response says so; later writes are rejected."""
     with serving(make_shop(tmp_path / "shop.db")) as service:
 
-        def fail(_: Log) -> None:
+        def fail(_: Wal) -> None:
             raise OSError(5, "no room left on device")  # EIO, not ENOSPC
 
         with monkeypatch.context() as patch:
-            patch.setattr(Log, "synchronise", fail)
+            patch.setattr(Wal, "sync", fail)
             response = service("DELETE", "/v1/users/ann", 500)["error"]
         assert response["code"] == "uncertain"
         assert "it may have happened, or not" in response["message"]

@@ -148,7 +148,7 @@ class Shop:
         before = self.held()
         self.hidden = self.hidden - show | hide
         self.erased = (self.erased | before) - self.held()
-        self.engine.restock(hide=hide, show=show)
+        self.engine.set_availability(hide=hide, show=show)
 
     def fill(self, users: int, baskets: int = 3) -> "Shop":
         """Learn baskets of new users, and describe some of their items."""
@@ -193,7 +193,7 @@ class Shop:
     def finish_compaction(self) -> None:
         """Finish a compaction: while it is under way, there are zeroed rows where `clean_rows` expects none."""
         while self.engine._journal._database._to_compact:
-            self.engine.restock(hide=(), show=["nothing"])
+            self.engine.set_availability(hide=(), show=["nothing"])
         self.reopen()
 
     # Checks -----------------------------------------------------------------------------------------------------
@@ -972,7 +972,7 @@ KILLED_WHILE_COMPACTING = """
     writer.Database._copy_batch = copy_or_die
     engine.apply([ub.Forget(user, None, None) for user in users])
     while True:
-        engine.restock(hide=(), show=["nothing"])
+        engine.set_availability(hide=(), show=["nothing"])
 """
 
 

@@ -14,8 +14,8 @@ from tests.store.test_durable import SHOP
 
 import unbasket as ub
 from unbasket.domain.events import Learn
-from unbasket.engine.inspector import InvariantChecker
 from unbasket.engine.state import EngineState
+from unbasket.engine.verification import InvariantChecker
 from unbasket.errors import (
     StoreError,
     UncertainError,

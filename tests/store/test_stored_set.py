@@ -18,7 +18,7 @@ def test_hidden_items_are_kept_until_they_are_shown(path: Path, tmp_path: Path) 
     with ub.open(path).fit(SHOP) as rec:
         digest = rec.digest()
         assert rec.hide(["wine", "never bought", 0]) == 3
-        assert rec.restock(hide=["milk", "wine"], show=[0]) == (1, 1)
+        assert rec.set_availability(hide=["milk", "wine"], show=[0]) == (1, 1)
         assert rec.digest() == digest
     with ub.open(path) as rec:
         assert rec.hidden() == ["milk", "never bought", "wine"]
@@ -40,9 +40,9 @@ def test_items_are_hidden_in_one_transaction(path: Path, monkeypatch: pytest.Mon
             patch.setattr(Database, "commit", refuse)
             for change in ({"hide": ["wine", "bread"]}, {"show": ["milk"], "hide": ["wine"]}):
                 with pytest.raises(ub.StoreError, match="no room"):
-                    rec.restock(**change)
+                    rec.set_availability(**change)
                 assert rec.hidden() == ["milk", "tea"]
-        assert rec.restock(hide=["wine"], show=["milk"]) == (1, 1)
+        assert rec.set_availability(hide=["wine"], show=["milk"]) == (1, 1)
     with ub.open(path) as rec:
         assert rec.hidden() == ["tea", "wine"]
 

@@ -15,13 +15,12 @@ from unbasket.domain.ids import Id, checked, sort_key
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Forgotten, Learned, Renamed, Verification
 from unbasket.engine import verification
-from unbasket.engine.catalog import Catalog
+from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.rebuild import Rebuild
 from unbasket.engine.state import EngineState
-from unbasket.engine.stock import Availability
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.params import Params

@@ -14,9 +14,8 @@ from typing import Protocol
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change
 from unbasket.domain.ids import Id
-from unbasket.domain.results import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange
+from unbasket.domain.results import AvailabilityChange, Product
 from unbasket.engine.model import EventResult, Model
 from unbasket.params import Params
 

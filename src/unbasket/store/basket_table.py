@@ -12,8 +12,8 @@ from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
 from unbasket.domain.progress import Progress
-from unbasket.engine.model import Model
 from unbasket.engine.histories import Record
+from unbasket.engine.model import Model
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, BasketRow, decode_basket, encode_basket, position_of
 from unbasket.store.writer import Database
 

@@ -7,9 +7,8 @@ import numpy as np
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.results import Product
 from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange
+from unbasket.domain.results import AvailabilityChange, Product
 from unbasket.engine.model import EventResult, Model
 from unbasket.store.basket_table import BasketTable
 from unbasket.store.group_commit import Erased, ErasedId
