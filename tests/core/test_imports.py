@@ -11,7 +11,7 @@ SOURCES = sorted(file for kind in ("*.pyx", "*.pxd") for file in CORE.rglob(kind
 FOLDERS = ["memory", "util", "model", "index", "search", "codec", "check"]
 """The lowest first."""
 
-OUTSIDE = {"cython", "libc", "cpython", "functools", "numpy"}
+OUTSIDE = {"cython", "libc", "cpython", "functools", "hashlib", "numpy"}
 
 
 def imported(source: Path) -> set[str]:

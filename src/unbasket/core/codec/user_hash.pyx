@@ -5,17 +5,18 @@ items sorted by id.
 """
 
 cimport cython
+from cpython.buffer cimport PyBUF_READ
 from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.memoryview cimport PyMemoryView_FromMemory
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 from libc.stdlib cimport qsort
 from libc.string cimport memcpy, memset
 
+from hashlib import blake2b
+
 from unbasket.core.codec.row_writer cimport RowWriter
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.model.history cimport Basket, Histories, History
-
-cdef extern from "codec/blake2b.h" nogil:
-    void blake2b(const uint8_t *message, size_t bytes, const uint8_t *person, uint8_t *hash)
 
 
 cdef struct Labeled:
@@ -35,12 +36,10 @@ cdef class UserHasher:
     cdef RowWriter writer  # the canonical bytes
     cdef Labeled *items  # of the basket that is written, to be sorted
     cdef Py_ssize_t capacity  # of `items`
-    cdef uint8_t person[16]  # the personalization, padded with zeros
+    cdef bytes person  # the personalization, at most 16 bytes
 
     def __cinit__(self, bytes person):
-        assert len(person) <= 16, "at most 16 bytes"
-        memcpy(self.person, PyBytes_AS_STRING(person), len(person))
-        self.writer = RowWriter()
+        self.person, self.writer = person, RowWriter()
 
     def __dealloc__(self):
         give_back(self.items, self.capacity * sizeof(Labeled))
@@ -60,7 +59,9 @@ cdef class UserHasher:
         for i in range(len(owners)):
             owner = owners[i]
             self._put_user(histories, owner, users[owner], items, labels, texts)
-            blake2b(self.writer.bytes, self.writer.length, self.person, &hashes[i, 0])
+            message = PyMemoryView_FromMemory(<char *> self.writer.bytes, self.writer.length, PyBUF_READ)  # no copy
+            digest = blake2b(message, digest_size=32, person=self.person).digest()
+            memcpy(&hashes[i, 0], PyBytes_AS_STRING(digest), 32)
             self.writer.clear()
 
     cdef int _put_user(
