@@ -150,8 +150,13 @@ class Ids:
         """Add many ids at the cost of one sort. Returns their codes."""
         new = [name for name in dict.fromkeys(names) if name not in self.codes]
         self._claim_all(new)
-        for ids, labels in self._orders():
-            mine = [name for name in new if self._sorted_of(name) is ids]
+        numbers = [name for name in new if not isinstance(name, str)]
+        parts: list[list[Any]] = [
+            [name for name in numbers if name < _LARGE],
+            [name for name in numbers if name >= _LARGE],
+            [name for name in new if isinstance(name, str)],
+        ]
+        for (ids, labels), mine in zip(self._orders(), parts, strict=True):
             if labels is not None and 4 * len(mine) < len(ids):
                 for name in mine:
                     ids.add(name)
