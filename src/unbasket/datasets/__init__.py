@@ -15,7 +15,7 @@ from unbasket.datasets.raw import read_instacart, read_tafeng, read_valued_shopp
 from unbasket.datasets.registry import PUBLISHED, load
 from unbasket.datasets.table import read_table
 from unbasket.datasets.tifuknn_release import read_tifuknn
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError, MissingDatasetError
 
 __all__ = [

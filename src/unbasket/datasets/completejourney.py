@@ -5,7 +5,7 @@ import importlib
 import polars as pl
 
 from unbasket.datasets.dataset import Dataset, hold_out_last
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import MissingDatasetError
 
 _MIN_BASKETS_PER_ITEM = 10

@@ -9,7 +9,7 @@ import polars as pl
 
 from unbasket.datasets.assortment import OCCASIONAL_CATEGORIES, assortment
 from unbasket.datasets.dataset import Dataset
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
 
 _OPENED = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())  # a Monday

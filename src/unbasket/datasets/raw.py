@@ -19,7 +19,7 @@ from unbasket.datasets.purchases import (
     whole_number,
 )
 from unbasket.datasets.source import ROW, Source, open_source
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.params import Params
 
 TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")

@@ -10,7 +10,7 @@ from unbasket.datasets.raw import SHOPPERS_COLUMNS, TAFENG_COLUMNS, read_instaca
 from unbasket.datasets.source import columns_of
 from unbasket.datasets.table import read_table
 from unbasket.datasets.tifuknn_release import TIFUKNN_COLUMNS, read_tifuknn
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
 
 PUBLISHED = (*PREPARED, "completejourney")

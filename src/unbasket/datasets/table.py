@@ -23,7 +23,7 @@ from unbasket.datasets.purchases import (
 )
 from unbasket.datasets.source import ROW, Source, Text, expected_rows, files_at, open_source
 from unbasket.domain.frames import iso_seconds
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
 
 

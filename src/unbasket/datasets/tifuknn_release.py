@@ -7,7 +7,7 @@ import polars as pl
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.purchases import FutureChoice, drop_ones, narrow_ids, one_future, sorted_purchases, text_id
 from unbasket.datasets.source import open_source
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
 
 TIFUKNN_COLUMNS = ("CUSTOMER_ID", "ORDER_NUMBER", "MATERIAL_NUMBER")

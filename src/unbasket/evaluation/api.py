@@ -10,7 +10,7 @@ from rich import progress as bars
 from rich.console import Console
 
 from unbasket.domain.frames import read_purchases
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import tifuknn, tuning
 from unbasket.evaluation.baselines import BASELINES

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Progress, Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from unbasket.domain._repr_html import html_table
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import InvalidRequestError, import_optional
 from unbasket.evaluation.metrics import METRICS, score_users
 from unbasket.evaluation.protocols import Holdout, Split, all_users_split, hide_last_basket

@@ -13,8 +13,7 @@ import polars as pl
 from matplotlib.figure import Figure
 
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Progress, Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import PROTOCOLS, plots
 from unbasket.evaluation.tifuknn import without_twins

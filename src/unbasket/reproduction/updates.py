@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.evaluation import plots
 from unbasket.reproduction import paper, workloads
 from unbasket.reproduction.baselines import DenseRetrain, Engine, PaperRules, UpdateMethod
