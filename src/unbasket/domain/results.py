@@ -136,7 +136,5 @@ class Product(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def value(self, column: str) -> Value:
         """Return the value of a column, or None."""
-        if column in ("name", "category"):
-            return self.name if column == "name" else self.category
-        value: Value = self.further.get(column)
+        value: Value = getattr(self, column) if column in ("name", "category") else self.further.get(column)
         return value
