@@ -30,9 +30,8 @@ from unbasket import Params
 from unbasket.engine.histories import HistoryState
 from unbasket.spark import event_schema, load, maintain, read_files, session, stream
 from unbasket.spark.checkpoint import state_key
-from unbasket.spark.state import decode, encode
 from unbasket.spark.stream import Maintainer
-from unbasket.spark.updating import Model, Unchanged, Update, Vector, update_states
+from unbasket.spark.user_state import Model, Unchanged, Update, Vector, decode, encode, update_states
 
 say = Console(highlight=False, soft_wrap=True).print
 

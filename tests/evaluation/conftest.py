@@ -3,7 +3,7 @@
 import pytest
 
 from unbasket.datasets import load
-from unbasket.evaluation.splits import Holdout
+from unbasket.evaluation.protocols import Holdout
 
 
 @pytest.fixture(scope="session")

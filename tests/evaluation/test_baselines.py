@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES, Ranker, g_topfreq, gp_topfreq, p_topfreq
-from unbasket.evaluation.splits import Split
+from unbasket.evaluation.protocols import Split
 
 SCHEMA = {"user": pl.Int64, "basket": pl.Int64, "item": pl.Int64}
 PURCHASES = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 7)), max_size=40)

@@ -10,8 +10,9 @@ from unbasket.datasets import generate
 from unbasket.errors import InvalidRequestError, UnbasketError
 from unbasket.evaluation import PROTOCOLS, Holdout, Split, hide_last_basket
 from unbasket.evaluation import tuning as module
+from unbasket.evaluation.metrics import METRICS
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.evaluation.tuning import METRICS, tune
+from unbasket.evaluation.tuning import tune
 from unbasket.params import Params
 
 TRIALS = 14  # more than the ten that Optuna draws at random, so the sampler is used too

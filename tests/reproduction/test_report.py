@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.reproduction.test_runner import Recorder
+from tests.reproduction.test_experiments import Recorder
 from tests.service.browser import DESKTOP, PHONE, chromium
 
 from unbasket.reproduction import EXPERIMENTS, Settings, reproduce

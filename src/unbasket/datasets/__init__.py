@@ -6,16 +6,13 @@
 streamed. A file in an unknown format raises a `DatasetError` that names the missing column or the bad line.
 """
 
-from unbasket.datasets.assortment import SENSITIVE_CATEGORIES
-from unbasket.datasets.completejourney import read_complete_journey
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
-from unbasket.datasets.generated import generate
+from unbasket.datasets.generated import SENSITIVE_CATEGORIES, generate
 from unbasket.datasets.published import published_path, read_published, write_published
-from unbasket.datasets.raw import read_instacart, read_tafeng, read_valued_shoppers
+from unbasket.datasets.raw import read_complete_journey, read_instacart, read_tafeng, read_tifuknn, read_valued_shoppers
 from unbasket.datasets.registry import PUBLISHED, load
 from unbasket.datasets.table import read_table
-from unbasket.datasets.tifuknn_release import read_tifuknn
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError, MissingDatasetError
 
 __all__ = [

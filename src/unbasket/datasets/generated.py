@@ -1,16 +1,57 @@
-"""A generator of a realistic shop, of any size."""
+"""A generator of a realistic shop, of any size: purchases, and products with categories and made-up brands."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain, count, islice
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from unbasket.datasets.assortment import OCCASIONAL_CATEGORIES, assortment
 from unbasket.datasets.dataset import Dataset
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
+
+# Per category: products, each with the sizes in which it is sold
+_PRODUCTS = {
+    "Dairy": "Whole milk: 500 ml, 1 l, 2 l; Oat milk: 500 ml, 1 l; Natural yoghurt: 150 g, 500 g, 1 kg; "
+    "Strawberry yoghurt: 150 g, 4 x 100 g; Butter: 125 g, 250 g; Gouda: 200 g, 400 g; Mozzarella: 125 g, 3 x 125 g; "
+    "Eggs: 6 pcs, 10 pcs; Cream: 200 ml; Feta: 200 g",
+    "Bakery": "Rye bread: 500 g, 1 kg; Wholegrain toast: 500 g; Baguette: 250 g; Croissants: 4 pcs; "
+    "Rolls: 6 pcs, 10 pcs; Apple cake: 400 g",
+    "Fruit and vegetables": "Bananas: 1 kg; Apples: 1 kg, 2 kg; Oranges: 1.5 kg; Lemons: 4 pcs; "
+    "Strawberries: 250 g, 500 g; Tomatoes: 500 g, 1 kg; Cucumber: 1 pc; Carrots: 1 kg; Potatoes: 1.5 kg, 2.5 kg; "
+    "Onions: 1 kg; Garlic: 3 pcs; Spinach: 200 g; Avocado: 1 pc, 2 pcs",
+    "Meat and fish": "Chicken breast: 400 g, 800 g; Minced beef: 400 g; Bacon: 150 g; Salami: 100 g; "
+    "Salmon fillet: 250 g; Tuna in oil: 160 g, 3 x 80 g; Fish fingers: 10 pcs, 15 pcs",
+    "Pantry": "Spaghetti: 500 g; Penne: 500 g; Basmati rice: 500 g, 1 kg; Flour: 1 kg; Sugar: 1 kg; "
+    "Olive oil: 500 ml, 1 l; Chopped tomatoes: 400 g, 4 x 400 g; Red lentils: 500 g; Chickpeas: 400 g; "
+    "Muesli: 500 g, 1 kg; Oats: 500 g; Honey: 500 g; Peanut butter: 350 g; Strawberry jam: 340 g",
+    "Sweets and snacks": "Milk chocolate: 100 g, 300 g; Dark chocolate: 100 g; Crisps: 175 g; Salted peanuts: 200 g; "
+    "Gummy bears: 200 g; Butter biscuits: 200 g; Vanilla ice cream: 500 ml, 1 l",
+    "Drinks": "Mineral water: 1 l, 6 x 1.5 l; Orange juice: 1 l; Cola: 500 ml, 1.5 l; Cola zero: 500 ml, 1.5 l; "
+    "Ground coffee: 500 g; Coffee beans: 1 kg; Green tea: 20 bags; Black tea: 25 bags, 50 bags",
+    "Household": "Toilet paper: 8 rolls, 16 rolls; Kitchen roll: 4 rolls; Washing powder: 20 loads, 40 loads; "
+    "Washing-up liquid: 500 ml; Bin bags: 20 pcs; Batteries AA: 4 pcs, 8 pcs",
+    "Body care": "Shampoo: 250 ml, 400 ml; Shower gel: 250 ml; Toothpaste: 75 ml, 2 x 75 ml; Deodorant: 50 ml; "
+    "Sun cream SPF 50: 200 ml",
+    "Pets": "Cat food: 85 g, 12 x 85 g; Cat litter: 10 l; Dog food: 400 g, 6 x 400 g; Dog treats: 150 g",
+    "Alcohol": "Lager: 500 ml, 6 x 330 ml; Red wine: 750 ml; White wine: 750 ml; Sparkling wine: 750 ml; "
+    "Vodka: 700 ml; Gin: 500 ml, 700 ml",
+    "Baby": "Nappies newborn: 28 pcs, 56 pcs; Nappies size 4: 44 pcs, 88 pcs; Baby formula: 800 g; "
+    "Carrot puree: 190 g; Baby wipes: 80 pcs, 4 x 80 pcs",
+    "Health": "Paracetamol: 20 tablets; Blood glucose test strips: 50 pcs; Nicotine patches: 7 pcs; "
+    "Pregnancy test: 1 pc, 2 pcs; Folic acid: 60 tablets; Incontinence pads: 16 pcs; Sleeping aid: 20 tablets; "
+    "Antihistamine: 20 tablets",
+    "Intimate": "Condoms: 8 pcs, 16 pcs; Lubricant: 100 ml; Tampons: 16 pcs, 32 pcs",
+}
+
+# Categories that reveal something about a household, and the share of households that buy from them
+SENSITIVE_CATEGORIES = {"Alcohol": 0.5, "Baby": 0.12, "Health": 0.3, "Intimate": 0.35}
+_OCCASIONAL_CATEGORIES = {**SENSITIVE_CATEGORIES, "Pets": 0.35}
+
+_SYLLABLES = ("Al", "Be", "Co", "Do", "Fa", "Gri", "Hal", "Jo", "Ka", "Lin", "Mo", "Nor", "Pe", "Ro", "Sol", "Ta")
 
 _OPENED = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())  # a Monday
 _WEEK, _DAY, _HOUR = 7 * 86_400, 86_400, 3_600
@@ -58,7 +99,7 @@ def generate(
             raise DatasetError(f"{name} must be at least 1, not {value!r}")
     if not 0 <= repeat_share <= 1:
         raise DatasetError(f"repeat_share must be from 0 to 1, not {repeat_share!r}")
-    products = assortment(items)
+    products = _assortment(items)
     roots = np.random.SeedSequence(seed).spawn(1 + -(-users // _BLOCK))
     shelf = _shelf(products, np.random.default_rng(roots[0]))
     blocks, trips = [], 0
@@ -81,14 +122,13 @@ def _history(user: _Ints, time: _Ints, trip: _Ints, item: _Ints) -> pl.DataFrame
     # basket ids as a till issues them: in order of time over the whole shop
     basket = np.empty_like(time)
     basket[np.argsort(time, kind="stable")] = np.arange(1, time.size + 1)
-    columns = {"user": 1 + user[trip], "basket": basket[trip], "item": 1 + item, "time": time[trip]}
-    return pl.DataFrame(columns)
+    return pl.DataFrame({"user": 1 + user[trip], "basket": basket[trip], "item": 1 + item, "time": time[trip]})
 
 
 def _shelf(products: pl.DataFrame, rng: np.random.Generator) -> _Shelf:
     # ids are in the order of the assortment, so popularity must not be
     weights = np.asarray((1.0 + rng.permutation(products.height)) ** -_ZIPF, dtype=np.float64)
-    occasions = {category: number for number, category in enumerate(OCCASIONAL_CATEGORIES)}
+    occasions = {category: number for number, category in enumerate(_OCCASIONAL_CATEGORIES)}
     occasion = np.array([occasions.get(category, len(occasions)) for category in products["category"]])
     everyday = np.flatnonzero(occasion == len(occasions))
     return _Shelf(_cumulative(weights), everyday, _cumulative(weights[everyday]), occasion)
@@ -124,7 +164,7 @@ def _fill(
     Returns the trip and the item (both from 0) of each purchase, sorted by both.
     """
     users = int(user[-1]) + 1
-    shops_for = rng.random((users, len(OCCASIONAL_CATEGORIES))) < list(OCCASIONAL_CATEGORIES.values())
+    shops_for = rng.random((users, len(_OCCASIONAL_CATEGORIES))) < list(_OCCASIONAL_CATEGORIES.values())
     shops_for = np.column_stack([shops_for, np.ones(users, dtype=bool)])
     favorites = _buy(rng, shelf, shops_for, np.repeat(np.arange(users), _FAVORITES))
     trip = np.repeat(np.arange(user.size), 1 + rng.poisson(basket_size - 1, user.size))
@@ -146,3 +186,30 @@ def _buy(rng: np.random.Generator, shelf: _Shelf, shops_for: npt.NDArray[np.bool
     never = ~shops_for[user, shelf.occasion[item]]
     item[never] = shelf.everyday[_draw(rng, shelf.everyday_popularity, int(never.sum()))]
     return item
+
+
+def _assortment(size: int | None = None) -> pl.DataFrame:
+    """Return item, name and category of all unbranded products, or of `size` products, with brands as needed."""
+    unbranded = list(_unbranded())
+    branded = ((f"{brand} {name}", category) for brand in _brands() for name, category in unbranded)
+    products = unbranded if size is None else list(islice(chain(unbranded, branded), size))
+    frame = pl.DataFrame(products, schema={"name": pl.String, "category": pl.String}, orient="row")
+    return frame.select(pl.int_range(1, pl.len() + 1).alias("item"), "name", "category")
+
+
+def _unbranded() -> Iterator[tuple[str, str]]:
+    for category, products in _PRODUCTS.items():
+        for product in products.split("; "):
+            name, _, sizes = product.partition(": ")
+            for size in sizes.split(", "):
+                yield f"{name} {size}", category
+
+
+def _brands() -> Iterator[str]:
+    """Yield an endless series of names: Alal, Albe, Alco, and so on."""
+    for number in count(len(_SYLLABLES)):
+        syllables = []
+        while number:
+            number, digit = divmod(number, len(_SYLLABLES))
+            syllables.append(_SYLLABLES[digit])
+        yield "".join(syllables).capitalize()

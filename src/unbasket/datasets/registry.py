@@ -2,15 +2,13 @@
 
 from pathlib import Path
 
-from unbasket.datasets.completejourney import read_complete_journey
+from unbasket.datasets import raw
 from unbasket.datasets.dataset import Dataset
 from unbasket.datasets.published import PREPARED, PUBLISHED_COLUMNS, published_path, read_published
 from unbasket.datasets.purchases import FutureChoice
-from unbasket.datasets.raw import SHOPPERS_COLUMNS, TAFENG_COLUMNS, read_instacart, read_tafeng, read_valued_shoppers
 from unbasket.datasets.source import columns_of
 from unbasket.datasets.table import read_table
-from unbasket.datasets.tifuknn_release import TIFUKNN_COLUMNS, read_tifuknn
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
 
 PUBLISHED = (*PREPARED, "completejourney")
@@ -33,22 +31,22 @@ def load(
     basket, item and perhaps time. `future` is explained at `read_published`.
     """
     if name_or_path == "completejourney":
-        return read_complete_journey(progress=progress)
+        return raw.read_complete_journey(progress=progress)
     if name_or_path in PREPARED:
         return read_published(published_path(str(name_or_path)), future=future)
     path = Path(name_or_path)
     if path.is_dir():
-        return read_instacart(path, skip_bad=skip_bad, progress=progress)
+        return raw.read_instacart(path, skip_bad=skip_bad, progress=progress)
     if not path.exists():
         raise DatasetError(f"{name_or_path}: neither a file nor one of the datasets {', '.join(PUBLISHED)}")
     found = set(columns_of(path))
     if found.issuperset(PUBLISHED_COLUMNS):
         return read_published(path, future=future)
-    if found.issuperset(TIFUKNN_COLUMNS):
-        return read_tifuknn(path, future=future, skip_bad=skip_bad, progress=progress)
-    if found.issuperset(TAFENG_COLUMNS):
-        return read_tafeng(path, skip_bad=skip_bad, progress=progress)
-    if found.issuperset(SHOPPERS_COLUMNS):
-        return read_valued_shoppers(path, skip_bad=skip_bad, progress=progress)
+    if found.issuperset(raw.TIFUKNN_COLUMNS):
+        return raw.read_tifuknn(path, future=future, skip_bad=skip_bad, progress=progress)
+    if found.issuperset(raw.TAFENG_COLUMNS):
+        return raw.read_tafeng(path, skip_bad=skip_bad, progress=progress)
+    if found.issuperset(raw.SHOPPERS_COLUMNS):
+        return raw.read_valued_shoppers(path, skip_bad=skip_bad, progress=progress)
     time = "time" if "time" in found else None
     return read_table(path, time=time, skip_bad=skip_bad, progress=progress)

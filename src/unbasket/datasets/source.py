@@ -12,7 +12,7 @@ import polars as pl
 
 from unbasket.datasets.lines import fields_of, is_json_object, lines_of, open_text, records_of, shown, shown_list
 from unbasket.domain.decoding import decode_json
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError, Remedy
 
 ROW = "__row"  # the row's number in the file, from 0

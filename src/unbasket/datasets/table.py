@@ -23,7 +23,7 @@ from unbasket.datasets.purchases import (
 )
 from unbasket.datasets.source import ROW, Source, Text, expected_rows, files_at, open_source
 from unbasket.domain.frames import iso_seconds
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError
 
 
@@ -41,8 +41,8 @@ class TableFormat(NamedTuple):
 
     def columns(self) -> dict[str, str]:
         """Return the names of the columns that are there, by what they hold."""
-        named = {"user": self.user, "basket": self.basket, "item": self.item, "time": self.time}
-        return {name: column for name, column in (named | {"quantity": self.quantity}).items() if column is not None}
+        names = (*ID_COLUMNS, "time", "quantity")
+        return {name: column for name in names if (column := getattr(self, name)) is not None}
 
 
 class PurchaseTable(NamedTuple):
@@ -110,8 +110,6 @@ def read_table(
 
 
 class _FilePurchases(NamedTuple):
-    """The purchases in one file."""
-
     source: Source
     frame: pl.DataFrame
     skipped: int

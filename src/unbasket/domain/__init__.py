@@ -8,6 +8,5 @@ basket_columns   many baskets as arrays
 frames           data frames to baskets, recommendations to data frames
 decoding         JSON and TOML from outside
 times            units of time, and dates
-results          the engine's answers, and products
-progress         callbacks of long operations
+results          the engine's answers, callbacks of progress, and products
 """

@@ -74,24 +74,19 @@ class BasketColumns(NamedTuple):
 
     def _basket(self, i: int, item_ends: Int64s) -> Basket:
         codes = self.purchases[item_ends[i] - self.sizes[i] : item_ends[i]].tolist()
-        time = int(self.times[i])
+        key, time = int(self.keys[i]), int(self.times[i])
         items = tuple(self.items[code] for code in codes)
-        key = int(self.keys[i])
         return Basket(self.texts[key] if self.are_texts[i] else key, None if time == UNTIMED else time, items)
 
-    def select(self, positions: Int64s) -> "BasketColumns":
+    def select(self, positions: Int64s) -> Self:
         """Return the columns of the users at these positions alone, without the items of others."""
         kept = np.isin(self.owners, positions)
         items, purchases = np.unique(self.purchases[np.repeat(kept, self.sizes)], return_inverse=True)
-        return BasketColumns(
+        by_basket = {name: getattr(self, name)[kept] for name in ("keys", "are_texts", "times", "sizes", "opens")}
+        return self._replace(
             users=[self.users[position] for position in positions],
             items=[self.items[code] for code in items],
             owners=np.searchsorted(positions, self.owners[kept]).astype(np.uint32),
-            texts=self.texts,
-            keys=self.keys[kept],
-            are_texts=self.are_texts[kept],
-            times=self.times[kept],
-            sizes=self.sizes[kept],
-            opens=self.opens[kept],
             purchases=purchases.astype(np.uint32),
+            **by_basket,
         )

@@ -79,15 +79,12 @@ Change = Event | Suppress | Allow | Rename
 
 def rechecked(events: Iterable[Event]) -> list[Event]:
     """Return a caller's events, with every field validated."""
-    return [_rechecked(event, number) for number, event in enumerate(events, 1)]
-
-
-def _rechecked(event: object, number: int) -> Event:
-    if isinstance(event, Learn):
-        return Learn.checked(*event)
-    if isinstance(event, Forget):
-        return Forget.checked(*event)
-    raise InvalidEventError(f"event {number} must be a Learn or a Forget, not {event!r}")
+    valid: list[Event] = []
+    for number, event in enumerate(events, 1):
+        if not isinstance(event, Learn | Forget):
+            raise InvalidEventError(f"event {number} must be a Learn or a Forget, not {event!r}")
+        valid.append(Learn.checked(*event) if isinstance(event, Learn) else Forget.checked(*event))
+    return valid
 
 
 _FIELDS = {"learn": {"event", "user", "basket", "items", "time"}, "forget": {"event", "user", "basket", "item"}}

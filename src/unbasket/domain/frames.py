@@ -78,7 +78,10 @@ def _table(
         time = "time"
     table = _columns(frame, list(dict.fromkeys(name for name in (user, basket, item, time, group) if name is not None)))
     if isinstance(table[item].dtype, pl.List):
-        table = _one_row_per_purchase(table, item)
+        empty = table[item].list.len() == 0
+        if empty.any():
+            raise InvalidFrameError(f"column {item!r} is an empty list in row {empty.arg_max()}; a basket has items")
+        table = table.explode(item)
     return table, time
 
 
@@ -177,15 +180,7 @@ def _columns(frame: Any, names: list[str], example: str = "fit(frame, user='cust
         )
     if _is_pandas(frame):
         return pl.DataFrame([_series(name, frame[name]) for name in names])
-    selected: pl.DataFrame = frame.select(names)
-    return selected
-
-
-def _one_row_per_purchase(table: pl.DataFrame, item: str) -> pl.DataFrame:
-    empty = table[item].list.len() == 0
-    if empty.any():
-        raise InvalidFrameError(f"column {item!r} is an empty list in row {empty.arg_max()}; a basket has items")
-    return table.explode(item)
+    return cast("pl.DataFrame", frame.select(names))
 
 
 def _series(name: str, column: Any) -> pl.Series:

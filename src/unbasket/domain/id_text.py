@@ -130,8 +130,5 @@ def _whole_number(text: str) -> int | None:
     """Return the number of a text in canonical form, else None: 007 is text, as in an imported CSV file."""
     if len(text) > 20 or not text.removeprefix("-").isdecimal():
         return None
-    try:
-        number = int(text)
-    except ValueError:
-        return None
+    number = int(text)
     return number if str(number) == text and -(2**63) <= number < 2**63 else None

@@ -213,7 +213,6 @@ class Ids:
             self.codes[name] = code
 
     def _make_room(self) -> None:
-        """Grow the array of labels to one per code."""
         count = len(self.names)
         if count > len(self.labels):
             self.labels = np.zeros(0, np.int64)  # without a view, the array can grow in place

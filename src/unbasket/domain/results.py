@@ -1,11 +1,18 @@
-"""Results of the engine, and the products of its catalog."""
+"""Results of the engine, its progress, and the products of its catalog."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 import msgspec
 
 from unbasket.domain.ids import Id
+
+Progress = Callable[[int, int], object]
+"""A callback of a long operation, called with (done, total)."""
+
+ReadingProgress = Callable[[int, int | None], object]
+"""Called with (done, total), or None for a total that is unknown."""
 
 
 class Recommendation(NamedTuple):
@@ -129,7 +136,5 @@ class Product(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def value(self, column: str) -> Value:
         """Return the value of a column, or None."""
-        if column in ("name", "category"):
-            return self.name if column == "name" else self.category
-        value: Value = self.further.get(column)
+        value: Value = getattr(self, column) if column in ("name", "category") else self.further.get(column)
         return value

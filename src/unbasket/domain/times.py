@@ -35,8 +35,7 @@ def as_dates(times: Sequence[int | None]) -> list[int | str]:
     known = [time for time in times if time is not None]
     for unit in (UNITS["s"], UNITS["ms"], UNITS["us"]):
         if known and all(_FIRST // unit <= time < _LAST // unit for time in known):
-            form = (
-                "%Y-%m-%d" if all(time * unit % UNITS["day"] == timedelta(0) for time in known) else "%Y-%m-%d %H:%M:%S"
-            )
+            at_midnight = all(time * unit % UNITS["day"] == timedelta(0) for time in known)
+            form = "%Y-%m-%d" if at_midnight else "%Y-%m-%d %H:%M:%S"
             return ["" if time is None else f"{EPOCH + time * unit:{form}}" for time in times]
     return ["" if time is None else time for time in times]

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple, Self
 
 from unbasket.core import MAX_BASKET, UNTIMED
-from unbasket.domain.ids import Id, checked_all
+from unbasket.domain.ids import Id, Kind, checked_all
 from unbasket.errors import InvalidBasketError, InvalidRequestError
 
 
@@ -58,16 +58,14 @@ def checked_count(n: object) -> int:
 
 def checked_users(users: Iterable[Id]) -> list[Id]:
     """Return the users of a batch query."""
-    if not _is_list(users):
-        raise InvalidRequestError(f"users must be a list of user ids, not {users!r}")
-    return checked_all(users, "user")
+    return checked_selection(users, "users", "user")
 
 
-def checked_selection(items: Iterable[Id], what: str) -> list[Id]:
-    """Return the items of a selection; items may be unknown or repeated."""
-    if not _is_list(items):
-        raise InvalidRequestError(f"{what} must be a list of item ids, not {items!r}")
-    return checked_all(items, "item")
+def checked_selection(ids: Iterable[Id], what: str, kind: Kind = "item") -> list[Id]:
+    """Return the ids of a selection; ids may be unknown or repeated."""
+    if not _is_list(ids):
+        raise InvalidRequestError(f"{what} must be a list of {kind} ids, not {ids!r}")
+    return checked_all(ids, kind)
 
 
 def checked_cart(cart: Collection[Id] | None) -> list[Id] | None:

@@ -12,8 +12,7 @@ from typing import NamedTuple, cast
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id, checked, sort_key
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Forgotten, Learned, Renamed, Verification
+from unbasket.domain.results import Forgotten, Learned, Progress, Renamed, Verification
 from unbasket.engine import verification
 from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest

@@ -12,7 +12,6 @@ from unbasket.core.model import queries
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
 from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key
-from unbasket.domain.progress import Progress
 from unbasket.domain.results import (
     AvailabilityChange,
     Basket,
@@ -21,6 +20,7 @@ from unbasket.domain.results import (
     ItemCount,
     Learned,
     Neighbor,
+    Progress,
     Recommendation,
     Renamed,
     Sizes,

@@ -8,8 +8,7 @@ from unbasket.core import Query, QueryBatch, Vector
 from unbasket.core.model import queries
 from unbasket.core.util import id_fast
 from unbasket.domain.ids import Id, checked
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Progress, Recommendation
 from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model

@@ -10,14 +10,15 @@ figures differ.
 
 from unbasket.evaluation._item_sets import ItemSets
 from unbasket.evaluation.baselines import BASELINES, Ranker, g_topfreq, gp_topfreq, p_topfreq
-from unbasket.evaluation.metrics import Hits, find_hits, hit_rate, ndcg, precision, recall
-from unbasket.evaluation.protocols import PROTOCOLS, EvaluationProtocol, first_of_twins
-from unbasket.evaluation.scores import score_users
-from unbasket.evaluation.splits import (
+from unbasket.evaluation.metrics import Hits, find_hits, hit_rate, ndcg, precision, recall, score_users
+from unbasket.evaluation.protocols import (
+    PROTOCOLS,
+    EvaluationProtocol,
     Holdout,
     HuUsers,
     Split,
     all_users_split,
+    first_of_twins,
     hide_last_basket,
     hu_split,
     hu_users,

@@ -10,13 +10,12 @@ from rich import progress as bars
 from rich.console import Console
 
 from unbasket.domain.frames import read_purchases
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import tifuknn, tuning
 from unbasket.evaluation.baselines import BASELINES
 from unbasket.evaluation.evaluation import Evaluation
-from unbasket.evaluation.protocols import PROTOCOLS
-from unbasket.evaluation.splits import Holdout, hide_last_basket
+from unbasket.evaluation.protocols import PROTOCOLS, Holdout, hide_last_basket
 from unbasket.evaluation.tuning import Tuning
 from unbasket.params import Params
 
@@ -93,7 +92,6 @@ def tune(
 
 
 def _holdout(data: Any, user: str, basket: str, item: str, time: str | None) -> Holdout:
-    """Return the history and the future of a dataset or a frame."""
     if hasattr(data, "history") and hasattr(data, "future"):
         return Holdout(data.history, data.future) if data.future is not None else hide_last_basket(data.history)
     return hide_last_basket(read_purchases(data, user=user, basket=basket, item=item, time=time))

@@ -9,7 +9,7 @@ from typing import Protocol
 import polars as pl
 
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.splits import Split
+from unbasket.evaluation.protocols import Split
 
 
 class Ranker(Protocol):
@@ -46,18 +46,15 @@ BASELINES: dict[str, Ranker] = {"G-TopFreq": g_topfreq, "P-TopFreq": p_topfreq, 
 
 
 def _popularity(history: pl.DataFrame, split: Split) -> pl.DataFrame:
-    """Count the candidates' baskets that hold each item."""
     return _purchases(history, split.candidates).group_by("item").agg(popularity=pl.len())
 
 
 def _frequent(history: pl.DataFrame, popularity: pl.DataFrame, split: Split) -> pl.DataFrame:
-    """Return the items of each query user with their frequency and popularity."""
     frequency = _purchases(history, split.queries).group_by("user", "item").agg(frequency=pl.len())
     return frequency.join(popularity, on="item", how="left").with_columns(pl.col("popularity").fill_null(0))
 
 
 def _popular(popularity: pl.DataFrame, split: Split, n: int) -> pl.DataFrame:
-    """Return the n most popular items for each query user, with frequency 0."""
     top = popularity.sort("popularity", "item", descending=[True, False]).head(n)
     return pl.DataFrame({"user": split.queries}).join(top, how="cross").with_columns(frequency=pl.lit(0))
 

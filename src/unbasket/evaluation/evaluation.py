@@ -9,8 +9,7 @@ import polars as pl
 
 from unbasket.domain._repr_html import html_table
 from unbasket.errors import import_optional
-from unbasket.evaluation.protocols import EvaluationProtocol
-from unbasket.evaluation.splits import Split
+from unbasket.evaluation.protocols import EvaluationProtocol, Split
 from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, bootstrap_means, compare_paired
 from unbasket.params import Params
 

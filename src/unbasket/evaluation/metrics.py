@@ -1,16 +1,20 @@
-"""Metrics of a batch of users: one float per user, NaN for a user whose truth is empty.
+"""Metrics of a batch of users, and the scores of ranked lists by all of them.
 
-Metrics of repeat purchases and of exploration are the same functions over `truth.intersection(history)` and
-`truth.difference(history)`. The mean over users who are not NaN is then the mean over users who have such items.
+A metric returns one float per user, NaN for a user whose truth is empty. Metrics of repeat purchases and of exploration
+are the same functions over `truth.intersection(history)` and `truth.difference(history)`. The mean over users who are
+not NaN is then the mean over users who have such items.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from unbasket.errors import InvalidRequestError
+from unbasket.errors import InvalidFrameError, InvalidRequestError
 from unbasket.evaluation._item_sets import Codes, Flags, ItemSets
 
 Floats = NDArray[np.float64]
@@ -53,8 +57,7 @@ def find_hits(predictions: Codes, truth: ItemSets) -> Hits:
     if twice.any():
         row, rank = np.argwhere(twice)[0]
         raise InvalidRequestError(f"item {in_order[row, rank]} is predicted twice in row {row}")
-    rows = np.arange(len(predictions))[:, np.newaxis]
-    return Hits(truth.contains(rows, predictions), truth.sizes)
+    return Hits(truth.contains(np.arange(len(predictions))[:, np.newaxis], predictions), truth.sizes)
 
 
 def recall(hits: Hits, n: int) -> Floats:
@@ -83,18 +86,75 @@ def ndcg(hits: Hits, n: int, form: NdcgForm) -> Floats:
     - "hu": DCG@n / IDCG@|T|, so a truth larger than n can never score 1;
     - "standard": DCG@n / IDCG@min(n, |T|).
     """
-    found = hits.at(n)
-    sizes = hits.truth_sizes
+    if form not in get_args(NdcgForm):
+        raise InvalidRequestError(f"form must be one of {', '.join(get_args(NdcgForm))}, not {form!r}")
+    found, sizes = hits.at(n), hits.truth_sizes
     discounts = 1 / np.log2(np.arange(2, max(n, sizes.max(initial=0)) + 2))
     ideal = np.concatenate(([1.0], np.cumsum(discounts)))  # ideal[0] only avoids 0/0 for users without truth
     reachable = np.minimum(n, sizes)
     if form == "paper":
         found = found & (np.arange(n) < reachable[:, np.newaxis])
-        best = ideal[reachable]
-    elif form == "hu":
-        best = ideal[sizes]
-    elif form == "standard":
-        best = ideal[reachable]
-    else:
-        raise InvalidRequestError(f"form must be one of {', '.join(get_args(NdcgForm))}, not {form!r}")
+    best = ideal[sizes if form == "hu" else reachable]
     return hits.known(found @ discounts[:n] / best)
+
+
+METRICS: dict[str, Callable[[Hits, int], Floats]] = {
+    "recall": recall,
+    "precision": precision,
+    "hit_rate": hit_rate,
+    "ndcg_paper": partial(ndcg, form="paper"),
+    "ndcg_hu": partial(ndcg, form="hu"),
+    "ndcg_standard": partial(ndcg, form="standard"),
+}
+
+
+def score_users(
+    rankings: pl.DataFrame, history: pl.DataFrame, future: pl.DataFrame, cutoffs: Sequence[int] = (10, 20)
+) -> pl.DataFrame:
+    """Score each row of `rankings` (user, items) against the user's basket in `future` (user, item).
+
+    Columns are `user` and, for each cutoff n, `recall@n`, `precision@n`, `hit_rate@n`, `ndcg_paper@n`, `ndcg_hu@n` and
+    `ndcg_standard@n`; then the same with the prefix `repeat_` (only truth items in the user's `history`) and
+    `explore_` (only truth items not in it). A score is null if the user has no such truth items; means skip nulls.
+    Rows keep the order of `rankings`.
+    """
+    if not cutoffs or min(cutoffs) < 1:
+        raise InvalidRequestError(f"cutoffs must be whole numbers of at least 1, not {list(cutoffs)}")
+    if rankings["user"].n_unique() < len(rankings):
+        raise InvalidFrameError("rankings must hold each user once")
+    # Lists made from Python objects have 64-bit elements, data often 32-bit; Polars joins equal types only.
+    rankings = rankings.cast({"user": future.schema["user"], "items": pl.List(future.schema["item"])})
+    users = rankings.select("user").with_row_index("row")
+    ranked = _ranked_items(rankings, max(cutoffs))
+    items = pl.concat([ranked["item"], future["item"]]).unique().sort()
+    codes = pl.DataFrame({"item": items}).with_row_index("code")
+    coded = ranked.join(codes, on="item")
+    predictions = np.full((len(users), max(cutoffs)), -1, dtype=np.int64)
+    predictions[coded["row"].to_numpy(), coded["rank"].to_numpy()] = coded["code"].to_numpy()
+    truth = _item_sets(future, users, codes)
+    bought = _item_sets(history.join(future, on=["user", "item"], how="semi"), users, codes)
+    columns: dict[str, Floats] = {}
+    truths = {"": truth, "repeat_": truth.intersection(bought), "explore_": truth.difference(bought)}
+    for prefix, sought in truths.items():
+        hits = find_hits(predictions, sought)
+        for n in cutoffs:
+            columns |= {f"{prefix}{name}@{n}": metric(hits, n) for name, metric in METRICS.items()}
+    return rankings.select("user").with_columns(
+        pl.Series(name, values, nan_to_null=True) for name, values in columns.items()
+    )
+
+
+def _ranked_items(rankings: pl.DataFrame, n: int) -> pl.DataFrame:
+    """Return (row, rank, item) of the first n items of each list, ranks from 0; an empty list is one null item."""
+    return (
+        rankings.with_row_index("row")
+        .select("row", item=pl.col("items").list.head(n))
+        .with_columns(rank=pl.int_ranges(pl.col("item").list.len()))
+        .explode("item", "rank")
+    )
+
+
+def _item_sets(frame: pl.DataFrame, users: pl.DataFrame, codes: pl.DataFrame) -> ItemSets:
+    pairs = frame.select("user", "item").join(users, on="user").join(codes, on="item")
+    rows, items = (pairs[column].cast(pl.Int64).to_numpy() for column in ("row", "code"))
+    return ItemSets.from_pairs(rows, items, len(users))

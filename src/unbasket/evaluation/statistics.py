@@ -51,14 +51,30 @@ def bootstrap_mean(
     0.5000 [0.4700, 0.5320] (95%, 1000 users)
     """
     known = _known(np.asarray(values, dtype=np.float64), at_least=1)
-    return _intervals([known], confidence, resamples, np.random.default_rng(seed))[0]
+    return bootstrap_means([known], confidence=confidence, resamples=resamples, seed=seed)[0]
 
 
 def bootstrap_means(
-    columns: Sequence[Floats], *, confidence: float = 0.95, resamples: int = 2_000, seed: int = 0
+    columns: Sequence[Floats],
+    *,
+    confidence: float = 0.95,
+    resamples: int = 2_000,
+    seed: int | np.random.Generator = 0,
 ) -> list[MeanInterval]:
     """Return the `bootstrap_mean` of several columns of the same users, without NaN. All columns share the draws."""
-    return _intervals(columns, confidence, resamples, np.random.default_rng(seed))
+    if not 0 < confidence < 1:
+        raise InvalidRequestError(f"confidence must be between 0 and 1, not {confidence}")
+    if resamples < 1:
+        raise InvalidRequestError(f"resamples must be at least 1, not {resamples}")
+    users, rng = len(columns[0]), np.random.default_rng(seed)
+    draws = (_draw_counts(users, rows, rng) for rows in _blocks(resamples, users))
+    # Column by column: one product for all columns would differ in the last digit from that of a single column.
+    means = np.concatenate([[drawn @ column / users for column in columns] for drawn in draws], axis=1)
+    ends = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).T.tolist()
+    return [
+        MeanInterval(float(column.mean()), low, high, confidence, users)
+        for column, (low, high) in zip(columns, ends, strict=True)
+    ]
 
 
 def compare_paired(
@@ -81,7 +97,7 @@ def compare_paired(
     return Comparison(
         first_mean=float(one.mean()),
         second_mean=float(two.mean()),
-        difference=_intervals([differences], confidence, resamples, rng)[0],
+        difference=bootstrap_means([differences], confidence=confidence, resamples=resamples, seed=rng)[0],
         p_permutation=_permutation_p(differences, resamples, rng),
     )
 
@@ -93,24 +109,6 @@ def _known(values: Floats, at_least: int) -> Floats:
             f"scores must be one list with at least {at_least} not NaN; shape {values.shape} has {len(known)}"
         )
     return known
-
-
-def _intervals(
-    columns: Sequence[Floats], confidence: float, resamples: int, rng: np.random.Generator
-) -> list[MeanInterval]:
-    if not 0 < confidence < 1:
-        raise InvalidRequestError(f"confidence must be between 0 and 1, not {confidence}")
-    if resamples < 1:
-        raise InvalidRequestError(f"resamples must be at least 1, not {resamples}")
-    users = len(columns[0])
-    draws = (_draw_counts(users, rows, rng) for rows in _blocks(resamples, users))
-    # Column by column: one product for all columns would differ in the last digit from that of a single column.
-    means = np.concatenate([[drawn @ column / users for column in columns] for drawn in draws], axis=1)
-    ends = np.quantile(means, [(1 - confidence) / 2, (1 + confidence) / 2], axis=1).T.tolist()
-    return [
-        MeanInterval(float(column.mean()), low, high, confidence, users)
-        for column, (low, high) in zip(columns, ends, strict=True)
-    ]
 
 
 def _draw_counts(users: int, resamples: int, rng: np.random.Generator) -> Floats:
@@ -133,7 +131,6 @@ def _permutation_p(differences: Floats, resamples: int, rng: np.random.Generator
 
 
 def _blocks(resamples: int, width: int) -> list[int]:
-    """Divide the resamples into blocks, and return the size of each."""
     rows = max(1, _DRAWS_AT_ONCE // width)
     full, rest = divmod(resamples, rows)
     return [rows] * full + [rest] * (rest > 0)

@@ -6,15 +6,13 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Progress, Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES
 from unbasket.evaluation.evaluation import Evaluation
-from unbasket.evaluation.protocols import EvaluationProtocol, first_of_twins
-from unbasket.evaluation.scores import score_users
-from unbasket.evaluation.splits import Holdout, Split
+from unbasket.evaluation.metrics import score_users
+from unbasket.evaluation.protocols import EvaluationProtocol, Holdout, Split, first_of_twins
 from unbasket.params import Params
 
 TIFUKNN = "TIFU-kNN"
@@ -25,10 +23,9 @@ class TifuKnn:
     """The engine as a ranker. It averages exactly `params.neighbors` other users."""
 
     params: Params
-    progress: Progress | None = None
 
     def __call__(self, history: pl.DataFrame, split: Split, n: int) -> pl.DataFrame:
-        return rank(fit_candidates(history, split, self.params), history, split, n, self.progress)
+        return rank(fit_candidates(history, split, self.params), history, split, n)
 
 
 def evaluate(

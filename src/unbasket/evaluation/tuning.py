@@ -11,21 +11,18 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from unbasket.domain._repr_html import html_table
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import InvalidRequestError, import_optional
-from unbasket.evaluation.scores import score_users
-from unbasket.evaluation.splits import Holdout, Split, all_users_split, hide_last_basket
+from unbasket.evaluation.metrics import METRICS, score_users
+from unbasket.evaluation.protocols import Holdout, Split, all_users_split, hide_last_basket
 from unbasket.evaluation.tifuknn import TifuKnn
 from unbasket.params import Params
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-METRICS = ("recall", "precision", "hit_rate", "ndcg_paper", "ndcg_hu", "ndcg_standard")
 _DIGITS = 3  # of decays and alpha: more would pretend to a precision that no validation has
-
 _NAMES = ("group_size", "basket_decay", "group_decay", "neighbors", "alpha")
-
 _SHOWN_TRIALS = 5  # in a notebook
 
 
@@ -84,14 +81,12 @@ class Tuning:
 
 
 def _tuned(params: Params) -> dict[str, Any]:
-    """Return the parameters that are searched for."""
     return {name: getattr(params, name) for name in _NAMES}
 
 
 def _pool(params: Params) -> dict[str, Any]:
     """Return the pool settings that all trials share, if any."""
-    pool = {"pool": params.pool, "pool_seed": params.pool_seed}
-    return {name: value for name, value in pool.items() if value is not None}
+    return {name: value for name in ("pool", "pool_seed") if (value := getattr(params, name)) is not None}
 
 
 def tune(
@@ -176,7 +171,6 @@ def _search_space(history: pl.DataFrame, pool: int | None) -> dict[str, Any]:
 
 
 def _clipped(space: dict[str, Any], params: Params) -> dict[str, Any]:
-    """Clip the parameters to the ranges."""
     return {name: min(max(getattr(params, name), span.low), span.high) for name, span in space.items()}
 
 

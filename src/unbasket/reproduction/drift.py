@@ -4,7 +4,7 @@ from functools import partial
 
 import polars as pl
 
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
 from unbasket.reproduction.baselines import USER

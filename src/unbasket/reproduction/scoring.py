@@ -8,8 +8,7 @@ import polars as pl
 
 from unbasket.datasets import hold_out_last, load
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Recommendation
+from unbasket.domain.results import Progress, Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import Hits, ItemSets, Split, find_hits, ndcg, recall, score_users
 from unbasket.params import Params

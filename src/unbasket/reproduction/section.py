@@ -1,10 +1,13 @@
-"""The output of an experiment: its progress, its rows, and its section of the report."""
+"""An experiment, and its output: progress, rows, and a section of the report."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import polars as pl
 from matplotlib.figure import Figure
+
+from unbasket.reproduction.workloads import Settings
 
 StepProgress = Callable[[str, int, int], object]
 """A callback that gets a description of the step, the number of units done, and their total."""
@@ -44,6 +47,19 @@ class Section:
     notes: tuple[str, ...]
     tables: tuple[Table, ...]
     figure: Figure
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """A table or a figure: `run` measures it on a dataset, `present` shows the rows of all datasets."""
+
+    name: str
+    title: str
+    datasets: tuple[str, ...]
+    quick: tuple[str, ...]
+    """The datasets of a quick run."""
+    run: Callable[[str, Settings, StepProgress], list[Row]]
+    present: Callable[[pl.DataFrame], Section]
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -142,8 +142,7 @@ def present(frame: pl.DataFrame) -> Section:
         "Bit-equal: after all events, the digest and the 20 recommendations of every user, scores included, are the "
         "same as those of an engine trained from scratch on the remaining baskets.",
     )
-    tables = (_quality_table(frame), _equality_table(frame))
-    return Section(_findings(frame), notes, tables, _draw(frame))
+    return Section(_findings(frame), notes, (_quality_table(frame), _equality_table(frame)), _draw(frame))
 
 
 def _findings(frame: pl.DataFrame) -> tuple[Finding, ...]:

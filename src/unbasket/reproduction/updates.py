@@ -1,13 +1,14 @@
 """Figures (a) and (b): update time as additions or deletions accumulate."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 import polars as pl
 from matplotlib.axes import Axes
 
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.evaluation import plots
 from unbasket.reproduction import paper, workloads
 from unbasket.reproduction.baselines import DenseRetrain, Engine, PaperRules, UpdateMethod
@@ -38,7 +39,7 @@ def run_additions(dataset: str, settings: Settings, step: StepProgress) -> list[
     rows: list[Row] = []
     for name, make in METHODS.items():
         warm_up(make, stream)
-        runs = [_additions(make(stream), stream, partial(step, f"additions, {name}")) for _ in range(RUNS)]
+        runs = [_timed(make(stream).add, stream.baskets, partial(step, f"additions, {name}")) for _ in range(RUNS)]
         rows += [{"stream": dataset, "method": name} | point for point in curve(runs)]
     return rows
 
@@ -55,24 +56,16 @@ def run_deletions(dataset: str, settings: Settings, step: StepProgress) -> list[
             for _ in range(RUNS):
                 method = make(stream)
                 method.load(stream.baskets)
-                runs.append(_deletions(method, positions, partial(step, f"deletions from {order}, {name}")))
+                runs.append(_timed(method.delete, positions, partial(step, f"deletions from {order}, {name}")))
             rows += [{"stream": dataset, "order": order, "method": name} | point for point in curve(runs)]
     return rows
 
 
-def _additions(method: UpdateMethod, stream: Stream, progress: Progress) -> list[float]:
+def _timed(update: Callable[[Any], float], events: Sequence[Any], progress: Progress) -> list[float]:
     seconds = []
-    for done, basket in enumerate(stream.baskets, 1):
-        seconds.append(method.add(basket))
-        progress(done, len(stream.baskets))
-    return seconds
-
-
-def _deletions(method: UpdateMethod, positions: list[int], progress: Progress) -> list[float]:
-    seconds = []
-    for done, position in enumerate(positions, 1):
-        seconds.append(method.delete(position))
-        progress(done, len(positions))
+    for done, event in enumerate(events, 1):
+        seconds.append(update(event))
+        progress(done, len(events))
     return seconds
 
 
@@ -123,9 +116,7 @@ def present_additions(frame: pl.DataFrame) -> Section:
     names = frame["stream"].unique(maintain_order=True).to_list()
     figure, axes = plots.panels(1, len(names), 5.2 * len(names) + 1, 5)
     for axis, name in zip(axes, names, strict=True):
-        _plot(axis, frame.filter(pl.col("stream") == name), paper.ADDITION_MS)
-        axis.set_title(name)
-        axis.set_xlabel("baskets added so far")
+        _plot(axis, frame.filter(pl.col("stream") == name), paper.ADDITION_MS, name, "baskets added so far")
     plots.legend_below(figure, axes[0], 3)
     tables = (_points_table(frame, ["stream", "method"]),)
     return Section(_findings(frame, paper.ADDITION_MS, "addition"), (_WHY_ABOVE, *_NOTES), tables, figure)
@@ -137,9 +128,8 @@ def present_deletions(frame: pl.DataFrame) -> Section:
     figure, axes = plots.panels(len(names), len(ORDERS), 14, 4 * len(names) + 0.6)
     cells = [(name, order) for name in names for order in ORDERS]
     for axis, (name, order) in zip(axes, cells, strict=True):
-        _plot(axis, frame.filter(pl.col("stream") == name, pl.col("order") == order), paper.DELETION_MS)
-        axis.set_title(f"{name}, deletions: {order}")
-        axis.set_xlabel("baskets deleted so far")
+        points = frame.filter(pl.col("stream") == name, pl.col("order") == order)
+        _plot(axis, points, paper.DELETION_MS, f"{name}, deletions: {order}", "baskets deleted so far")
     plots.legend_below(figure, axes[0], 3)
     tables = (_points_table(frame, ["stream", "order", "method"]),)
     return Section(_findings(frame, paper.DELETION_MS, "deletion"), _NOTES, tables, figure)
@@ -157,7 +147,7 @@ def _findings(frame: pl.DataFrame, claim: float, event: str) -> tuple[Finding, .
     return (Finding(text, median < claim),)
 
 
-def _plot(axis: Axes, points: pl.DataFrame, claim_ms: float) -> None:
+def _plot(axis: Axes, points: pl.DataFrame, claim_ms: float, title: str, x_label: str) -> None:
     for name in METHODS:
         curve = points.filter(pl.col("method") == name)
         axis.plot(curve["events"], curve["ms"], label=name, linewidth=1.6, **_STYLES[name])  # type: ignore[arg-type]
@@ -165,6 +155,8 @@ def _plot(axis: Axes, points: pl.DataFrame, claim_ms: float) -> None:
     micro_batch = f"Spark micro-batch around it, {paper.MICRO_BATCH_MS:g} ms"
     axis.axhline(paper.MICRO_BATCH_MS, color=plots.CLAIM, linestyle="-.", label=micro_batch)
     axis.set_yscale("log")
+    axis.set_title(title)
+    axis.set_xlabel(x_label)
     axis.set_ylabel("time of an update (ms, log scale)")
 
 

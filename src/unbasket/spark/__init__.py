@@ -1,12 +1,12 @@
 """The same model on Spark, for shops that outgrow one machine (paper, section 5).
 
     events -> state of each user -> changes of vectors -> table -> recommendations
-    sources   updating, state       stream                table    prediction, pooling
+    sources   user_state            stream                table    prediction, pooling
 
-The state store keeps a user's baskets (`state`) and nothing derived from them. `updating` applies events to them with
-the engine's own code, so a vector from Spark equals the engine's, bit for bit. `bulk` loads and reads states in batch,
-and `checkpoint` identifies the parameters of a stream. `settings` configure Spark to erase forgotten data, and
-`residue` searches files for it.
+The state store keeps a user's baskets and nothing derived from them. `user_state` applies events to them with the
+engine's own code, so a vector from Spark equals the engine's, bit for bit. `bulk` loads and reads states in batch, and
+`checkpoint` identifies the parameters of a stream. `settings` configure Spark to erase forgotten data, and `residue`
+searches files for it.
 """
 
 from unbasket.spark.bulk import histories, history_row, history_schema, load

@@ -20,10 +20,9 @@ from unbasket.errors import InvalidFrameError
 from unbasket.params import Params
 from unbasket.spark.checkpoint import identify
 from unbasket.spark.sources import item_type
-from unbasket.spark.state import decode
 from unbasket.spark.stream import STATE
 from unbasket.spark.table import UPDATED
-from unbasket.spark.updating import load_states
+from unbasket.spark.user_state import decode, load_states
 
 _BATCH = 1000  # users in a record batch
 
@@ -54,7 +53,10 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
         return
     table = pa.Table.from_batches(received)
     if "baskets" in table.column_names:
-        columns = _columns_of(table.to_pylist())
+        columns = BasketColumns.of(
+            (row["user"], [(b["basket"], b["time"], b["items"], b["opens"]) for b in row["baskets"]])
+            for row in table.to_pylist()
+        )
         items = table.schema.field("baskets").type.value_type.field("items").type
     else:
         group = "group" if "group" in table.column_names else None
@@ -69,13 +71,6 @@ def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Reco
     )
     while some := list(islice(rows, _BATCH)):
         yield pa.RecordBatch.from_pylist(some, schema)
-
-
-def _columns_of(histories: list[dict[str, Any]]) -> BasketColumns:
-    """Convert histories to the engine's columns."""
-    return BasketColumns.of(
-        (row["user"], [(b["basket"], b["time"], b["items"], b["opens"]) for b in row["baskets"]]) for row in histories
-    )
 
 
 def histories(spark: SparkSession, checkpoint: str) -> DataFrame:

@@ -106,7 +106,6 @@ def _index_of(pool: _Pool, neighbors: int) -> Index:
 def _best_items(
     broadcast: Broadcast[_Pool], params: Params, n: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Recommend to users, a batch at a time."""
     pool = broadcast.value
     index, workspace = _index_of(pool, params.neighbors), SearchWorkspace()
     for batch in batches:
@@ -137,7 +136,6 @@ def _recommend_batch(
 
 
 def _vectors(batch: pa.RecordBatch, items: pa.Array) -> Iterator[Vector]:
-    """Return the vectors of a batch in the index's representation."""
     ends = np.cumsum(batch["items"].value_lengths().to_numpy())[:-1]
     codes = pc.index_in(batch["items"].flatten(), items).to_numpy().astype(np.uint32)
     weights = _fixed_point(batch["weights"].flatten()).astype(np.uint32)

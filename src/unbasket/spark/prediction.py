@@ -28,7 +28,6 @@ from unbasket.spark.pooling import offsets
 from unbasket.spark.sources import item_type
 
 BLOCK = 50_000  # users in a block, and queries in a slice
-
 _TASKS = 4  # minimum per core, since tasks differ in size
 
 
@@ -53,7 +52,6 @@ def recommend(
 
 
 def _of_users(vectors: DataFrame, users: Iterable[Id] | DataFrame | None) -> DataFrame:
-    """Select the vectors of the users."""
     if users is None:
         return vectors
     if not isinstance(users, DataFrame):
@@ -79,7 +77,7 @@ class _Job:
         self._all_users = in_block.withColumn("slice", _each(self._slices))
 
     def encoded(self, vectors: DataFrame) -> DataFrame:
-        """Encode vectors: items as codes, weights in fixed point."""
+        """Encode vectors: items as positions in the catalog, weights in fixed point."""
         return vectors.mapInArrow(partial(_encode, self._catalog), self._query)
 
     def nearest(self, queries: DataFrame) -> DataFrame:
@@ -127,7 +125,6 @@ def _same(*names: str) -> list[Column]:
 
 
 def _encode(catalog: Broadcast[list[Id]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Encode items as positions in the catalog, and weights in fixed point."""
     names: pa.Array | None = None
     for batch in batches:
         items, weights = batch["items"], batch["weights"].flatten().to_numpy()
@@ -146,13 +143,12 @@ def _nearest(k: int, items: int, users: pa.Table, queries: pa.Table) -> pa.Table
     order, workspace = GrowableArray.of(np.arange(len(names))), SearchWorkspace()
     own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
     found = [
-        workspace.neighbors(index, query, code, k, order) for query, code in zip(vectors_of(queries), own, strict=True)
+        workspace.neighbors(index, query, code, k, order) for query, code in zip(_vectors_of(queries), own, strict=True)
     ]
-    neighbor_ids = names.take(joined([codes for codes, _ in found], np.uint32))
-    squares = pa.array(joined([distances for _, distances in found], np.int64))
+    neighbor_ids = names.take(_joined([codes for codes, _ in found], np.uint32))
+    squares = pa.array(_joined([distances for _, distances in found], np.int64))
     pairs = pa.StructArray.from_arrays([squares, neighbor_ids], ["square", "user"])
-    ends = offsets([len(codes) for codes, _ in found])
-    neighbors = pa.ListArray.from_arrays(ends, pairs)
+    neighbors = pa.ListArray.from_arrays(offsets([len(codes) for codes, _ in found]), pairs)
     return queries.select(["user", "codes", "weights"]).append_column("neighbors", neighbors)
 
 
@@ -165,8 +161,8 @@ def _sums(items: int, users: pa.Table, queries: pa.Table) -> pa.Table:
     workspace = SearchWorkspace()
     found = [workspace.sum_of(index, group) for group in np.split(codes, ends)[:-1]]
     lists = offsets([len(summed) for summed, _ in found])
-    summed = pa.ListArray.from_arrays(lists, pa.array(joined([codes for codes, _ in found], np.int32)))
-    totals = pa.ListArray.from_arrays(lists, pa.array(joined([totals for _, totals in found], np.int64)))
+    summed = pa.ListArray.from_arrays(lists, pa.array(_joined([codes for codes, _ in found], np.int32)))
+    totals = pa.ListArray.from_arrays(lists, pa.array(_joined([totals for _, totals in found], np.int64)))
     kept = queries.select(["user", "codes", "weights", "found"])
     return kept.append_column("items", summed).append_column("totals", totals)
 
@@ -174,15 +170,14 @@ def _sums(items: int, users: pa.Table, queries: pa.Table) -> pa.Table:
 def _best(
     catalog: Broadcast[list[Id]], alpha: float, n: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Rank the n best items of each query, by their ids."""
     names = catalog.value
     order, workspace = GrowableArray.of(np.arange(len(names))), SearchWorkspace()
     most = min(n, len(names))
     for batch in batches:
         table = pa.Table.from_batches([batch])
-        sums = zip(rows_of(table["items"], np.uint32), rows_of(table["totals"], np.int64), strict=True)
+        sums = zip(_rows_of(table["items"], np.uint32), _rows_of(table["totals"], np.int64), strict=True)
         rankings = []
-        for query, found, (items, totals) in zip(vectors_of(table), table["found"].to_pylist(), sums, strict=True):
+        for query, found, (items, totals) in zip(_vectors_of(table), table["found"].to_pylist(), sums, strict=True):
             best = workspace.best_of(query, items, totals, found, alpha, order, most)
             rankings.append([(names[code], score) for code, score in best])
         item = pa.string() if isinstance(names[0], str) else pa.int64()
@@ -201,18 +196,16 @@ def _index_of(users: pa.Table, items: int) -> Index:
     return index
 
 
-def vectors_of(queries: pa.Table) -> Iterator[Vector]:
+def _vectors_of(queries: pa.Table) -> Iterator[Vector]:
     """Return the vector of each query in the index's representation: without weights rounded to zero."""
-    return map(Vector, rows_of(queries["codes"], np.uint32), rows_of(queries["weights"], np.uint32))
+    return map(Vector, _rows_of(queries["codes"], np.uint32), _rows_of(queries["weights"], np.uint32))
 
 
-def rows_of(lists: pa.ChunkedArray, kind: type) -> list[Any]:
-    """Convert a column of lists to arrays."""
+def _rows_of(lists: pa.ChunkedArray, kind: type) -> list[Any]:
     column = lists.combine_chunks()
     ends = np.cumsum(column.value_lengths().to_numpy())
     return np.split(column.flatten().to_numpy().astype(kind), ends)[:-1]
 
 
-def joined(arrays: list[Any], kind: type) -> Any:
-    """Concatenate the arrays."""
+def _joined(arrays: list[Any], kind: type) -> Any:
     return np.concatenate([np.zeros(0, kind), *arrays]).astype(kind)

@@ -19,11 +19,7 @@ IdType = Literal["string", "long"]
 Format = Literal["json", "parquet", "csv"]
 
 FIELDS = ("event", "user", "basket", "item", "items", "time")
-
-
-def id_type(kind: IdType) -> DataType:
-    """Return the type of a column of ids."""
-    return StringType() if kind == "string" else LongType()
+_ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
 
 
 def item_type(schema: StructType) -> DataType:
@@ -38,10 +34,10 @@ def event_schema(user: IdType = "string", basket: IdType = "string", item: IdTyp
     """Return the schema of events, for any source: JSON and Parquet files, or the values of Kafka's messages."""
     types = {
         "event": StringType(),
-        "user": id_type(user),
-        "basket": id_type(basket),
-        "item": id_type(item),
-        "items": ArrayType(id_type(item)),
+        "user": _ID_TYPES[user],
+        "basket": _ID_TYPES[basket],
+        "item": _ID_TYPES[item],
+        "items": ArrayType(_ID_TYPES[item]),
         "time": LongType(),
     }
     return StructType([StructField(name, types[name]) for name in FIELDS])

@@ -19,11 +19,10 @@ from unbasket.spark.checkpoint import Identity, bucket_of, identify, state_key
 from unbasket.spark.settings import STATE_SETTINGS
 from unbasket.spark.sources import FIELDS, ordered
 from unbasket.spark.table import REJECTED, REMOVED, UPDATED, Table
-from unbasket.spark.updating import Model, Update, update_states
+from unbasket.spark.user_state import Model, Update, update_states
 
 ERASED_WITHIN = 3  # batches after the batch of a forget
 STATE = "orders"  # the name of the state in the checkpoint
-
 _EVENTS = "events"
 
 
@@ -68,8 +67,7 @@ class Stream:
 
     def into_table(self, path: str, *, every: str = "10 seconds", buckets: int = 8) -> StreamingQuery:
         """Start maintaining a table of all users' current vectors; see `Table`."""
-        schema = self.changes.schema
-        table = Table.open_or_create(path, self._identity, schema, buckets)
+        table = Table.open_or_create(path, self._identity, self.changes.schema, buckets)
         if self._loaded is not None and table.batch < -1:
             table.merge(self._loaded, -1)
         return self.into(table.merge, every=every)
@@ -186,14 +184,11 @@ def watch(query: StreamingQuery) -> Iterator[StreamingQueryProgress | None]:
         yield None
         sleep(0.25)
     if query.exception() is not None:
-        raise SparkError(f"the stream has failed: {_problem(query)}")
+        # Spark appends the plan, which contains the checkpoint's key
+        reason = str(query.exception()).partition("=== Streaming Query ===")[0].strip()
+        raise SparkError(f"the stream has failed: {reason}")
 
 
 def events_in(progress: StreamingQueryProgress) -> int:
     """Return the number of events in a batch. Spark's own count is of rows read, which may be whole files."""
     return int(progress.observedMetrics[_EVENTS]["count"]) if _EVENTS in progress.observedMetrics else 0
-
-
-def _problem(query: StreamingQuery) -> str:
-    """Return why a query failed, without the plan that Spark appends: it contains the checkpoint's key."""
-    return str(query.exception() or "").partition("=== Streaming Query ===")[0].strip()

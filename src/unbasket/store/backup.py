@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import StoreCorruptError, StoreError
 from unbasket.files import replacing
 from unbasket.store import schema

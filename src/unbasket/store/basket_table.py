@@ -11,7 +11,7 @@ from unbasket.core.codec import row_reader
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, BasketRow, decode_basket, encode_basket, position_of

@@ -8,7 +8,7 @@ from typing import Self, cast
 
 from unbasket.domain.events import Rename
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.store.backup import write_copy
 from unbasket.store.group_commit import ErasedId

@@ -20,8 +20,7 @@ import msgspec
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Product
+from unbasket.domain.results import AvailabilityChange, Product, Progress
 from unbasket.engine.model import EventResult
 from unbasket.errors import (
     BasketConflictError,

@@ -9,7 +9,7 @@ from secrets import randbelow
 
 import msgspec
 
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.engine.model import Model
 from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import real_path

@@ -7,8 +7,7 @@ import numpy as np
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import AvailabilityChange, Product
+from unbasket.domain.results import AvailabilityChange, Product, Progress
 from unbasket.engine.model import EventResult, Model
 from unbasket.store.basket_table import BasketTable
 from unbasket.store.group_commit import Erased, ErasedId

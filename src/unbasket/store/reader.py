@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from unbasket.core import RowReader
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import StoreCorruptError, StoreError
 from unbasket.files import create
 from unbasket.store.compaction import Spaces

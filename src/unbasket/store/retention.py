@@ -13,8 +13,7 @@ from typing import NamedTuple, cast
 
 from unbasket.domain.events import Forget
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import Progress
-from unbasket.domain.results import Basket, Forgotten
+from unbasket.domain.results import Basket, Forgotten, Progress
 from unbasket.domain.times import EPOCH, UNITS, time_before
 from unbasket.errors import RetentionError, UnknownUserError
 from unbasket.store.durable import DurableRecommender

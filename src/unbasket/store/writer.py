@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from unbasket.core import BasketRowWriter
-from unbasket.domain.progress import Progress
+from unbasket.domain.results import Progress
 from unbasket.errors import UncertainError
 from unbasket.files import real_path
 from unbasket.store import compaction, schema

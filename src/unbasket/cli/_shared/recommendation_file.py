@@ -10,7 +10,7 @@ from polars.io.plugins import register_io_source
 from unbasket.domain.frames import checked_columns
 from unbasket.domain.id_text import format_id
 from unbasket.domain.ids import Id
-from unbasket.domain.progress import ReadingProgress
+from unbasket.domain.results import ReadingProgress
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, UnbasketError
 from unbasket.files import replacing

@@ -21,8 +21,7 @@ from unbasket.datasets.source import Text, files_at
 from unbasket.datasets.table import read_purchase_table
 from unbasket.domain.decoding import decode_json
 from unbasket.domain.events import Event, parse_event
-from unbasket.domain.progress import ReadingProgress
-from unbasket.domain.results import Forgotten, Learned
+from unbasket.domain.results import Forgotten, Learned, ReadingProgress
 from unbasket.errors import DatasetError, InvalidEventError, InvalidParamsError, InvalidRequestError, UnbasketError
 from unbasket.params import Params
 from unbasket.store import DurableRecommender

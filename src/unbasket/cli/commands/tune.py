@@ -14,9 +14,10 @@ from unbasket.cli._shared.terminal import AsJson, progress_bar, say, say_json
 from unbasket.datasets import Dataset, hold_out_last
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation import PROTOCOLS, Comparison, Holdout, compare_paired
+from unbasket.evaluation.metrics import METRICS
 from unbasket.evaluation.tifuknn import TIFUKNN
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
-from unbasket.evaluation.tuning import METRICS, Tuning
+from unbasket.evaluation.tuning import Tuning
 from unbasket.evaluation.tuning import tune as search
 from unbasket.params import Params
 from unbasket.store import DurableRecommender

@@ -16,8 +16,7 @@ from unbasket.domain.events import Event, Forget, Learn
 from unbasket.domain.ids import Id
 from unbasket.engine.histories import HistoryState
 from unbasket.errors import SparkError
-from unbasket.spark.state import decode, encode
-from unbasket.spark.updating import Model, Unchanged, Update, update_states
+from unbasket.spark.user_state import Model, Unchanged, Update, decode, encode, update_states
 
 
 def as_event(event: laws.Event) -> Event:
