@@ -6,7 +6,7 @@ from functools import partial
 
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.schemas import query_params, requests, responses
+from unbasket.service.schemas import requests, responses
 from unbasket.service.schemas.requests import MAX_RECEIPTS
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
@@ -19,7 +19,7 @@ _BATCH = 100  # receipts read at once
 
 def receipts(request: Request) -> responses.ReceiptsResponse:
     """Return a page of erasure receipts."""
-    query: query_params.ReceiptsQuery = request.query
+    query: requests.ReceiptsQuery = request.query
     rec, count = request.rec, request.rec.receipt_count
     if query.order == "oldest":
         page, end = rec.receipts(query.after + 1, query.after + query.limit), count

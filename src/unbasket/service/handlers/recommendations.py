@@ -11,8 +11,14 @@ from unbasket.errors import UnknownUserError
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import history_of
 from unbasket.service.request import Request
-from unbasket.service.schemas.query_params import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
-from unbasket.service.schemas.requests import ForgetPart, Preview, Visitor
+from unbasket.service.schemas.requests import (
+    MAX_EXPLAINED,
+    ForgetPart,
+    HowManyQuery,
+    Preview,
+    RecommendationsQuery,
+    Visitor,
+)
 from unbasket.service.schemas.responses import (
     BasketPart,
     ExplanationResponse,

@@ -15,7 +15,7 @@ from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.service.api_keys import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.schemas import query_params, requests, responses
+from unbasket.service.schemas import requests, responses
 from unbasket.service.schemas.requests import MAX_EVENTS, MAX_FORGETS, MAX_READ
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import DurableRecommender, Erased
@@ -241,7 +241,7 @@ def described(rec: DurableRecommender, item: Id) -> responses.Item:
 
 def similar(request: Request) -> responses.SimilarResponse:
     """Return the nearest other users."""
-    query: query_params.HowManyQuery = request.query
+    query: requests.HowManyQuery = request.query
     user = request.user
     return responses.SimilarResponse(
         user, [responses.SimilarUser(*found) for found in request.rec.similar_users(user, query.n)]
