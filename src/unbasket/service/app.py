@@ -14,10 +14,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
 
-from unbasket.service.api import HEADERS, PENALTY, Api, Receive, Send
+from unbasket.service.api import HEADERS, PENALTY, Api
 from unbasket.service.auth import Authenticator
-from unbasket.service.connection import Connection, Scope
+from unbasket.service.connection import Connection
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ApiError
 from unbasket.service.metrics import Metrics
@@ -109,7 +110,7 @@ class _File(NamedTuple):
     type: str
     tag: str
 
-    def response(self, request: Request) -> Response:
+    async def serve(self, request: Request) -> Response:
         headers = _PAGE_HEADERS | {"ETag": self.tag, "Cache-Control": "no-cache"}
         known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
         if self.tag in known or "*" in known:
@@ -121,7 +122,10 @@ def _page_routes() -> list[BaseRoute]:
     """Return routes for `/`, `/docs` and `/static/...`. Only existing files have one, so no path can escape."""
     pages = dict(_files(files(__package__).joinpath("web")))
     addresses = {"/": "index.html", "/docs": "docs.html"} | {f"/static/{name}": name for name in pages}
-    return [_route(address, pages[name]) for address, name in addresses.items()]
+    return [
+        Route(address, pages[name].serve, methods=["GET"], name=address, include_in_schema=False)
+        for address, name in addresses.items()
+    ]
 
 
 def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, _File]]:
@@ -130,18 +134,6 @@ def _files(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, _File]]
         if entry.is_dir():
             yield from _files(entry, f"{prefix}{entry.name}/")
         else:
-            yield prefix + entry.name, _read(entry)
-
-
-def _read(file: Traversable) -> _File:
-    content = file.read_bytes()
-    return _File(
-        content, _TYPES[file.name[file.name.rindex(".") :]], f'"{blake2b(content, digest_size=16).hexdigest()}"'
-    )
-
-
-def _route(address: str, file: _File) -> Route:
-    async def serve(request: Request) -> Response:
-        return file.response(request)
-
-    return Route(address, serve, methods=["GET"], name=address, include_in_schema=False)
+            content = entry.read_bytes()
+            kind, digest = _TYPES[entry.name[entry.name.rindex(".") :]], blake2b(content, digest_size=16).hexdigest()
+            yield prefix + entry.name, _File(content, kind, f'"{digest}"')

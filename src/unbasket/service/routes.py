@@ -166,11 +166,7 @@ ROUTES = (
     Route("GET /v1/items", "read", catalog.items, query=requests.ItemsQuery),
     Route("GET /v1/items/availability", "read", catalog.hidden, query=requests.PageQuery),
     Route(
-        "POST /v1/items/availability",
-        "write",
-        catalog.set_availability,
-        body=requests.Availability,
-        runs_on="writer",
+        "POST /v1/items/availability", "write", catalog.set_availability, body=requests.Availability, runs_on="writer"
     ),
     Route("GET /v1/categories", "read", catalog.categories),
     Route("GET /v1/popular", "read", catalog.popular, query=requests.PopularQuery),

@@ -154,7 +154,7 @@ def _forget_nothing(request: Request, event: Forget) -> responses.ForgottenRespo
 def _forgotten(request: Request, event: Forget) -> responses.ForgottenResponse:
     [result], seconds = _apply(request, [event])
     erased = cast(Erased, result)
-    return responses.ForgottenResponse(responses.Removed.of(erased), erased.receipt, seconds)
+    return responses.ForgottenResponse(responses.Removed(*erased), erased.receipt, seconds)
 
 
 def _matches(rec: DurableRecommender, event: Forget) -> bool:
@@ -179,7 +179,7 @@ def forget_category(request: Request) -> responses.ForgottenManyResponse:
         erased += cast(list[Erased], results)
     seconds = time.perf_counter() - start
     total = Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *erased, strict=True)))
-    return responses.ForgottenManyResponse(responses.Removed.of(total), [each.receipt for each in erased], seconds)
+    return responses.ForgottenManyResponse(responses.Removed(*total), [each.receipt for each in erased], seconds)
 
 
 def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
@@ -190,7 +190,7 @@ def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
         return []
 
 
-# Renaming -------------------------------------------------------------------------------------------------------
+# Renaming and suppressing ---------------------------------------------------------------------------------------
 
 
 def rename(request: Request) -> responses.RenamedResponse:
@@ -199,9 +199,6 @@ def rename(request: Request) -> responses.RenamedResponse:
     request.empty_receipts.discard(request.user)
     renamed = request.rec.rename(request.user, body.to)
     return responses.RenamedResponse(body.to, *renamed, renamed.receipt, renamed.seconds)
-
-
-# Suppressions --------------------------------------------------------------------------------------------------
 
 
 def suppress(request: Request) -> responses.SuppressedResponse:
