@@ -19,7 +19,16 @@ PANELS = {
     "Trying and measuring": ("demo", "evaluate", "tune", "reproduce"),
 }
 COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
-_MODULES = {"import": "import_", "allow": "suppress", "export": "history"}  # the others are named like their command
+# The modules whose names differ from their command's.
+_MODULES = {
+    "import": "import_",
+    "explain": "recommend",
+    "rename": "learn",
+    "allow": "suppress",
+    "export": "history",
+    "tune": "evaluate",
+    "backup": "verify",
+}
 
 
 def summary(name: str) -> str:

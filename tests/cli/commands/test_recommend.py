@@ -1,4 +1,4 @@
-"""`unbasket recommend`: for one user."""
+"""`unbasket recommend` for one user, and `unbasket explain`."""
 
 import json
 import time
@@ -59,3 +59,12 @@ def test_an_unknown_user_gets_popular_items(db: Path) -> None:
     assert "Nothing is held about user zoe" in run("recommend", "zoe", "--db", db)
     assert recommended("zoe", "--db", db, "--exclude", 10, "-n", 1) == [11]
     assert "not -1" in error("recommend", "zoe", "--db", db, "-n", -1)
+
+
+def test_explain(db: Path) -> None:
+    answer = json.loads(run("explain", "ann", 10, "--db", db, "--json"))
+    assert (answer["name"], [basket["basket"] for basket in answer["baskets"]]) == ("Milk [fresh]", [1, 2])
+    own = sum(basket["share"] for basket in answer["baskets"])
+    assert own + answer["neighbors_share"] == pytest.approx(answer["score"])
+    assert f"Milk [fresh] (10) scores {answer['score']:.4f} for user ann" in run("explain", "ann", 10, "--db", db)
+    assert "in none of the user's baskets" in run("explain", "ann", 12, "--db", db)

@@ -1,4 +1,4 @@
-"""`unbasket tune`: on data and on a database."""
+"""`unbasket tune`, on data and on a database: apart from `evaluate`, whose tests use another shop."""
 
 import json
 import sys

@@ -1,13 +1,14 @@
-"""`unbasket learn`: one basket."""
+"""`unbasket learn` and `unbasket rename`: a basket of a user, and all baskets of a user under another id."""
 
+import json
 import re
 from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, User, label, open_to_write
-from unbasket.cli._shared.terminal import AsJson, reply
+from unbasket.cli._shared.database import Db, User, known_user, label, open_to_write
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, reply
 from unbasket.domain.id_text import IdReader
 from unbasket.domain.results import Learned
 from unbasket.errors import InvalidRequestError
@@ -55,3 +56,25 @@ def _moment(text: str) -> int:
             f"--time must be a whole number or an ISO date such as 2026-05-31T18:30, not {text!r}"
         ) from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1)
+
+
+def rename(
+    user: User,
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The id that the user becomes. It may be new.")],
+    db: Db,
+    as_json: AsJson = False,
+) -> None:
+    """Merge a user into another, such as a guest into an account: the baskets of one are the other's then.
+
+    The first id is gone from the database's files, and a signed receipt says so. Nothing is changed if both have a
+    basket of the same id.
+    """
+    with open_to_write(db) as rec, progress_bar("renaming"):
+        name, target = known_user(rec, user), IdReader(rec).user(other)
+        renamed = rec.rename(name, target)
+    reply(
+        as_json,
+        {**renamed._asdict(), "user": target, "receipt": json.loads(renamed.receipt.to_json())},
+        f"{db}: {counted(renamed.baskets, 'basket')} of user {name} moved to user {target}. "
+        f"Receipt {renamed.receipt.number}, request {renamed.receipt.request}",
+    )

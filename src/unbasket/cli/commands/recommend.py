@@ -1,4 +1,4 @@
-"""`unbasket recommend`: items for the next basket of one user or of many."""
+"""`unbasket recommend` and `unbasket explain`: items for the next basket of one user or of many, and the reasons."""
 
 from math import fsum
 from pathlib import Path
@@ -6,13 +6,13 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from unbasket.cli._shared.database import Db, item_facts, label, open_to_read
+from unbasket.cli._shared.database import Db, User, item_facts, known_user, label, open_to_read
 from unbasket.cli._shared.options import with_options
 from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, say_table, warn
 from unbasket.domain.id_text import IdReader
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Explanation, ItemCount, Recommendation
-from unbasket.domain.times import UNITS
+from unbasket.domain.times import UNITS, as_dates
 from unbasket.engine.cold_start import ColdStart
 from unbasket.errors import InvalidRequestError
 from unbasket.store import DurableRecommender
@@ -119,7 +119,6 @@ def recommend(
 
 
 def _check_combination(user: str | None, batch: _BatchOptions, cart: _Items, *, explain: bool) -> None:
-    """Check the combination of options."""
     if (user is not None) + batch.all_users + (batch.users is not None) != 1:
         raise InvalidRequestError("name one USER, or --users FILE, or --all")
     if user is None and batch.output is None:
@@ -151,15 +150,14 @@ def _show(
 def _write(
     rec: DurableRecommender, ids: IdReader, n: int, filters: _FilterOptions, batch: _BatchOptions, *, as_json: bool
 ) -> None:
-    from unbasket.cli._shared.recommendation_file import RecommendationBatch, write_recommendations  # imports Polars
+    from unbasket.cli._shared.recommendation_file import write_recommendations  # imports Polars
 
     assert batch.output is not None
     named = dict.fromkeys(rec.users() if batch.users is None else [ids.user(line) for line in _lines(batch.users)])
     users = [user for user in named if user in rec]
-    wanted = {**filters.arguments(ids), "only_new": filters.only_new}
+    wanted, columns = {**filters.arguments(ids), "only_new": filters.only_new}, batch.column or []
     with progress_bar("recommending") as report:
-        chosen = RecommendationBatch(users, n, wanted, batch.column or [])
-        rows = write_recommendations(rec, chosen, batch.output, report)
+        rows = write_recommendations(rec, users, n, batch.output, columns, report, **wanted)
     unknown = len(named) - len(users)
     if as_json:
         say_json({"output": str(batch.output), "users": len(users), "unknown": unknown, "rows": rows})
@@ -199,3 +197,34 @@ def _share_facts(reason: Explanation) -> dict[str, Any]:
 def _explained(rec: DurableRecommender, reason: Explanation) -> tuple[object, ...]:
     own, buyers = fsum(share.share for share in reason.baskets), f"{reason.neighbors_with_item} of {reason.neighbors}"
     return label(rec, reason.item), reason.score, own, reason.neighbors_share, buyers
+
+
+def explain(
+    user: User,
+    item: Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")],
+    db: Db,
+    as_json: AsJson = False,
+) -> None:
+    """Say where an item's score for a user comes from: which of their baskets, and how many similar users.
+
+    Similar users are counted and never named.
+    """
+    rec = open_to_read(db)
+    name = known_user(rec, user)
+    with progress_bar("explaining"):
+        reason = rec.explain(name, IdReader(rec).item(item))
+    if as_json:
+        baskets = [share._asdict() for share in reason.baskets]
+        say_json({"user": name, **item_facts(rec, reason.item), **reason._asdict(), "baskets": baskets})
+        return
+    say(f"{label(rec, reason.item)} scores {reason.score:.4f} for user {name}:")
+    if reason.baskets:
+        times = as_dates([share.time for share in reason.baskets])
+        rows = [(share.basket, time, share.share) for share, time in zip(reason.baskets, times, strict=True)]
+        say_table(("own basket", "time", "share"), rows)
+    else:
+        say("It is in none of the user's baskets.")
+    say(
+        f"{reason.neighbors_with_item} of {counted(reason.neighbors, 'similar user')} have bought it, which adds "
+        f"{reason.neighbors_share:.4f}"
+    )
