@@ -837,7 +837,7 @@ def _sign_in(page: Page, key: str) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Sign in").click()
 
 
-def test_a_wrong_key_signs_nobody_in(anonymous: Page) -> None:
+def test_a_wrong_key_does_not_sign_in(anonymous: Page) -> None:
     anonymous.goto("/")
     _sign_in(anonymous, "nonsense")
     expect(anonymous.get_by_role("alert")).to_contain_text("This key is not valid.")
