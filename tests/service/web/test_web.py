@@ -335,6 +335,7 @@ def test_what_was_removed_does_not_come_back(page: Page, shop: Service) -> None:
     page.get_by_role("button", name="Don’t recommend this again").click()
     expect(page.get_by_role("dialog")).to_contain_text("will not be recommended again")
     page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_role("button", name="Don’t recommend this again")).to_be_visible()
     assert _suppressed(shop, 21) == 0
     page.get_by_role("button", name="Don’t recommend this again").click()
     expect(page.get_by_role("button", name="Undo")).to_be_visible()
