@@ -77,7 +77,7 @@ class Service:
         return self.loader.engine
 
     def __call__(self, method: str, path: str, status: int = 200, **kwargs: Any) -> Any:
-        """Return the JSON response to a request. Checks its status, and the shape of errors."""
+        """Return the JSON response to a request. Checks its status, and the schema of errors."""
         response = self.client.request(method, path, **kwargs)
         assert response.status_code == status, response.text
         assert response.headers["content-type"] == "application/json"

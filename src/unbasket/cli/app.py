@@ -19,7 +19,8 @@ PANELS = {
     "Trying and measuring": ("demo", "evaluate", "tune", "reproduce"),
 }
 COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
-_MODULES = {"import": "import_", "allow": "suppress", "export": "history"}  # the others are named like their command
+# The modules whose names differ from their command's.
+_MODULES = {"import": "import_", "allow": "suppress", "export": "history"}
 
 
 def summary(name: str) -> str:

@@ -6,19 +6,20 @@ path -> route -> caller -> query -> on the event loop, on the fast path, or in a
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Generator, MutableMapping
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache, partial
 from typing import Any, NamedTuple
 
 import msgspec
+from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
 from unbasket.service.auth import ANONYMOUS, Authenticator, Caller
-from unbasket.service.connection import Connection, Scope
+from unbasket.service.connection import Connection, header_lines
 from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ApiError, ClientGoneError, to_api_error
@@ -30,9 +31,6 @@ from unbasket.service.routes import JSON, ROUTES, Route, Router
 from unbasket.service.schemas.responses import LearnedResponse, ReadyResponse
 from unbasket.service.settings import Settings
 from unbasket.service.throttled_executor import Steps, ThrottledExecutor
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 PENALTY = 0.1
@@ -56,7 +54,7 @@ class _Response(NamedTuple):
     def head(self) -> bytes:
         """The status line and the headers."""
         head = _head(self.status, self.media_type)
-        return head + _lines(self.headers) if self.headers else head
+        return head + header_lines(self.headers) if self.headers else head
 
 
 class RequestContext:
@@ -174,7 +172,7 @@ class Api:
         scope, address = context.scope, context.connection.address
         route, path = self._match(scope)
         context.route, context.headers = route, dict(scope["headers"])
-        caller = self._caller(route, path, address, context.headers) if route.roles else self._anonymous(address)
+        caller = self._caller(route, path, address, context.headers)
         query = decoding.decode_query(scope["query_string"], route.query)
         context.request = Request(
             self._loader,
@@ -204,6 +202,9 @@ class Api:
 
     def _caller(self, route: Route, path: dict[str, str], address: str, headers: dict[bytes, bytes]) -> Caller:
         """Return the caller if the route admits them. An invalid key counts against its address."""
+        if not route.roles:
+            self._limits.count_probe(address)
+            return ANONYMOUS
         try:
             caller = self._auth.identify(headers)
         except ApiError:
@@ -214,10 +215,6 @@ class Api:
             caller.check(route.roles, path.get("user") if route.own else None)
         return caller
 
-    def _anonymous(self, address: str) -> Caller:
-        self._limits.count_probe(address)
-        return ANONYMOUS
-
     def _acquire(self, context: RequestContext, route: Route) -> CallerQueue:
         """Count the request among the caller's until `_release`."""
         if context.queue is None:
@@ -225,8 +222,8 @@ class Api:
         return context.queue
 
     def _release(self, context: RequestContext) -> None:
-        if context.queue is not None and context.route is not None:
-            self._limits.release(context.route.runs_on, context.queue)
+        if context.queue is not None:
+            context.queue.release()
             context.queue = None
 
     # The handler ------------------------------------------------------------------------------------------------
@@ -242,7 +239,7 @@ class Api:
             async with asyncio.timeout(settings.timeout):
                 return await self._run_steps(context, route, queue)
         except TimeoutError:
-            request.is_gone = _always
+            request.is_gone = lambda: True  # its next step is skipped
             raise ApiError("timed_out", f"this takes longer than {settings.timeout:g} s") from None
 
     async def _run_steps(self, context: RequestContext, route: Route, queue: CallerQueue) -> _Response:
@@ -309,10 +306,6 @@ def _advance(steps: Steps[_Response], result: Any) -> Callable[[], Any] | _Respo
         return response
 
 
-def _always() -> bool:
-    return True
-
-
 def _success(route: Route, result: Any, scope: Scope) -> _Response:
     body = result if isinstance(result, bytes) else _encode(result)
     if isinstance(result, ReadyResponse) and not result.ready:
@@ -326,8 +319,4 @@ def _success(route: Route, result: Any, scope: Scope) -> _Response:
 @cache
 def _head(status: int, media_type: str) -> bytes:
     """Return the status line and the headers that every response has."""
-    return STATUS_LINE[status] + _lines({"content-type": media_type, **HEADERS})
-
-
-def _lines(headers: dict[str, str]) -> bytes:
-    return b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items())
+    return STATUS_LINE[status] + header_lines({"content-type": media_type, **HEADERS})

@@ -83,7 +83,9 @@ class Authenticator:
                 raise _unauthenticated("this needs a key: Authorization: Bearer ...")
             return _LOCAL_ADMIN
         scheme, _, text = authorization.decode("latin-1").partition(" ")
-        caller = self._caller(text.strip()) if scheme.lower() == "bearer" else None
+        text = text.strip()
+        find = self._token_caller if text.startswith("v1.") else self._key_caller
+        caller = find(text) if scheme.lower() == "bearer" else None
         if caller is None:
             raise _unauthenticated("this key or token is not valid, or no longer is")
         return caller
@@ -93,9 +95,6 @@ class Authenticator:
         expires = int(time.time()) + seconds
         payload = "v1." + _encoded(msgspec.json.encode(_Payload(user, expires)))
         return f"{payload}.{self._mac(payload)}", expires
-
-    def _caller(self, text: str) -> Caller | None:
-        return self._token_caller(text) if text.startswith("v1.") else self._key_caller(text)
 
     def _key_caller(self, text: str) -> Caller | None:
         name = text.partition("_")[2].partition("_")[0]

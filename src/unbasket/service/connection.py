@@ -11,7 +11,7 @@ import resource
 from asyncio import TimerHandle
 from binascii import a2b_qp
 from collections import Counter
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable
 from typing import Any
 
 import httptools
@@ -22,7 +22,6 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from unbasket.service.errors import ApiError
 
-Scope = MutableMapping[str, Any]
 Handle = Callable[["Connection", Any], object]
 """Starts to handle a request: by `Connection.respond`, now or later, or by `Connection.run`."""
 
@@ -44,8 +43,6 @@ _UNIQUE = frozenset({b"authorization", b"content-length", b"content-type", b"hos
 
 _MAX_LITERAL_PERCENTS = 100
 _LITERAL_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-
-_encode = msgspec.json.Encoder().encode
 
 
 class ConnectionLimiter:
@@ -148,15 +145,9 @@ class Connection(HttpToolsProtocol):
         if self._is_responding:
             self.transport.abort()
             return
-        body = _encode(error.response())
-        headers = {
-            "content-type": "application/json",
-            "content-length": str(len(body)),
-            "connection": "close",
-            **error.headers,
-        }
-        lines = b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items())
-        self.transport.write(STATUS_LINE[error.status] + lines + b"\r\n" + body)
+        body = msgspec.json.encode(error.response())
+        headers = {"content-type": "application/json", "content-length": str(len(body)), "connection": "close"}
+        self.transport.write(STATUS_LINE[error.status] + header_lines(headers | error.headers) + b"\r\n" + body)
         self.transport.close()
 
     def data_received(self, data: bytes) -> None:
@@ -353,6 +344,11 @@ class Connection(HttpToolsProtocol):
         if self._acquired:
             self._acquired = False
             self.config.limiter.release(self)
+
+
+def header_lines(headers: dict[str, str]) -> bytes:
+    """Encode the headers of a response."""
+    return b"".join(f"{name}: {value}\r\n".encode("latin-1") for name, value in headers.items())
 
 
 def unescaped(path: bytes) -> bytes:

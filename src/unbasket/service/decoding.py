@@ -22,7 +22,7 @@ _counter = msgspec.json.Decoder(list[msgspec.Raw])
 def decode_query(text: bytes, schema: type[msgspec.Struct]) -> msgspec.Struct:
     """Decode a query string."""
     if not text:
-        return _default(schema)
+        return schema()
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
         return msgspec.convert(_gathered(pairs, schema), schema, strict=False)
@@ -48,11 +48,6 @@ def _gathered(pairs: list[tuple[str, str]], schema: type[msgspec.Struct]) -> dic
 @cache
 def _lists(schema: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(schema) if get_origin(field.type) is list)
-
-
-@cache
-def _default(schema: type[msgspec.Struct]) -> msgspec.Struct:
-    return schema()
 
 
 def decode_body(body: bytes, content_type: str, route: Route) -> Any:

@@ -46,10 +46,10 @@ class EngineLoader:
 
     def load(self) -> None:
         """Open the database, and warm it up for the first requests."""
-        self._start_stage("opening")
+        self.stage = "opening"
         engine = store.open(self.db, progress=self._report)
         try:
-            self._start_stage("preparing")
+            self.stage, self.progress = "preparing", (0, 0)
             engine.digest()
             gc.freeze()  # loaded objects stay: the garbage collector need not scan them
         except BaseException:
@@ -71,9 +71,6 @@ class EngineLoader:
             self.load()
         except BaseException as error:  # noqa: BLE001 - the thread that called `start` raises it
             self.stage, self.failure = "failed", error
-
-    def _start_stage(self, stage: str) -> None:
-        self.stage, self.progress = stage, (0, 0)
 
     def _report(self, done: int, total: int) -> None:
         self.progress = done, total

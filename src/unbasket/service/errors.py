@@ -1,4 +1,4 @@
-"""Errors over HTTP: one JSON shape, and a status and a code for each."""
+"""Errors over HTTP: one JSON schema, and a status and a code for each."""
 
 from typing import Literal, NamedTuple
 

@@ -3,9 +3,11 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+
+from starlette.types import Receive
 
 from unbasket.service.auth import Authenticator, Caller
 from unbasket.service.errors import ApiError, ClientGoneError
@@ -17,8 +19,6 @@ _LOOPBACK = ("127.0.0.1", "::1")
 _MOST_CALLERS = 10_000
 _BURST = 2.0  # seconds' worth of requests that may come at once
 _DRAIN_SECONDS = 2.0  # for a client to notice that its body is rejected
-
-Receive = Callable[[], Awaitable[Any]]
 
 
 class TokenBuckets:
@@ -49,11 +49,17 @@ class TokenBuckets:
 class CallerQueue:
     """One caller's requests in progress. A few have a thread at once; one may wait for the throttled executor."""
 
-    def __init__(self, caller: str, threads: int) -> None:
-        self.caller = caller
+    def __init__(self, threads: int, on_empty: Callable[[], object]) -> None:
         self.threads = asyncio.Semaphore(threads)
         self.throttled = asyncio.Lock()
         self.length = 0
+        self._on_empty = on_empty
+
+    def release(self) -> None:
+        """End a request."""
+        self.length -= 1
+        if not self.length:
+            self._on_empty()
 
 
 class ConcurrencyLimiter:
@@ -66,10 +72,10 @@ class ConcurrencyLimiter:
         self._queues: dict[str, CallerQueue] = {}
 
     def acquire(self, caller: str, most: int) -> CallerQueue:
-        """Count a request until its `release`. Raises if the caller has `most` in progress."""
+        """Count a request until the queue's `release`. Raises if the caller has `most` in progress."""
         queue = self._queues.get(caller)
         if queue is None:
-            queue = self._queues[caller] = CallerQueue(caller, self._threads)
+            queue = self._queues[caller] = CallerQueue(self._threads, partial(self._queues.pop, caller))
         if queue.length >= most:
             raise ApiError(
                 "too_many_requests",
@@ -78,12 +84,6 @@ class ConcurrencyLimiter:
             )
         queue.length += 1
         return queue
-
-    def release(self, queue: CallerQueue) -> None:
-        """End a request."""
-        queue.length -= 1
-        if not queue.length:
-            del self._queues[queue.caller]
 
 
 class Limits:
@@ -113,10 +113,6 @@ class Limits:
         """Count a request among the caller's reads or writes; see `ConcurrencyLimiter.acquire`."""
         most = _IN_PROGRESS if caller.shopper is None else _SHOPPER_IN_PROGRESS
         return self._limiters[pool].acquire(_label(caller, address), most)
-
-    def release(self, pool: str, queue: CallerQueue) -> None:
-        """End a request."""
-        self._limiters[pool].release(queue)
 
     def _rate(self, *, is_public: bool) -> float:
         """Return the requests per second of a key, or of a shopper or an anonymous caller (`is_public`)."""

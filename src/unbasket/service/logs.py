@@ -14,8 +14,6 @@ from typing import Any, BinaryIO, cast
 import msgspec
 import structlog
 
-_encode = msgspec.json.Encoder().encode
-
 
 class Lines:
     """The stream of the log, which ignores errors: a full disk or a closed pipe must not fail a request."""
@@ -61,7 +59,7 @@ def configure(stream: BinaryIO) -> Lines:
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-            _render,
+            lambda _, __, event: msgspec.json.encode(event),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.BytesLoggerFactory(cast("BinaryIO", lines)),
@@ -84,7 +82,9 @@ def responded(method: str, route: str, status: int, seconds: float, request: str
 
 def failure(event: str, error: BaseException | None, **facts: object) -> None:
     """Log an unexpected error: its type and its traceback."""
-    get().error(event, error=type(error).__name__, where=_where(error), **facts)
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
+    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    get().error(event, error=type(error).__name__, where=where, **facts)
 
 
 def on_loop_failure(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -98,12 +98,3 @@ class _Forwarding(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text, _, _ = str(record.msg).partition("\n")
         failure(text, record.exc_info[1] if record.exc_info else None, logger=record.name)
-
-
-def _where(error: BaseException | None) -> list[str]:
-    frames = traceback.extract_tb(error.__traceback__) if error is not None else []
-    return [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-
-
-def _render(_: Any, __: str, event: structlog.typing.EventDict) -> bytes:
-    return _encode(event)

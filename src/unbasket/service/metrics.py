@@ -9,6 +9,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from resource import getpagesize
 
@@ -77,16 +78,6 @@ class Stats(msgspec.Struct, frozen=True):
     buckets: list[Bucket]
 
 
-class _Second:
-    """The counts of one second."""
-
-    __slots__ = ("counts", "number")
-
-    def __init__(self, number: int, size: int) -> None:
-        self.number = number
-        self.counts = [0] * size
-
-
 class _Window:
     """A ring buffer of counts, with a slot for each second of the last minute."""
 
@@ -94,24 +85,24 @@ class _Window:
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._seconds = [_Second(-self._SLOTS, size) for _ in range(self._SLOTS)]
+        self._slots = [(-self._SLOTS, [0] * size)] * self._SLOTS  # a second and its counts
 
     def add(self, bin_: int) -> None:
-        number = int(time.monotonic())
-        second = self._seconds[number % self._SLOTS]
-        if second.number != number:
-            second.number, second.counts = number, [0] * self._size
-        second.counts[bin_] += 1
+        second = int(time.monotonic())
+        slot = second % self._SLOTS
+        if self._slots[slot][0] != second:
+            self._slots[slot] = second, [0] * self._size
+        self._slots[slot][1][bin_] += 1
 
     def total(self) -> list[int]:
         oldest = int(time.monotonic()) - WINDOW
-        return _added(self._size, (second.counts for second in self._seconds if second.number > oldest))
+        return _added(self._size, (counts for second, counts in self._slots if second > oldest))
 
     def buckets(self, now: float) -> list[list[int]]:
         """Return the counts of each bucket of the last minute, oldest first, without the current one."""
         end = int(now) // BUCKET * BUCKET
         return [
-            _added(self._size, (each.counts for each in self._seconds if first <= each.number < first + BUCKET))
+            _added(self._size, (counts for second, counts in self._slots if first <= second < first + BUCKET))
             for first in range(end - WINDOW, end, BUCKET)
         ]
 
@@ -134,14 +125,9 @@ class _RouteHistogram:
 
     def buckets(self) -> list[tuple[str, float]]:
         """Return cumulative counts for Prometheus."""
-        counts, sums, total = list(self.counts), [], 0
-        for bin_, count in enumerate(counts):
-            total += count
-            if bin_ == len(_BOUNDS):
-                sums.append(("+Inf", float(total)))
-            elif bin_ % _BINS_PER_OCTAVE == 0:
-                sums.append((f"{_BOUNDS[bin_]:.6g}", float(total)))
-        return sums
+        bounds = [f"{bound:.6g}" for bound in _BOUNDS[::_BINS_PER_OCTAVE]] + ["+Inf"]
+        totals = list(accumulate(self.counts, initial=0.0))[1:]
+        return list(zip(bounds, [*totals[:-1:_BINS_PER_OCTAVE], totals[-1]], strict=True))
 
     def stats(self, span: float) -> RouteStats:
         counts = self.window.total()
@@ -189,15 +175,10 @@ class Metrics:
         uptime = time.monotonic() - self._started
         span = min(max(uptime, 1), WINDOW)
         calls = {f"{method} {path}": found.stats(span) for (path, method), found in list(self._routes.items())}
-        sizes = self._sizes()
         return Stats(
+            **self._sizes()._asdict(),
             uptime=uptime,
             memory=resident_memory(),
-            users=sizes.users,
-            baskets=sizes.baskets,
-            items=sizes.items,
-            purchases=sizes.purchases,
-            entries=sizes.entries,
             learned=sum(self._events[result.value] for result in Learned),
             forgotten=self._events["forgotten"],
             events_per_second=self._window.total()[0] / span,
@@ -218,13 +199,10 @@ class Metrics:
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics for the registry."""
         yield InfoMetricFamily(
-            "unbasket_build",
-            "The program",
-            value={"version": version("unbasket"), "python": platform.python_version()},
+            "unbasket_build", "The program", value={"version": version("unbasket"), "python": platform.python_version()}
         )
-        ready = GaugeMetricFamily("unbasket_ready", "1 if the database is loaded, else 0")
-        ready.add_metric([], float(self._loader.ready))
-        yield ready
+        ready = float(self._loader.ready)
+        yield GaugeMetricFamily("unbasket_ready", "1 if the database is loaded, else 0", value=ready)
         for name, value in self._sizes()._asdict().items():
             yield GaugeMetricFamily(f"unbasket_{name}", _SIZES[name], value=value)
         events = CounterMetricFamily("unbasket_events", "Events by result", labels=["result"])

@@ -1,6 +1,6 @@
 """The OpenAPI document, generated from the table of routes."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from http import HTTPStatus
 from importlib.metadata import version
 from itertools import groupby
@@ -16,13 +16,12 @@ _DESCRIPTION = """\
 Next-basket recommendations that learn a basket in microseconds and forget it completely.
 
 Ids are whole numbers or texts; in paths they are URL-encoded, and `"17"` in quotes is always text. Every error has
-one shape, `{"error": {"code": ..., "message": ...}}`.
+the same fields, `{"error": {"code": ..., "message": ...}}`.
 """
 
 
-def document(routes: Iterable[Route]) -> dict[str, Any]:
+def document(routes: Sequence[Route]) -> dict[str, Any]:
     """Describe routes."""
-    routes = list(routes)
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
@@ -39,7 +38,7 @@ def document(routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def _schemas(routes: list[Route]) -> dict[str, Any]:
+def _schemas(routes: Sequence[Route]) -> dict[str, Any]:
     kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
     _, components = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
     return components
@@ -51,11 +50,12 @@ def _schema(kind: Any) -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
+    tag = route.handler.__module__.rpartition(".")[2]
     operation: dict[str, Any] = {
-        "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.name}",
+        "operationId": f"{tag}_{route.name}",
         "summary": route.summary,
         "description": _access(route),
-        "tags": [_tag(route)],
+        "tags": [tag],
         "parameters": [*_path_parameters(route), *_query_parameters(route)],
         "responses": _responses(route),
         "security": [{"bearer": []}] if route.roles else [],
@@ -72,10 +72,6 @@ def _access(route: Route) -> str:
     if not route.roles:
         return "Public."
     return f"Role: {' or '.join(sorted(route.roles))}{', or the shopper in the path' if route.own else ''}."
-
-
-def _tag(route: Route) -> str:
-    return route.handler.__module__.rpartition(".")[2]
 
 
 def _path_parameters(route: Route) -> list[dict[str, Any]]:

@@ -53,7 +53,8 @@ class Request:
     def user(self) -> Id:
         """The user in the path; for a token, always its shopper."""
         if self._user is None:  # a cached_property of Python 3.11 would lock all requests
-            self._user = self._find_user()
+            shopper = self.caller.shopper
+            self._user = LiveIdReader(self.rec).user(self.path["user"]) if shopper is None else shopper
         return self._user
 
     def possible_users(self) -> tuple[Id, ...]:
@@ -63,11 +64,6 @@ class Request:
         text = self.path["user"]
         parsed = parse_id(text)
         return (parsed,) if isinstance(parsed, str) else (parsed, text)
-
-    def _find_user(self) -> Id:
-        if self.caller.shopper is not None:
-            return self.caller.shopper
-        return LiveIdReader(self.rec).user(self.path["user"])
 
     @property
     def basket(self) -> Id:

@@ -15,7 +15,7 @@ from unbasket.service.fast_path import BatchHandler
 from unbasket.service.handlers import catalog, ops, privacy, recommendations, users
 from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
-from unbasket.service.schemas import query_params, requests
+from unbasket.service.schemas import requests
 
 JSON, NDJSON = "application/json", "application/x-ndjson"
 
@@ -37,7 +37,7 @@ class Route:
     handler: Handler
     _: KW_ONLY
     status: int = 200
-    query: type[msgspec.Struct] = query_params.NoQuery
+    query: type[msgspec.Struct] = requests.NoQuery
     body: Any = None
     body_is_optional: bool = False
     accepts_ndjson: bool = False
@@ -123,7 +123,7 @@ ROUTES = (
         "GET /v1/users/{user}/recommendations",
         "read own",
         recommendations.recommend,
-        query=query_params.RecommendationsQuery,
+        query=requests.RecommendationsQuery,
         batch_handler=recommendations.recommend_batch,
     ),
     Route("POST /v1/recommendations", "read", recommendations.recommend_to_visitor, body=requests.Visitor),
@@ -131,7 +131,7 @@ ROUTES = (
         "POST /v1/users/{user}/preview",
         "read own",
         recommendations.preview,
-        query=query_params.HowManyQuery,
+        query=requests.HowManyQuery,
         body=requests.PreviewBody,
     ),
     Route(
@@ -158,23 +158,19 @@ ROUTES = (
         "GET /v1/users/{user}/similar",
         "admin",
         users.similar,
-        query=query_params.HowManyQuery,
+        query=requests.HowManyQuery,
         error_codes=("unknown_user",),
     ),
     Route("POST /v1/users/{user}/verify", "privacy own", users.verify),
-    Route("GET /v1/users", "privacy", catalog.users, query=query_params.UsersQuery),
-    Route("GET /v1/items", "read", catalog.items, query=query_params.ItemsQuery),
-    Route("GET /v1/items/availability", "read", catalog.hidden, query=query_params.PageQuery),
+    Route("GET /v1/users", "privacy", catalog.users, query=requests.UsersQuery),
+    Route("GET /v1/items", "read", catalog.items, query=requests.ItemsQuery),
+    Route("GET /v1/items/availability", "read", catalog.hidden, query=requests.PageQuery),
     Route(
-        "POST /v1/items/availability",
-        "write",
-        catalog.set_availability,
-        body=requests.Availability,
-        runs_on="writer",
+        "POST /v1/items/availability", "write", catalog.set_availability, body=requests.Availability, runs_on="writer"
     ),
     Route("GET /v1/categories", "read", catalog.categories),
-    Route("GET /v1/popular", "read", catalog.popular, query=query_params.PopularQuery),
-    Route("GET /v1/receipts", "privacy", privacy.receipts, query=query_params.ReceiptsQuery),
+    Route("GET /v1/popular", "read", catalog.popular, query=requests.PopularQuery),
+    Route("GET /v1/receipts", "privacy", privacy.receipts, query=requests.ReceiptsQuery),
     Route("GET /v1/receipts/{number}", "privacy", privacy.receipt, error_codes=("unknown_receipt",)),
     Route(
         "POST /v1/receipts/verify",

@@ -41,10 +41,7 @@ CLOSING = 35
 
 _SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
 _LOG_INTERVAL = 5  # seconds between two log lines about loading
-_DOING = {
-    "opening": "opening the database",
-    "preparing": "preparing the first responses",
-}
+_DOING = {"opening": "opening the database", "preparing": "preparing the first responses"}
 
 
 def run(
@@ -232,7 +229,8 @@ def _exit_hard() -> None:
 
 async def _serve(server: _Server, listener: socket.socket, loader: EngineLoader, bar: Bar, ready: Ready) -> None:
     asyncio.get_running_loop().set_exception_handler(logs.on_loop_failure)
-    address = _address(listener)
+    host, port = listener.getsockname()[:2]
+    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
     logs.get().info("listening", address=address)
     watching = asyncio.create_task(_watch(server, loader, bar, partial(ready, address)))
     await server.serve(sockets=[listener])
@@ -263,8 +261,3 @@ async def _watch_stage(loader: EngineLoader, stage: str, bar: Bar) -> None:
                 logged = time.monotonic()
                 logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
             await asyncio.sleep(0.05)
-
-
-def _address(listener: socket.socket) -> str:
-    host, port = listener.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -14,7 +14,6 @@ from unbasket.errors import SettingsError
 
 PREFIX = "UNBASKET_"
 
-
 CHANGEABLE = frozenset(
     {"max_body", "rate", "public_rate", "timeout", "grace"}
     | {"fallback", "fallback_days", "fallback_category", "time_unit"}
@@ -66,7 +65,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         cls, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ, file: Path | None = None
     ) -> Self:
         """Gather settings: flags override the environment, which overrides the file. A flag may be None."""
-        values = {name: _converted(cls, name, value, str(file)) for name, value in _read(file).items()}
+        values = {
+            name: _converted(cls, name, value, str(file)) for name, value in (_read(file) if file else {}).items()
+        }
         for name in cls.__struct_fields__:
             variable = PREFIX + name.upper()
             if variable in environment:
@@ -83,10 +84,8 @@ def access_of(db: Path) -> Path:
     return db.with_name(db.name + "-access.toml")
 
 
-def _read(file: Path | None) -> dict[str, Any]:
+def _read(file: Path) -> dict[str, Any]:
     """Read a file. Its paths are relative to it."""
-    if file is None:
-        return {}
     try:
         values = decode_toml(file.read_bytes(), dict[str, Any])
     except OSError as error:

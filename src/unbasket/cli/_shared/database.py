@@ -1,7 +1,7 @@
 """A shop's database: the option that names it, opening it, and how its users and items are shown."""
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -29,8 +29,7 @@ _FILE_ENDINGS = ("", "-wal", "-shm", "-keys", "-lock")  # of the database and th
 
 def open_to_read(db: Path) -> DurableRecommender:
     """Open a database as of this moment; a service may go on writing."""
-    with _opening() as report:
-        return store.open(db, read_only=True, progress=report)
+    return _open(db, read_only=True)
 
 
 @contextmanager
@@ -38,9 +37,7 @@ def open_to_write(db: Path, keys: Path | None = None, *, accept_loss: bool = Fal
     """Open an existing database: a mistyped name must not create a new one."""
     if not db.exists():
         raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
-    with _opening() as report:
-        rec = store.open(db, keys=keys, accept_loss=accept_loss, progress=report)
-    with _closing(rec):
+    with _closing(_open(db, keys=keys, accept_loss=accept_loss)) as rec:
         yield rec
 
 
@@ -50,9 +47,7 @@ def open_or_create(db: Path, params: Params | None) -> Iterator[DurableRecommend
     files = [db.with_name(db.name + ending) for ending in _FILE_ENDINGS]
     created = [] if db.exists() else [file for file in files if not file.exists()]
     try:
-        with _opening() as report:
-            rec = store.open(db, params, progress=report)
-        with _closing(rec):
+        with _closing(_open(db, params=params)) as rec:
             yield rec
     except BaseException:
         for file in created:
@@ -60,15 +55,16 @@ def open_or_create(db: Path, params: Params | None) -> Iterator[DurableRecommend
         raise
 
 
-def _opening() -> AbstractContextManager[Callable[[int, int | None], None]]:
-    return progress_bar("opening the database", then="building the model")
+def _open(db: Path, **options: Any) -> DurableRecommender:
+    with progress_bar("opening the database", then="building the model") as report:
+        return store.open(db, progress=report, **options)
 
 
 @contextmanager
-def _closing(rec: DurableRecommender) -> Iterator[None]:
+def _closing(rec: DurableRecommender) -> Iterator[DurableRecommender]:
     """Close the engine after the block, under a progress bar: merging the log into the database can take a while."""
     try:
-        yield
+        yield rec
     finally:
         with progress_bar("writing the database"):
             rec.close()

@@ -1,6 +1,6 @@
 """A file of recommendations for many users, written a chunk at a time."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -24,15 +24,6 @@ SINKS: dict[str, Callable[[pl.LazyFrame, Path], object]] = {
 }
 
 
-class RecommendationBatch(NamedTuple):
-    """Users, the number of items for each, filters, and further columns of the catalog to write."""
-
-    users: list[Id]
-    n: int
-    filters: Mapping[str, Any]
-    columns: list[str]
-
-
 class _IdColumn(NamedTuple):
     """A column of ids. If ids are numbers and texts, all are written as text: 17 as 17, "17" in quotes."""
 
@@ -48,7 +39,15 @@ class _IdColumn(NamedTuple):
         return format_id(name) if self.mixed else name
 
 
-def write_recommendations(rec: Recommender, batch: RecommendationBatch, output: Path, progress: ReadingProgress) -> int:
+def write_recommendations(
+    rec: Recommender,
+    users: list[Id],
+    n: int,
+    output: Path,
+    columns: list[str],
+    progress: ReadingProgress,
+    **filters: Any,
+) -> int:
     """Write a row per user and item: user, item, score, rank and columns of the catalog. Return the number of rows.
 
     The file's ending decides the format. The file is written completely or not at all.
@@ -56,23 +55,23 @@ def write_recommendations(rec: Recommender, batch: RecommendationBatch, output: 
     sink = SINKS.get(output.suffix.lower())
     if sink is None:
         raise InvalidRequestError(f"{output} must end in {', '.join(SINKS)}, which says how it is written")
-    user, item = _IdColumn.of(batch.users), _IdColumn.of(rec.items())
+    user, item = _IdColumn.of(users), _IdColumn.of(rec.items())
     own = {"user": user.dtype, "item": item.dtype, "score": pl.Float64(), "rank": pl.Int64()}
-    schema = pl.Schema({**own, **_catalog_schema(rec, batch)})
+    schema = pl.Schema({**own, **_catalog_schema(rec, columns)})
     rows = 0
 
     def chunks(*_: object) -> Iterator[pl.DataFrame]:
         nonlocal rows
-        for start in range(0, len(batch.users), _CHUNK):
-            answers = rec.recommend_many(batch.users[start : start + _CHUNK], batch.n, **batch.filters)
+        for start in range(0, len(users), _CHUNK):
+            answers = rec.recommend_many(users[start : start + _CHUNK], n, **filters)
             chunk = [
-                [user.value(name), item.value(best), score, rank, *map(rec.catalog[best].value, batch.columns)]
+                [user.value(name), item.value(best), score, rank, *map(rec.catalog[best].value, columns)]
                 for name, answer in answers.items()
                 for rank, (best, score) in enumerate(answer, 1)
             ]
             rows += len(chunk)
             yield pl.DataFrame(chunk, schema, orient="row", strict=False)
-            progress(min(start + _CHUNK, len(batch.users)), len(batch.users))
+            progress(min(start + _CHUNK, len(users)), len(users))
 
     try:
         with replacing(output) as partial:
@@ -82,10 +81,10 @@ def write_recommendations(rec: Recommender, batch: RecommendationBatch, output: 
     return rows
 
 
-def _catalog_schema(rec: Recommender, batch: RecommendationBatch) -> dict[str, pl.DataType]:
+def _catalog_schema(rec: Recommender, columns: list[str]) -> dict[str, pl.DataType]:
     """Return the types of the catalog's columns, which must be known before the first row."""
     dtypes = {
         column: pl.Series([product.value(column) for product in rec.catalog], strict=False).dtype
-        for column in checked_columns(batch.columns)
+        for column in checked_columns(columns)
     }
     return {column: pl.String() if dtype == pl.Null else dtype for column, dtype in dtypes.items()}

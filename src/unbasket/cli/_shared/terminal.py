@@ -123,18 +123,12 @@ def progress_bar(task: str, then: str | None = None) -> Iterator[Callable[[int, 
     `then` names the work that follows when the bar is full. Nothing is drawn if standard error is not a terminal, not
     even the blank line that Rich would leave there.
     """
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (bars.TextColumn("{task.description}", markup=False), bars.BarColumn(), bars.MofNCompleteColumn())
+    times = (bars.TimeElapsedColumn(), bars.TimeRemainingColumn())
     hidden = not errors.is_terminal
-    with Progress(*columns, TimeRemainingColumn(), console=errors, transient=True, disable=hidden) as progress:
+    with bars.Progress(*columns, *times, console=errors, transient=True, disable=hidden) as progress:
         tasks = [progress.add_task(printable(task), total=None)]
 
         def report(done: int, expected: int | None) -> None:
@@ -185,3 +179,8 @@ def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
             raise typer.Exit(2) from error
 
     return run
+
+
+def subcommand(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add a function to a group of commands; see `command`."""
+    return lambda function: group.command(name)(command(function))

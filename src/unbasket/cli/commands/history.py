@@ -9,8 +9,6 @@ from unbasket.cli._shared.database import Db, User, basket_facts, item_facts, kn
 from unbasket.cli._shared.terminal import AsJson, say, say_json, say_table, to_json, write_file
 from unbasket.domain.times import as_dates
 
-_FORMAT, _VERSION = "unbasket user", 1
-
 
 def history(user: User, db: Db, as_json: AsJson = False) -> None:
     """List a user's baskets, oldest first."""
@@ -42,7 +40,7 @@ def export(
     name = known_user(rec, user)
     baskets = [basket_facts(rec, basket) for basket in rec.history(name)]
     suppressed = [item_facts(rec, item) for item in rec.suppressed(name)]
-    held = {"format": _FORMAT, "version": _VERSION, "user": name, "baskets": baskets, "suppressed": suppressed}
+    held = {"format": "unbasket user", "version": 1, "user": name, "baskets": baskets, "suppressed": suppressed}
     if output is None:
         say_json(held)
         return

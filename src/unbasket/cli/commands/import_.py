@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -162,12 +162,8 @@ def _event(line: bytes) -> Event:
 
 def _lines(file: Path | Text) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that are not blank, with their numbers."""
-    if isinstance(file, Text):
-        lines = file.content.splitlines()
+    with nullcontext(file.content.splitlines()) if isinstance(file, Text) else file.open("rb") as lines:
         yield from ((number, line) for number, line in enumerate(lines, 1) if line.strip())
-        return
-    with file.open("rb") as stream:
-        yield from ((number, line) for number, line in enumerate(stream, 1) if line.strip())
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.terminal import AsJson, command, say, say_json, say_table, warn
+from unbasket.cli._shared.terminal import AsJson, say, say_json, say_table, subcommand, warn
 from unbasket.errors import SettingsError
 from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.settings import access_of
@@ -32,8 +32,7 @@ def keys() -> None:
     """Make, list and remove the keys that callers of the service show. A running service notices."""
 
 
-@app.command()
-@command
+@subcommand(app)
 def add(
     name: Name,
     role: Annotated[
@@ -55,8 +54,7 @@ def add(
         say(text)
 
 
-@app.command("list")
-@command
+@subcommand(app, "list")
 def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> None:
     """List the names and roles of all keys."""
     known = KeyFile.read(_file(db, access)) or KeyFile.new()
@@ -66,8 +64,7 @@ def list_keys(db: Db = None, access: File = None, as_json: AsJson = False) -> No
         say_table(["name", "roles"], [(key.name, ", ".join(key.roles)) for key in known.key])
 
 
-@app.command()
-@command
+@subcommand(app)
 def remove(name: Name, db: Db = None, access: File = None) -> None:
     """Remove a key: a running service refuses it from the next second on."""
     file = _file(db, access)

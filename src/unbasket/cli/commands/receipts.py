@@ -3,14 +3,14 @@
 import json
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from unbasket.cli._shared.database import Db, open_to_write
-from unbasket.cli._shared.terminal import AsJson, command, complain, counted, say, say_json, say_table, write_file
+from unbasket.cli._shared.terminal import AsJson, complain, counted, say, say_json, say_table, subcommand, write_file
 from unbasket.errors import InvalidReceiptError, StoreError
-from unbasket.store import Audit, Receipt, audit
+from unbasket.store import Receipt, audit
 from unbasket.store.receipts import read_receipts
 from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.store.writer import Database
@@ -23,8 +23,7 @@ def receipts() -> None:
     """List, export and verify the signed receipts of what was forgotten. They name no person."""
 
 
-@app.command("list")
-@command
+@subcommand(app, "list")
 def list_receipts(db: Db, as_json: AsJson = False) -> None:
     """List all receipts, oldest first."""
     found = _receipts_in(db)
@@ -40,8 +39,7 @@ def list_receipts(db: Db, as_json: AsJson = False) -> None:
     )
 
 
-@app.command()
-@command
+@subcommand(app)
 def export(
     db: Db,
     file: Annotated[
@@ -58,8 +56,7 @@ def export(
     say(f"{file}: {counted(len(found), 'receipt')}")
 
 
-@app.command()
-@command
+@subcommand(app)
 def verify(
     file: Annotated[
         Path,
@@ -84,7 +81,8 @@ def verify(
     in_database = _is_database(file)
     result = audit(_receipts_in(file) if in_database else _read(file), key, whole=whole or in_database)
     if as_json:
-        say_json(_facts(result))
+        facts = ("ok", "receipts", "keys", "faults", "chained", "missing")
+        say_json({name: getattr(result, name) for name in facts})
     else:
         for fault in result.faults:
             complain(f"{file}: {fault}")
@@ -96,20 +94,14 @@ def verify(
         raise typer.Exit(1)
 
 
-def _facts(result: Audit) -> dict[str, Any]:
-    return {name: getattr(result, name) for name in ("ok", "receipts", "keys", "faults", "chained", "missing")}
-
-
-@app.command()
-@command
+@subcommand(app)
 def key(db: Db, as_json: AsJson = False) -> None:
     """Print the public key that receipts are verified with. Publish it: the receipts alone don't tell whose it is."""
     public = SigningKeys.of(_existing_keys(db)).public
     say_json({"database": str(db), "key": public}) if as_json else say(public)
 
 
-@app.command()
-@command
+@subcommand(app)
 def anonymize(db: Db, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
     """Destroy the key that links receipts to users: no receipt can be traced to a person any more.
 

@@ -151,15 +151,14 @@ def _show(
 def _write(
     rec: DurableRecommender, ids: IdReader, n: int, filters: _FilterOptions, batch: _BatchOptions, *, as_json: bool
 ) -> None:
-    from unbasket.cli._shared.recommendation_file import RecommendationBatch, write_recommendations  # imports Polars
+    from unbasket.cli._shared.recommendation_file import write_recommendations  # imports Polars
 
     assert batch.output is not None
     named = dict.fromkeys(rec.users() if batch.users is None else [ids.user(line) for line in _lines(batch.users)])
     users = [user for user in named if user in rec]
     wanted = {**filters.arguments(ids), "only_new": filters.only_new}
     with progress_bar("recommending") as report:
-        chosen = RecommendationBatch(users, n, wanted, batch.column or [])
-        rows = write_recommendations(rec, chosen, batch.output, report)
+        rows = write_recommendations(rec, users, n, batch.output, batch.column or [], report, **wanted)
     unknown = len(named) - len(users)
     if as_json:
         say_json({"output": str(batch.output), "users": len(users), "unknown": unknown, "rows": rows})

@@ -49,11 +49,9 @@ class _Bars:
         self._shown = 0.0
 
     def missing(self, dataset: str, reason: str) -> None:
-        """Report a dataset that is left out."""
         self._progress.console.print(f"{dataset} is left out: {reason}", soft_wrap=True)
 
     def task(self, number: int, total: int, part: str, dataset: str, *, stored: bool) -> None:
-        """Report the next task."""
         self._progress.update(self._all, completed=number - 1, total=total)
         self._progress.console.print(f"{number}/{total} {part}, {dataset}{': stored already' if stored else ''}")
 

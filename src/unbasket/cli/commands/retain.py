@@ -118,14 +118,12 @@ def _amount(forgotten: Forgotten) -> str:
     return f"{counted(purchases, 'purchase')}, and with them {counted(baskets, 'basket')} and {counted(users, 'user')}"
 
 
-_RULE_FACTS = ("name", "users", "baskets", "purchases", "warnings")
-
-
 def _facts(now: datetime, planned: Plan, outcome: Outcome | None) -> dict[str, Any]:
+    names = ("name", "users", "baskets", "purchases", "warnings")
     return {
         "now": now.isoformat(),
         "done": outcome is not None,
-        "rules": [{name: getattr(rule, name) for name in _RULE_FACTS} for rule in planned.rules],
+        "rules": [{name: getattr(rule, name) for name in names} for rule in planned.rules],
         "forgotten": (outcome or planned).forgotten._asdict(),
         "share": planned.share,
         "receipts": outcome.receipts if outcome else 0,

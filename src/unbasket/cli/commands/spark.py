@@ -12,7 +12,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, open_or_create, open_to_read
 from unbasket.cli._shared.options import ModelOptions, with_options
-from unbasket.cli._shared.terminal import AsJson, command, counted, errors, progress_bar, say, say_json
+from unbasket.cli._shared.terminal import AsJson, counted, errors, progress_bar, say, say_json, subcommand
 from unbasket.domain.events import Learn
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
@@ -44,8 +44,7 @@ def _library() -> ModuleType:
         raise SparkError(f"{error.name} is not installed: pip install 'unbasket[spark]'") from error
 
 
-@app.command()
-@command
+@subcommand(app)
 @with_options(model=ModelOptions)
 def run(
     events: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear.")],
@@ -115,8 +114,7 @@ def _line(progress: Any, events: int, total: int) -> str:
     )
 
 
-@app.command()
-@command
+@subcommand(app)
 def recommend(
     table: TableFolder,
     output: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the recommendations, as Parquet.")],
@@ -135,8 +133,7 @@ def recommend(
     say(f"{output}: recommendations from {table} as of batch {held.batch}")
 
 
-@app.command()
-@command
+@subcommand(app)
 def audit(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Checkpoint, table, temporary files.")],
     marker: Annotated[list[str], typer.Option(help="An id to look for, a user's for one; may be repeated.")],
@@ -157,8 +154,7 @@ def audit(
         raise typer.Exit(1)
 
 
-@app.command()
-@command
+@subcommand(app)
 def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")]) -> None:
     """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
     lib, arrow, parquet = _library(), import_module("pyarrow"), import_module("pyarrow.parquet")
@@ -204,8 +200,7 @@ def _opens(rec: Recommender, user: Id) -> Iterator[bool]:
     return (number in starts for number in range(len(rec.history(user))))
 
 
-@app.command()
-@command
+@subcommand(app)
 def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
     """Write the histories in a stopped stream's state into a new database."""
     if db.exists():

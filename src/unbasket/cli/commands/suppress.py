@@ -7,8 +7,6 @@ import typer
 from unbasket.cli._shared.database import Db, User, known_user, label, open_to_write
 from unbasket.cli._shared.terminal import AsJson, reply
 from unbasket.domain.id_text import IdReader, matches_id
-from unbasket.domain.ids import Id
-from unbasket.store import DurableRecommender
 
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 
@@ -31,16 +29,10 @@ def allow(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
     """Let a suppressed item be recommended to a user again, and forget that it was suppressed."""
     with open_to_write(db) as rec:
         name = known_user(rec, user)
-        allowed = _suppressed(rec, name, item)
+        # an item without purchases is known by its suppression only
+        suppressed = [known for known in rec.suppressed(name) if matches_id(item, known)]
+        allowed = suppressed[0] if suppressed else IdReader(rec).item(item)
         was_suppressed = rec.allow(name, allowed)
         shown = label(rec, allowed)
     facts = {"user": name, "item": allowed, "suppressed": False, "changed": was_suppressed}
     reply(as_json, facts, f"{shown} may be recommended to user {name}{' again' if was_suppressed else ', as before'}")
-
-
-def _suppressed(rec: DurableRecommender, user: Id, text: str) -> Id:
-    """Return the suppressed item that a text stands for, even if it has no purchases; else the item that it means."""
-    for item in rec.suppressed(user):
-        if matches_id(text, item):
-            return item
-    return IdReader(rec).item(text)

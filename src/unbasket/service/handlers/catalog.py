@@ -11,12 +11,12 @@ from unbasket.domain.id_text import LiveIdReader, format_id, parse_id
 from unbasket.domain.ids import Id, sort_key
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
-from unbasket.service.schemas import query_params, requests, responses
+from unbasket.service.schemas import requests, responses
 
 
 def users(request: Request) -> responses.UsersResponse:
     """Return a page of users."""
-    query: query_params.UsersQuery = request.query
+    query: requests.UsersQuery = request.query
     found, next_after = _page(
         request.rec.users(), query.after, query.limit, lambda user: str(user).startswith(query.prefix)
     )
@@ -25,7 +25,7 @@ def users(request: Request) -> responses.UsersResponse:
 
 def items(request: Request) -> responses.ItemsResponse:
     """Return a page of items with names and categories."""
-    query: query_params.ItemsQuery = request.query
+    query: requests.ItemsQuery = request.query
     rec, wanted = request.rec, query.query.casefold()
 
     def matches(item: Id) -> bool:
@@ -45,7 +45,7 @@ def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) 
 
 def hidden(request: Request) -> responses.HiddenResponse:
     """Return a page of hidden items."""
-    query: query_params.PageQuery = request.query
+    query: requests.PageQuery = request.query
     found, next_after = _page(request.rec.hidden(), query.after, query.limit, lambda _: True)
     return responses.HiddenResponse(found, next_after)
 
@@ -64,7 +64,7 @@ def categories(request: Request) -> responses.CategoriesResponse:
 
 def popular(request: Request) -> responses.PopularResponse:
     """Return the items in most baskets."""
-    query: query_params.PopularQuery = request.query
+    query: requests.PopularQuery = request.query
     catalog, ids = request.rec.catalog, LiveIdReader(request.rec)
     found = request.rec.popular(query.n, since=query.since, **query.filters(ids))
     return responses.PopularResponse(

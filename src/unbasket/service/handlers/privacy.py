@@ -6,8 +6,7 @@ from functools import partial
 
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.schemas import query_params, requests, responses
-from unbasket.service.schemas.requests import MAX_RECEIPTS
+from unbasket.service.schemas import requests, responses
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
 from unbasket.store.receipt_audit import Auditor
@@ -19,7 +18,7 @@ _BATCH = 100  # receipts read at once
 
 def receipts(request: Request) -> responses.ReceiptsResponse:
     """Return a page of erasure receipts."""
-    query: query_params.ReceiptsQuery = request.query
+    query: requests.ReceiptsQuery = request.query
     rec, count = request.rec, request.rec.receipt_count
     if query.order == "oldest":
         page, end = rec.receipts(query.after + 1, query.after + query.limit), count
@@ -43,11 +42,11 @@ def receipt(request: Request) -> Receipt:
 def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
     """Verify all receipts, or check given ones against them."""
     given: requests.GivenReceipts | None = request.body
-    if given is not None and len(given.receipts) > MAX_RECEIPTS:
+    if given is not None and len(given.receipts) > requests.MAX_RECEIPTS:
         raise ApiError(
             "too_large",
-            f"{len(given.receipts):,} receipts are too many for one request: send at most {MAX_RECEIPTS:,} at a time, "
-            "or check them all with `unbasket receipts verify`",
+            f"{len(given.receipts):,} receipts are too many for one request: send at most {requests.MAX_RECEIPTS:,} at "
+            "a time, or check them all with `unbasket receipts verify`",
         )
     if given is None:
         checked, foreign = (yield from _audit_all(request.rec)), []
@@ -78,14 +77,10 @@ def _audit_batch(rec: DurableRecommender, auditor: Auditor, first: int, last: in
 
 
 def _audit_given(rec: DurableRecommender, given: list[Receipt]) -> tuple[Audit, list[str]]:
-    return audit(given, whole=False), _foreign(rec, given)
-
-
-def _foreign(rec: DurableRecommender, given: list[Receipt]) -> list[str]:
-    """Return a fault for each receipt that differs from the stored one with its number."""
+    """Verify given receipts, and return a fault for each that differs from the stored one with its number."""
     numbers = [receipt.number for receipt in given if 0 < receipt.number <= rec.receipt_count]
     stored = {receipt.number: receipt for receipt in rec.receipts(min(numbers), max(numbers))} if numbers else {}
-    return [
+    return audit(given, whole=False), [
         f"receipt {receipt.number}: it differs from the stored receipt with this number"
         for receipt in given
         if stored.get(receipt.number) != receipt
@@ -110,7 +105,7 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
             responses.RuleResponse(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings)
             for rule in planned.rules
         ],
-        forgotten=responses.Removed.of(forgotten),
+        forgotten=responses.Removed(*forgotten),
         share=planned.share,
         receipts=outcome.receipts if outcome else 0,
         seconds=time.perf_counter() - start,

@@ -11,67 +11,56 @@ from unbasket.errors import UnknownUserError
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import history_of
 from unbasket.service.request import Request
-from unbasket.service.schemas.query_params import MAX_EXPLAINED, HowManyQuery, RecommendationsQuery
-from unbasket.service.schemas.requests import ForgetPart, Preview, Visitor
-from unbasket.service.schemas.responses import (
-    BasketPart,
-    ExplanationResponse,
-    PreviewResponse,
-    RecommendationsResponse,
-    Recommended,
-    VisitorResponse,
-)
+from unbasket.service.schemas import requests, responses
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import DurableRecommender
 
 _FEW = 50  # recommendations that the fast path may return
 
 
-def recommend(request: Request) -> Steps[RecommendationsResponse]:
+def recommend(request: Request) -> Steps[responses.RecommendationsResponse]:
     """Recommend items for the next basket; popular ones if the user is unknown."""
-    query: RecommendationsQuery = request.query
-    _check_explain(query)
+    query: requests.RecommendationsQuery = request.query
+    if query.explain and query.n > requests.MAX_EXPLAINED:
+        raise ApiError("invalid_query", f"with `explain`, `n` is at most {requests.MAX_EXPLAINED}, not {query.n}")
+    if query.explain and query.cart:
+        raise ApiError("invalid_query", "`explain` covers stored baskets only: leave out `cart`")
     work = partial(_recommend, request, query)
     return (yield work) if query.explain else work()
 
 
-def _recommend(request: Request, query: RecommendationsQuery) -> RecommendationsResponse:
+def _recommend(request: Request, query: requests.RecommendationsQuery) -> responses.RecommendationsResponse:
     rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
     filters, cart = query.filters(ids), [ids.item(text) for text in query.cart]
     try:
         found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters)
-        reasons = _reasons(rec, user, found) if query.explain else None
+        why = rec.explain_many(user, [item for item, _ in found]) if query.explain else []
     except UnknownUserError:
         popular = request.fallback.items(rec, query.n, **filters)
-        return RecommendationsResponse(user, True, _recommended(rec, popular, query.fields))
-    return RecommendationsResponse(user, False, _recommended(rec, found, query.fields, reasons))
+        return responses.RecommendationsResponse(user, True, _recommended(rec, popular, query.fields))
+    return responses.RecommendationsResponse(
+        user, False, _recommended(rec, found, query.fields, [_explained(rec, each) for each in why])
+    )
 
 
-def _check_explain(query: RecommendationsQuery) -> None:
-    if query.explain and query.n > MAX_EXPLAINED:
-        raise ApiError("invalid_query", f"with `explain`, `n` is at most {MAX_EXPLAINED}, not {query.n}")
-    if query.explain and query.cart:
-        raise ApiError("invalid_query", "`explain` covers stored baskets only: leave out `cart`")
-
-
-def recommend_batch(requests: list[Request]) -> list[RecommendationsResponse | None]:
+def recommend_batch(batch: list[Request]) -> list[responses.RecommendationsResponse | None]:
     """Recommend for a batch of requests; None for each that takes more than one search."""
-    if len(requests) == 1:  # `recommend_many` would take a sixth more processor time
-        return [_recommend_alone(requests[0])]
-    rec, users = requests[0].rec, [_known(request) for request in requests]
+    if len(batch) == 1:  # `recommend_many` would take a sixth more processor time
+        return [_recommend_alone(batch[0])]
+    rec, users = batch[0].rec, [_known(request) for request in batch]
     groups: dict[tuple[int, bool], list[Id]] = {}
-    for request, user in zip(requests, users, strict=True):
+    for request, user in zip(batch, users, strict=True):
         if user is not None:
             groups.setdefault((request.query.n, request.query.only_new), []).append(user)
     try:
         found = {(n, new): rec.recommend_many(group, n, only_new=new) for (n, new), group in groups.items()}
     except UnknownUserError:  # forgotten since the check
-        return [None] * len(requests)
-    return [_batch_response(request, user, found) for request, user in zip(requests, users, strict=True)]
+        return [None] * len(batch)
+    return [_batch_response(request, user, found) for request, user in zip(batch, users, strict=True)]
 
 
-def _recommend_alone(request: Request) -> RecommendationsResponse | None:
-    query: RecommendationsQuery = request.query
+def _recommend_alone(request: Request) -> responses.RecommendationsResponse | None:
+    query: requests.RecommendationsQuery = request.query
     if _is_long(query):
         return None
     for user in request.possible_users():
@@ -79,7 +68,7 @@ def _recommend_alone(request: Request) -> RecommendationsResponse | None:
             found = request.rec.recommend(user, query.n, only_new=query.only_new)
         except UnknownUserError:
             continue
-        return RecommendationsResponse(user, False, _recommended(request.rec, found, query.fields))
+        return responses.RecommendationsResponse(user, False, _recommended(request.rec, found, query.fields))
     return None
 
 
@@ -90,52 +79,48 @@ def _known(request: Request) -> Id | None:
     return next((user for user in request.possible_users() if user in request.rec), None)
 
 
-def _is_long(query: RecommendationsQuery) -> bool:
+def _is_long(query: requests.RecommendationsQuery) -> bool:
     return bool(query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart)
 
 
 def _batch_response(
     request: Request, user: Id | None, found: dict[tuple[int, bool], dict[Id, list[Recommendation]]]
-) -> RecommendationsResponse | None:
-    query: RecommendationsQuery = request.query
+) -> responses.RecommendationsResponse | None:
+    query: requests.RecommendationsQuery = request.query
     best = None if user is None else found[query.n, query.only_new].get(user)
     if user is None or best is None:
         return None
-    return RecommendationsResponse(user, False, _recommended(request.rec, best, query.fields))
+    return responses.RecommendationsResponse(user, False, _recommended(request.rec, best, query.fields))
 
 
-def recommend_to_visitor(request: Request) -> VisitorResponse:
+def recommend_to_visitor(request: Request) -> responses.VisitorResponse:
     """Recommend to a visitor by baskets and a cart, without storing them."""
-    body: Visitor = request.body
+    body: requests.Visitor = request.body
     rec, filters = request.rec, body.filters()
     if not body.baskets and not body.cart:
         popular = request.fallback.items(rec, body.n, **filters)
-        return VisitorResponse(True, _recommended(rec, popular, body.fields))
+        return responses.VisitorResponse(True, _recommended(rec, popular, body.fields))
     found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, **filters)
-    return VisitorResponse(False, _recommended(rec, found, body.fields))
-
-
-def _reasons(rec: DurableRecommender, user: Id, found: Sequence[tuple[Id, float]]) -> list[ExplanationResponse]:
-    return [_explained(rec, reason) for reason in rec.explain_many(user, [item for item, _ in found])]
+    return responses.VisitorResponse(False, _recommended(rec, found, body.fields))
 
 
 def _recommended(
     rec: DurableRecommender,
     found: Sequence[tuple[Id, float]],
     fields: Sequence[str] = (),
-    reasons: list[ExplanationResponse] | None = None,
-) -> list[Recommended]:
+    reasons: list[responses.ExplanationResponse] | None = None,
+) -> list[responses.Recommended]:
     if not fields and not reasons:  # the usual request
         return [
-            Recommended(item, float(score))
+            responses.Recommended(item, float(score))
             if (product := rec.catalog.get(item)) is None
-            else Recommended(item, float(score), product.name, product.category)
+            else responses.Recommended(item, float(score), product.name, product.category)
             for item, score in found
         ]
     products = [rec.catalog[item] for item, _ in found]
-    why: Sequence[ExplanationResponse | None] = reasons or [None] * len(found)
+    why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
     return [
-        Recommended(
+        responses.Recommended(
             item,
             float(score),
             product.name,
@@ -147,10 +132,10 @@ def _recommended(
     ]
 
 
-def preview(request: Request) -> PreviewResponse:
+def preview(request: Request) -> responses.PreviewResponse:
     """Preview how a forget or a learn would change the recommendations."""
-    body: Preview = request.body
-    query: HowManyQuery = request.query
+    body: requests.Preview = request.body
+    query: requests.HowManyQuery = request.query
     rec, user = request.rec, request.user
     stored = history_of(rec, user)
     history = [set(basket.items) for basket in stored]
@@ -166,12 +151,12 @@ def preview(request: Request) -> PreviewResponse:
     after: Sequence[tuple[Id, float]] = (
         rec.recommend_for(changed, query.n, user=user) if changed else _fallback_without(request, stored, query.n)
     )
-    return PreviewResponse(
+    return responses.PreviewResponse(
         _recommended(rec, before), _recommended(rec, after), popular_before=not history, popular_after=not changed
     )
 
 
-def _remaining(rec: DurableRecommender, history: list[Basket], part: ForgetPart) -> list[set[Id]]:
+def _remaining(rec: DurableRecommender, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
     """Return the baskets that a forget would leave."""
     wanted = None if part.category is None else set(rec.catalog.members(part.category))
 
@@ -191,17 +176,17 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
     return sorted(remaining, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n]
 
 
-def explain(request: Request) -> ExplanationResponse:
+def explain(request: Request) -> responses.ExplanationResponse:
     """Explain the score of an item."""
     return _explained(request.rec, request.rec.explain(request.user, request.item))
 
 
-def _explained(rec: DurableRecommender, reason: Explanation) -> ExplanationResponse:
+def _explained(rec: DurableRecommender, reason: Explanation) -> responses.ExplanationResponse:
     product = rec.catalog[reason.item]
-    return ExplanationResponse(
+    return responses.ExplanationResponse(
         reason.item,
         reason.score,
-        [BasketPart(*share) for share in reason.baskets],
+        [responses.BasketPart(*share) for share in reason.baskets],
         reason.neighbors_share,
         reason.neighbors_with_item,
         reason.neighbors,

@@ -15,7 +15,7 @@ from unbasket.errors import UnbasketError, UnknownUserError
 from unbasket.service.api_keys import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
-from unbasket.service.schemas import query_params, requests, responses
+from unbasket.service.schemas import requests, responses
 from unbasket.service.schemas.requests import MAX_EVENTS, MAX_FORGETS, MAX_READ
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import DurableRecommender, Erased
@@ -154,7 +154,7 @@ def _forget_nothing(request: Request, event: Forget) -> responses.ForgottenRespo
 def _forgotten(request: Request, event: Forget) -> responses.ForgottenResponse:
     [result], seconds = _apply(request, [event])
     erased = cast(Erased, result)
-    return responses.ForgottenResponse(responses.Removed.of(erased), erased.receipt, seconds)
+    return responses.ForgottenResponse(responses.Removed(*erased), erased.receipt, seconds)
 
 
 def _matches(rec: DurableRecommender, event: Forget) -> bool:
@@ -179,7 +179,7 @@ def forget_category(request: Request) -> responses.ForgottenManyResponse:
         erased += cast(list[Erased], results)
     seconds = time.perf_counter() - start
     total = Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *erased, strict=True)))
-    return responses.ForgottenManyResponse(responses.Removed.of(total), [each.receipt for each in erased], seconds)
+    return responses.ForgottenManyResponse(responses.Removed(*total), [each.receipt for each in erased], seconds)
 
 
 def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
@@ -190,7 +190,7 @@ def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
         return []
 
 
-# Renaming -------------------------------------------------------------------------------------------------------
+# Renaming and suppressing ---------------------------------------------------------------------------------------
 
 
 def rename(request: Request) -> responses.RenamedResponse:
@@ -199,9 +199,6 @@ def rename(request: Request) -> responses.RenamedResponse:
     request.empty_receipts.discard(request.user)
     renamed = request.rec.rename(request.user, body.to)
     return responses.RenamedResponse(body.to, *renamed, renamed.receipt, renamed.seconds)
-
-
-# Suppressions --------------------------------------------------------------------------------------------------
 
 
 def suppress(request: Request) -> responses.SuppressedResponse:
@@ -241,7 +238,7 @@ def described(rec: DurableRecommender, item: Id) -> responses.Item:
 
 def similar(request: Request) -> responses.SimilarResponse:
     """Return the nearest other users."""
-    query: query_params.HowManyQuery = request.query
+    query: requests.HowManyQuery = request.query
     user = request.user
     return responses.SimilarResponse(
         user, [responses.SimilarUser(*found) for found in request.rec.similar_users(user, query.n)]

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from unbasket.domain.ids import Id as AnyId
-from unbasket.domain.results import Forgotten, Value
+from unbasket.domain.results import Value
 from unbasket.service.api_keys import Role
 from unbasket.service.metrics import Stats
 from unbasket.service.schemas import Count
@@ -30,11 +30,6 @@ class Removed(msgspec.Struct, frozen=True):
     purchases: Count
     baskets: Count
     users: Count
-
-    @classmethod
-    def of(cls, forgotten: Forgotten) -> "Removed":
-        """Convert the engine's result."""
-        return cls(*forgotten)
 
 
 class ForgottenResponse(msgspec.Struct, frozen=True):

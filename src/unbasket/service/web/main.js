@@ -3,9 +3,9 @@
 import {ApiError} from './lib/api.js';
 import {h, show} from './lib/dom.js';
 import * as engineer from './engineer/engineer.js';
-import {fault} from './lib/notices.js';
+import {number} from './lib/format.js';
+import {empty, fault} from './lib/notices.js';
 import * as officer from './officer/officer.js';
-import * as readiness from './lib/readiness.js';
 import {may, shopper as signedInShopper, who} from './lib/session.js';
 import * as shopper from './shopper/shopper.js';
 import * as signin from './lib/signin.js';
@@ -13,6 +13,11 @@ import * as signin from './lib/signin.js';
 const VIEWS = {shopper, officer, engineer};
 const TITLES = {shopper: 'Shopper', officer: 'Privacy officer', engineer: 'Engineer'};
 const NEEDS = {shopper: 'privacy', officer: 'privacy', engineer: 'admin'};
+const STAGES = {
+  opening: 'Reading the baskets',
+  preparing: 'Almost there',
+};
+const PAUSE = 500; // milliseconds between two requests for readiness
 
 const uncaught = h('div', {});
 
@@ -84,6 +89,37 @@ async function navigate() {
   if (!main.contains(document.activeElement)) main.focus({preventScroll: true});
 }
 
+/** Show progress while the service loads its database, and return when it is ready. */
+async function untilReady(place) {
+  for (;;) {
+    const state = await readiness();
+    if (state?.ready) return;
+    show(place, state ? loading(state) : lost());
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}
+
+async function readiness() {
+  try {
+    const response = await fetch('/readyz', {cache: 'no-store'});
+    return await response.json();
+  } catch {
+    return null;
+  }
+}
+
+function loading({progress: [done, all], stage}) {
+  const bar = h('progress', {max: all || 1, 'aria-label': 'Loading'});
+  if (all) bar.value = done;
+  const words = STAGES[stage] ?? 'This page goes on by itself';
+  const count = all && done < all ? `: ${number(done)} of ${number(all)}` : '';
+  return h('div', {class: 'empty'}, h('h3', {}, 'The shop is loading'), bar, h('p', {}, `${words}${count}.`));
+}
+
+function lost() {
+  return empty('The service does not answer', 'This page tries again by itself.');
+}
+
 document.querySelector('.skip').addEventListener('click', (event) => {
   event.preventDefault();
   document.getElementById('main').focus();
@@ -97,5 +133,5 @@ window.addEventListener('unhandledrejection', (event) => {
 document.addEventListener('signed-in', render);
 document.addEventListener('signed-out', render);
 signin.install(document.getElementById('who'));
-await readiness.wait(document.getElementById('main'));
+await untilReady(document.getElementById('main'));
 await start();

@@ -1,4 +1,4 @@
-// A basket put together by hand: what it would change, and, once it is learned, what it did.
+// A basket made by hand: a preview of its effect, and the effect once it is learned.
 
 import * as api from '../lib/api.js';
 import {figure, identical, inWords, sideBySide} from '../lib/diff.js';
@@ -6,8 +6,7 @@ import {announce, button, field, fresh, h, show} from '../lib/dom.js';
 import {parseId, formatId} from '../lib/ids.js';
 import {fault} from '../lib/notices.js';
 import {personInput, suggest} from '../lib/people.js';
-import {Picked} from '../lib/picked.js';
-import {nameOf} from '../lib/products.js';
+import {Picked, nameOf} from '../lib/products.js';
 
 const SUGGESTED = 20;
 

@@ -1,7 +1,8 @@
-// How a product is written: a tile, its name, its category in words, and whether that is sensitive.
+// Products: their names, categories and tiles, whether a category is sensitive, and a list of picked ones.
 
-import {h} from './dom.js';
-import {SHIELD, drawing, tile} from './icons.js';
+import {button, h, show} from './dom.js';
+import {CROSS, SHIELD, drawing, tile} from './icons.js';
+import {same} from './ids.js';
 
 // Categories that say more about a person than most, told by the words in their names.
 const SENSITIVE = [
@@ -63,4 +64,48 @@ export function product(entry) {
         h('span', {class: 'category'}, categoryName(entry.category), isSensitive(entry.category) && [' ', sensitiveBadge()]),
     ),
   );
+}
+
+/** A list of items picked one by one, which can be taken out again: a cart, or a basket made by hand. */
+export class Picked {
+  /** `changed` is called after every change. */
+  constructor(label, changed = () => {}) {
+    this.entries = [];
+    this.changed = changed;
+    this.list = h('ul', {class: 'picked', 'aria-label': label});
+  }
+
+  items() {
+    return this.entries.map((entry) => entry.item);
+  }
+
+  put(entry) {
+    if (!this.entries.some((other) => same(other.item, entry.item))) this.update([...this.entries, entry]);
+  }
+
+  take(entry) {
+    this.update(this.entries.filter((other) => other !== entry));
+  }
+
+  clear() {
+    this.update([]);
+  }
+
+  update(entries) {
+    this.entries = entries;
+    show(
+      this.list,
+      entries.map((entry) => this.line(entry)),
+    );
+    this.changed();
+  }
+
+  line(entry) {
+    return h(
+      'li',
+      {},
+      product(entry),
+      button(drawing(CROSS), () => this.take(entry), {class: 'cross', 'aria-label': `Take ${nameOf(entry)} out`}),
+    );
+  }
 }

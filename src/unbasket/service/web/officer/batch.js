@@ -62,8 +62,8 @@ async function check(text, place) {
       throw new Error(
         `These are ${number(lines.length)} requests. At most ${number(MOST)} can be carried out together: split the file.`,
       );
-    const nobody = lines.find((line) => !line.user);
-    if (nobody) throw new Error(`Line ${nobody.line} names no user.`);
+    const unnamed = lines.find((line) => !line.user);
+    if (unnamed) throw new Error(`Line ${unnamed.line} names no user.`);
     const {requests, repeated} = once(await lookUp(lines, report));
     const notes = [...blank.map((line) => `Line ${line} is empty and was skipped.`), ...repeated];
     show(place, plan(requests, notes, place));

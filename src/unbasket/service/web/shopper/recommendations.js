@@ -3,13 +3,15 @@
 import * as api from '../lib/api.js';
 import {strength} from '../lib/diff.js';
 import {announce, button, field, fresh, h, show} from '../lib/dom.js';
+import {basketName, number, percent, plural} from '../lib/format.js';
 import {PLUS, drawing} from '../lib/icons.js';
 import {formatId} from '../lib/ids.js';
 import {empty, into} from '../lib/notices.js';
-import {Picked} from '../lib/picked.js';
-import {categoryName, nameOf, product} from '../lib/products.js';
+import {Picked, categoryName, nameOf, product} from '../lib/products.js';
 import {shopper as tokenOwner} from '../lib/session.js';
-import {why} from './why.js';
+import {bar} from '../lib/widgets.js';
+
+const SHOWN = 4; // baskets of an explanation
 
 /** Return the categories to choose from: all of the shop's or, for shoppers, those of their own record. */
 export async function categoriesFor(record) {
@@ -87,8 +89,8 @@ function rank(user, entry, best, cart, remove) {
     'aria-label': `Put ${nameOf(entry)} into my cart`,
     title: 'Into my cart',
   });
-  const bar = best !== null && strength(entry, best);
-  if (best === null || !remove || cart.entries.length) return h('li', {}, product(entry), bar, put);
+  const score = best !== null && strength(entry, best);
+  if (best === null || !remove || cart.entries.length) return h('li', {}, product(entry), score, put);
   const reasons = h('div', {class: 'reasons', id: fresh('why'), hidden: true});
   const toggle = button('Why?', () => explain(user, entry, toggle, reasons, remove), {
     class: 'plain',
@@ -96,7 +98,7 @@ function rank(user, entry, best, cart, remove) {
     'aria-controls': reasons.id,
     'aria-label': `Why am I seeing ${nameOf(entry)}?`,
   });
-  return h('li', {}, product(entry), bar, toggle, put, reasons);
+  return h('li', {}, product(entry), score, toggle, put, reasons);
 }
 
 function putInto(cart, entry) {
@@ -118,4 +120,50 @@ async function explain(user, entry, toggle, reasons, remove) {
     ],
     'Finding out why',
   );
+}
+
+/** Return the shares of the user's own baskets and of similar shoppers in an item's score, as bars and in words. */
+async function why(user, item) {
+  const found = await api.explanation(user, item);
+  const own = found.baskets.reduce((sum, basket) => sum + basket.share, 0);
+  const whole = own + found.neighbors_share;
+  if (!(whole > 0)) return h('p', {}, 'Your baskets and those of similar shoppers no longer give a reason for it.');
+  return h('div', {}, split(own / whole), h('p', {}, sentence(found, own / whole)), baskets(found.baskets, whole));
+}
+
+function split(own) {
+  return h(
+    'div',
+    {class: 'split'},
+    bar(own, `${percent(own)} from your own baskets, ${percent(1 - own)} from similar shoppers`),
+    h(
+      'div',
+      {class: 'ends', 'aria-hidden': 'true'},
+      h('span', {}, `your baskets ${percent(own)}`),
+      h('span', {}, `similar shoppers ${percent(1 - own)}`),
+    ),
+  );
+}
+
+function sentence({baskets: mine, neighbors, neighbors_with_item: having}, own) {
+  const first = mine.length
+    ? `You bought it in ${plural(mine.length, 'basket')}: that is ${percent(own)} of the reason. `
+    : 'You have not bought it. ';
+  if (!having) return `${first}None of the ${number(neighbors)} most similar shoppers buys it.`;
+  const adds = mine.length ? `; that adds ${percent(1 - own)}` : '';
+  const verb = having === 1 ? 'buys' : 'buy';
+  return `${first}${number(having)} of the ${number(neighbors)} most similar shoppers ${verb} it${adds}.`;
+}
+
+function baskets(shares, whole) {
+  if (!shares.length) return null;
+  const sorted = [...shares].sort((one, other) => other.share - one.share);
+  const rest = sorted.slice(SHOWN).reduce((sum, basket) => sum + basket.share, 0);
+  const rows = sorted.slice(0, SHOWN).map((basket) => row(basketName(basket), basket.share / whole));
+  if (sorted.length > SHOWN) rows.push(row(`${sorted.length - SHOWN} more`, rest / whole));
+  return h('ul', {class: 'shares'}, rows);
+}
+
+function row(label, share) {
+  return h('li', {}, h('span', {}, label), bar(share), h('span', {class: 'score'}, percent(share)));
 }
