@@ -9,12 +9,9 @@ ports          the journal, through which every event goes: it applies the event
 model          state, digest, catalog and availability, shared by all threads behind one lock
 catalog        products, categories and hidden items
 item_filter    filters as item codes
-state          histories, and the model derived from them
-sampling       priorities of users for the pool
+state          histories, the model derived from them, and a rebuild with other parameters
 digest         one hash of all remaining baskets
-rebuild        a change of parameters in progress
 verification   comparison with a retrain; proofs of erasure
-workspaces     scratch memory of readers
-thread_pool    threads that share a search
+workspaces     scratch memory of readers, and the threads that share a search
 locks          many readers, or one writer
 """

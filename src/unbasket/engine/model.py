@@ -7,7 +7,7 @@ after an event.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
@@ -19,8 +19,7 @@ from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
-from unbasket.engine.rebuild import Rebuild
-from unbasket.engine.state import EngineState
+from unbasket.engine.state import EngineState, Rebuild
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.params import Params
@@ -66,22 +65,10 @@ class Model:
         results = []
         for event in events:
             with self.lock.writing:  # for one event: readers wait for no more
-                results.append(self._apply(event))
-                self._drop_orphans()
+                results.append(_METHODS[type(event)](self, event))
+                if self.state.orphaned_items:
+                    self._drop_orphans()
         return results
-
-    def _apply(self, event: Change) -> EventResult:
-        match event:
-            case Learn():
-                return self._learn(event)
-            case Forget():
-                return self._forget(event)
-            case Allow():
-                return self._allow(event)
-            case Suppress():
-                return self._suppress(event)
-            case Rename():
-                return self._rename(event)
 
     def _learn(self, event: Learn) -> Learned:
         learned = self.state.learn(*event)
@@ -137,10 +124,9 @@ class Model:
 
     def _drop_orphans(self) -> None:
         """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
-        if self.state.orphaned_items:
-            self.item_filters.clear()
-            for item in self.state.take_orphaned_items():
-                self.drop_product(item)
+        self.item_filters.clear()
+        for item in self.state.take_orphaned_items():
+            self.drop_product(item)
 
     def comes_last(self, event: Learn) -> bool:
         """Whether the model would add the event's basket, as it is, behind all others of the user.
@@ -263,3 +249,13 @@ class Model:
     def close(self, message: str) -> None:
         """Refuse all further reads and writes with a `ClosedError` that has this message."""
         self.lock = cast(ReadWriteLock, ClosedLock(message))
+
+
+_METHODS: dict[type[Change], Callable[[Model, Any], EventResult]] = {
+    Learn: Model._learn,
+    Forget: Model._forget,
+    Suppress: Model._suppress,
+    Allow: Model._allow,
+    Rename: Model._rename,
+}
+"""The method for each type of event."""
