@@ -36,8 +36,6 @@ def _acquired_in_time(gate: threading.Lock) -> bool:
 
 
 class _Reading:
-    """The context manager of a reader."""
-
     def __init__(self, lock: "ReadWriteLock") -> None:
         self._lock = lock
 
@@ -58,8 +56,6 @@ class _Reading:
 
 
 class _Writing:
-    """The context manager of a writer."""
-
     def __init__(self, lock: "ReadWriteLock") -> None:
         self._lock = lock
 

@@ -129,7 +129,7 @@ class Model:
             self.drop_product(item)
 
     def comes_last(self, event: Learn) -> bool:
-        """Whether the model would add the event's basket, as it is, behind all others of the user.
+        """Return whether the model would add the event's basket, as it is, behind all others of the user.
 
         Under varying groups the model also decides whether the basket opens a group.
         """
@@ -158,24 +158,22 @@ class Model:
             self.item_filters.clear()
             self.state.take_orphaned_items()
 
-    def load(self, orders: BasketColumns, group: str | None = None) -> None:
+    def load(self, columns: BasketColumns, group: str | None = None) -> None:
         """Learn all baskets; `group` is the column that their groups come from, if one was named."""
         with self.lock.writing:
-            self.check_groups(orders, group)
-            self.state.load(orders)
-            owners = [self.state.users.codes[name] for name in orders.users]
+            self.check_groups(columns, group)
+            self.state.load(columns)
+            owners = [self.state.users.codes[name] for name in columns.users]
             self.digest.wipe_all(owners)
             if self._rebuild is not None:
                 for owner in owners:
                     self._rebuild.follow(owner)
             self._drop_orphans()
 
-    def check_groups(self, orders: BasketColumns, group: str | None) -> None:
+    def check_groups(self, columns: BasketColumns, group: str | None) -> None:
         """Raise an error if groups were named that the engine can't keep."""
-        state = self.state
-        if group is not None and (
-            state.params.grouping == "fixed" or any(user in state.users for user in orders.users)
-        ):
+        users, is_fixed = self.state.users, self.state.params.grouping == "fixed"
+        if group is not None and (is_fixed or any(user in users for user in columns.users)):
             raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
     @contextmanager
@@ -240,7 +238,7 @@ class Model:
             verifying.stop()
 
     def owner(self, user: Id) -> int:
-        """Return the code of a user, under the lock; an error that names the user if nothing is held about them."""
+        """Return the code of a user, under the lock; raise an error if nothing is held about them."""
         owner = self.state.users.codes.get(checked(user, "user"))
         if owner is None:
             raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")

@@ -89,7 +89,6 @@ class EngineState(HistoryState):
             self.live.leave(owner)
 
     def _precedes(self, owner: int, other: int) -> bool:
-        """Return whether a user comes before another in the order of ids."""
         return sort_key(self.users.names[owner]) < sort_key(self.users.names[other])
 
     def in_pool(self, user: Id) -> bool:
