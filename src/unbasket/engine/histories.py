@@ -71,8 +71,10 @@ class HistoryState:
         if found == TIED:
             position = self._position_by_id(owner, position, moment, basket)
             self.events.learn_at(owner, position, key, is_text, moment, codes)
-        if known is not None or count >= LONG:
-            self._ids_of_long(owner).add(basket)
+        if known is not None:
+            known.add(basket)
+        elif count >= LONG:
+            self.long_histories[owner] = self.basket_ids(owner)
         return Learned.ADDED
 
     def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
@@ -300,11 +302,6 @@ class HistoryState:
                     break
                 position = earlier
         return position
-
-    def _ids_of_long(self, owner: int) -> set[Id]:
-        if owner not in self.long_histories:
-            self.long_histories[owner] = self.basket_ids(owner)
-        return self.long_histories[owner]
 
     def _item_codes(self, items: list[Id]) -> list[int]:
         """Return the codes of items, new ones included. Makes room for all codes given out so far."""

@@ -211,14 +211,10 @@ class Model:
 
     def fingerprint(self) -> str:
         """Return the digest in hex. Users are hashed a few at a time, so other threads learn and forget meanwhile."""
-        while self._hash_some():
-            pass
-        with self.lock.reading, self._digesting:
-            return self.digest.value()
-
-    def _hash_some(self) -> bool:
-        with self.lock.reading, self._digesting:
-            return self.digest.advance()
+        while True:
+            with self.lock.reading, self._digesting:
+                if not self.digest.advance():
+                    return self.digest.value()
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""

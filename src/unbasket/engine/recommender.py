@@ -37,9 +37,8 @@ from unbasket.domain.validation import (
 )
 from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
-from unbasket.engine.popularity import Popularity
 from unbasket.engine.ports import InMemoryJournal, Journal
-from unbasket.engine.recommending import RecommendationQueries
+from unbasket.engine.recommending import Popularity, RecommendationQueries
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params, checked_params
 
