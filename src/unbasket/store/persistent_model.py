@@ -12,10 +12,9 @@ from unbasket.domain.results import AvailabilityChange, Product
 from unbasket.engine.model import EventResult, Model
 from unbasket.store.basket_table import BasketTable
 from unbasket.store.group_commit import Erased, ErasedId
-from unbasket.store.product_table import ProductTable
+from unbasket.store.item_tables import ProductTable, StoredSet
 from unbasket.store.reader import Loaded
 from unbasket.store.receipts import ReceiptSigner
-from unbasket.store.stored_set import StoredSet
 from unbasket.store.writer import Database
 
 

@@ -10,7 +10,7 @@ from unbasket.service.schemas import query_params, requests, responses
 from unbasket.service.schemas.requests import MAX_RECEIPTS
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
-from unbasket.store.receipt_audit import Auditor
+from unbasket.store.receipts import Auditor
 from unbasket.store.retention import plan, run
 from unbasket.store.rules import Rules, parse_rules
 
