@@ -33,16 +33,16 @@ class BasketTable:
         """Load the baskets of a database into the model, which is empty."""
         self._load(*sorted_columns(baskets))
 
-    def append_new(self, orders: BasketColumns, progress: Progress | None) -> None:
+    def append_new(self, columns: BasketColumns, progress: Progress | None) -> None:
         """Append the baskets of users who are new, and load them into the model."""
-        writer = BasketRowWriter(orders, TABLE_SEEDS["baskets"])
-        rows = self._database.append_baskets(writer, len(orders.owners), progress)
-        self._load(orders, np.arange(rows.start, rows.stop))
+        writer = BasketRowWriter(columns, TABLE_SEEDS["baskets"])
+        rows = self._database.append_baskets(writer, len(columns.owners), progress)
+        self._load(columns, np.arange(rows.start, rows.stop))
 
-    def _load(self, orders: BasketColumns, rows: Int64s) -> None:
-        self._model.load(orders)
-        owners = [self._state.users.codes[user] for user in orders.users]
-        self._row_ids.load(np.array(owners, np.int64), orders.ends_by_user()[0], rows)
+    def _load(self, columns: BasketColumns, rows: Int64s) -> None:
+        self._model.load(columns)
+        owners = [self._state.users.codes[user] for user in columns.users]
+        self._row_ids.load(np.array(owners, np.int64), columns.ends_by_user()[0], rows)
         self._model.fingerprint()  # so that the first forget costs what the second does
 
     def restore(self, users: set[Id], rows: Iterable[int] | None) -> None:
@@ -53,8 +53,8 @@ class BasketTable:
         self._model.discard(users)
         known = self._row_ids.drop_orphans(self._state.histories)
         self._state.histories.take_changes()
-        reader = self._database.reader
-        found = reader.payloads("baskets") if rows is None else reader.payloads_of("baskets", sorted({*known, *rows}))
+        wanted = None if rows is None else sorted({*known, *rows})
+        found = self._database.reader.payloads_of("baskets", wanted)
         baskets = ((row, decode_basket(payload)) for row, payload in found)
         self._load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 
@@ -146,10 +146,10 @@ def sorted_columns(baskets: RowReader) -> tuple[BasketColumns, Int64s]:
         purchases = row_reader.gathered(purchases, sizes, order)
         owners, rows, sizes = owners[order], rows[order], sizes[order]
         columns = {name: column[order] for name, column in columns.items()}
-    orders = BasketColumns(
+    baskets_by_user = BasketColumns(
         users=users, items=items, texts=texts, owners=owners, sizes=sizes, purchases=purchases, **columns
     )
-    return orders, rows
+    return baskets_by_user, rows
 
 
 def columns_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[BasketColumns, Int64s]:
@@ -159,7 +159,7 @@ def columns_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[BasketColumns, In
         histories[basket.user].append((position_of(row, basket), row, basket))
     for history in histories.values():
         history.sort(key=lambda positioned: positioned[0])
-    orders = BasketColumns.of(
+    columns = BasketColumns.of(
         (user, [(b.basket, b.time, b.items, b.opens) for _, _, b in history]) for user, history in histories.items()
     )
-    return orders, np.array([row for history in histories.values() for _, row, _ in history], np.int64)
+    return columns, np.array([row for history in histories.values() for _, row, _ in history], np.int64)

@@ -29,8 +29,7 @@ class ProductTable:
         for item in [item for item, row in self._rows.items() if row in changed] if changed else []:
             del self._rows[item]
             self._catalog.drop(item)
-        reader = self._database.reader
-        self._put_all(reader.payloads("products") if rows is None else reader.payloads_of("products", rows))
+        self._put_all(self._database.reader.payloads_of("products", rows))
 
     def put(self, products: Iterable[Product]) -> None:
         """Write products that are new or changed, and zero the former rows of the same items."""
@@ -77,8 +76,7 @@ class StoredSet:
     def restore(self, rows: Collection[int] | None) -> None:
         """Restore from disk after an error: changes are in these rows, or anywhere if None."""
         self._rows = {element: row for element, row in self._rows.items() if rows is not None and row not in rows}
-        reader = self._database.reader
-        self._add_all(reader.payloads(self._table) if rows is None else reader.payloads_of(self._table, rows))
+        self._add_all(self._database.reader.payloads_of(self._table, rows))
 
     def _add_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:

@@ -176,11 +176,11 @@ class DiskJournal:
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def load(self, orders: BasketColumns, group: str | None, progress: Progress | None) -> None:
+    def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
         """Learn many baskets in one transaction."""
         with self._write_lock:
-            self.model.check_groups(orders, group)
-            self._write(orders.users, partial(self._persistent.load, orders, progress))
+            self.model.check_groups(columns, group)
+            self._write(columns.users, partial(self._persistent.load, columns, progress))
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog, in one transaction."""

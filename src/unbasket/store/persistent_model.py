@@ -82,14 +82,14 @@ class PersistentModel:
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def load(self, orders: BasketColumns, progress: Progress | None) -> None:
+    def load(self, columns: BasketColumns, progress: Progress | None) -> None:
         """Learn many baskets: those of new users at once, further baskets of known users one by one."""
-        known = np.array([user in self.model.state.users for user in orders.users], np.bool_)
-        for user, baskets in orders.histories(np.flatnonzero(known)):
+        known = np.array([user in self.model.state.users for user in columns.users], np.bool_)
+        for user, baskets in columns.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
                 self.model.apply([Learn(user, list(items), basket, time)])
                 self._baskets.write_changes()
-        self._baskets.append_new(orders.select(np.flatnonzero(~known)) if known.any() else orders, progress)
+        self._baskets.append_new(columns.select(np.flatnonzero(~known)) if known.any() else columns, progress)
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog."""

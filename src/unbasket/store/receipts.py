@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import blake2b
 from secrets import token_hex
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 import msgspec
 
@@ -58,10 +58,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def from_json(cls, line: bytes | str) -> Self:
         """Decode the receipt in a line of JSON."""
-        try:
-            return decode_json(line, cls)
-        except msgspec.DecodeError as error:
-            raise InvalidReceiptError(f"this is not a receipt: {error}") from error
+        return cast(Self, _decoded(line, cls, "this is not a receipt")[0])
 
     def hash(self) -> str:
         """Return the hash by which the next receipt refers to this one."""
@@ -90,7 +87,7 @@ def read_receipts(data: bytes) -> list[Receipt]:
     ]
 
 
-def _decoded(text: bytes, kind: Any, complaint: str) -> list[Receipt]:
+def _decoded(text: bytes | str, kind: Any, complaint: str) -> list[Receipt]:
     try:
         found = decode_json(text, kind)
     except msgspec.DecodeError as error:
@@ -99,7 +96,7 @@ def _decoded(text: bytes, kind: Any, complaint: str) -> list[Receipt]:
 
 
 class ReceiptSigner:
-    """Issues receipts, each chained to the one before."""
+    """The issuer of receipts, each chained to the one before."""
 
     def __init__(self, keys: SigningKeys, last: bytes | None) -> None:
         self._keys = keys
@@ -193,7 +190,7 @@ def audit(receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = 
 
 
 class Auditor:
-    """Checks receipts in the order of their numbers, a few at a time: a long chain need not be in memory."""
+    """A check of receipts in the order of their numbers, a few at a time: a long chain need not be in memory."""
 
     def __init__(self, key: str | None = None) -> None:
         self._key = key
@@ -205,23 +202,20 @@ class Auditor:
     def check(self, receipts: Iterable[Receipt]) -> None:
         """Check the next receipts."""
         for receipt in receipts:
-            self._check(receipt)
-
-    def _check(self, receipt: Receipt) -> None:
-        before, number = self._before, receipt.number
-        last = max(0, before.number) if before else 0
-        wrong = _faults(receipt, before, self._key)
-        self._faults += [f"receipt {number}: {fault}" for fault in wrong]
-        self._count += 1
-        self._signed += _FORGED not in wrong
-        if number > last + 1:
-            self._missing.append((last + 1, number - 1))
-        if before and number == last + 1 and _UNCHAINED not in wrong:
-            self._chained[-1] = (self._chained[-1][0], number)
-        else:
-            self._chained.append((number, number))
-        self._keys[receipt.key] = None
-        self._before = receipt
+            before, number = self._before, receipt.number
+            last = max(0, before.number) if before else 0
+            wrong = _faults(receipt, before, self._key)
+            self._faults += [f"receipt {number}: {fault}" for fault in wrong]
+            self._count += 1
+            self._signed += _FORGED not in wrong
+            if number > last + 1:
+                self._missing.append((last + 1, number - 1))
+            if before and number == last + 1 and _UNCHAINED not in wrong:
+                self._chained[-1] = (self._chained[-1][0], number)
+            else:
+                self._chained.append((number, number))
+            self._keys[receipt.key] = None
+            self._before = receipt
 
     def outcome(self, *, whole: bool = True) -> Audit:
         """Return the result. Of a `whole` chain, every receipt up to the last must have been checked."""
