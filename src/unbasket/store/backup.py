@@ -80,7 +80,7 @@ class Copy:
                     progress(min(sum(self._last.values()), rows), rows)
 
     def _copy_chunk(self, table: str) -> bool:
-        """Copy the next rows of a table; returns whether there are more. The last one is copied even if zeroed."""
+        """Copy the next rows of a table; return whether there are more. The last one is copied even if zeroed."""
         found = self._source.bodies(table, self._last[table] + 1, _ROWS)
         live = [(row, body) for row, body in found if checked_payload(table, row, body)]
         rows = live if found[-1:] == live[-1:] else [*live, found[-1]]

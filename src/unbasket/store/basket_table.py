@@ -12,7 +12,6 @@ from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
 from unbasket.domain.progress import Progress
-from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, BasketRow, decode_basket, encode_basket, position_of
 from unbasket.store.writer import Database
@@ -26,8 +25,6 @@ class BasketTable:
         self._database = database
         self._row_ids = RowIds()
         self._state.histories.notes_changes = True
-
-    # Bulk -------------------------------------------------------------------------------------------------------
 
     def load(self, baskets: RowReader) -> None:
         """Load the baskets of a database into the model, which is empty."""
@@ -43,7 +40,7 @@ class BasketTable:
         self._model.load(columns)
         owners = [self._state.users.codes[user] for user in columns.users]
         self._row_ids.load(np.array(owners, np.int64), columns.ends_by_user()[0], rows)
-        self._model.fingerprint()  # so that the first forget costs what the second does
+        self._model.fingerprint()  # hashes users now: otherwise the first forget would wait for it
 
     def restore(self, users: set[Id], rows: Iterable[int] | None) -> None:
         """Restore the baskets of users from disk after an error.
@@ -58,10 +55,8 @@ class BasketTable:
         baskets = ((row, decode_basket(payload)) for row, payload in found)
         self._load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 
-    # Events -----------------------------------------------------------------------------------------------------
-
     def append_last(self, event: Learn, *, commit: bool) -> int:
-        """Append a basket that comes last in its user's history, before the model learns it; returns the row."""
+        """Append a basket that comes last in its user's history, before the model learns it; return the row."""
         payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
         return self._database.append_committed(payload) if commit else self._database.append("baskets", payload)
 
@@ -94,7 +89,7 @@ class BasketTable:
                 break
 
     def _append_between(self, user: Id, owner: int, run: range) -> bool:
-        """Append adjacent baskets at positions between their neighbors'; returns False if there is no room."""
+        """Append adjacent baskets at positions between their neighbors'; return False if there is no room."""
         above = self._position(owner, run.stop)
         below = self._position(owner, run.start - 1) if run.start else above - STEP * (len(run) + 1)
         if above - below <= len(run):
@@ -117,16 +112,12 @@ class BasketTable:
         """Append rows for the baskets at these indexes, at the given positions or else at the rows' own."""
         for i, record in enumerate(self._state.records(user, run.start, run.stop)):
             shift = 0 if positions is None else positions[i] - self._database.reader.next_row("baskets") * STEP
-            row = self._database.append("baskets", encode_basket(self._basket_row(user, record, shift)))
-            self._row_ids.put(owner, run.start + i, row)
-
-    def _basket_row(self, user: Id, record: Record, shift: int) -> BasketRow:
-        items = [self._state.items.names[code] for code in record.items]
-        return BasketRow(user, record.basket, record.time, shift, record.opens, items)
+            items = [self._state.items.names[code] for code in record.items]
+            basket = BasketRow(user, record.basket, record.time, shift, record.opens, items)
+            self._row_ids.put(owner, run.start + i, self._database.append("baskets", encode_basket(basket)))
 
 
 def _runs(indexes: list[int]) -> list[range]:
-    """Group adjacent indexes into ranges."""
     runs: list[range] = []
     for index in indexes:
         if runs and runs[-1].stop == index:

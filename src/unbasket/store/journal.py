@@ -153,7 +153,10 @@ class DiskJournal:
                 self._awaiting -= 1
 
     def _is_erased(self, request: WriteRequest, before: int) -> bool:
-        """Whether another caller has erased for this request, or this attempt does; an error if waiting is no use."""
+        """Return whether another caller has erased for this request, or this attempt does.
+
+        If no reader is in the way, waiting is no use: the request gets an error.
+        """
         with self._write_lock:
             erased = self._database.erasures > before or self._database.try_to_erase()
             if erased:

@@ -35,12 +35,10 @@ class PersistentModel:
         self._hide_stored()
         self._suppress_stored(model.state.users.codes)
 
-    # Events -----------------------------------------------------------------------------------------------------
-
     def apply(self, event: Change, signer: ReceiptSigner, *, is_only: bool) -> EventResult:
         """Apply an event to the model, and write its changes to the rows; a forget or a rename gets a receipt.
 
-        The only event of a transaction may commit it, so that the disk writes while the model learns.
+        The only event of a transaction may commit it: then the disk writes while the model learns.
         """
         if isinstance(event, Learn) and self.model.comes_last(event):
             return self._learn_last(event, is_only)
@@ -76,14 +74,11 @@ class PersistentModel:
         return erased
 
     def _suppressions(self, users: Iterable[Id]) -> set[tuple[Id, Id]]:
-        """Return the suppressed items of users, as pairs of user and item."""
         suppressed = self.model.state.suppressed
         return {(user, item) for user in users for item in suppressed.get(user, ())}
 
-    # Bulk -------------------------------------------------------------------------------------------------------
-
     def load(self, columns: BasketColumns, progress: Progress | None) -> None:
-        """Learn many baskets: those of new users at once, further baskets of known users one by one."""
+        """Learn many baskets: of new users at once, of known users one by one."""
         known = np.array([user in self.model.state.users for user in columns.users], np.bool_)
         for user, baskets in columns.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
@@ -105,8 +100,6 @@ class PersistentModel:
         for item in shown:
             self._hidden.remove((item,))
         return AvailabilityChange(len(hidden), len(shown))
-
-    # After an error ---------------------------------------------------------------------------------------------
 
     def restore(self, users: set[Id], touched: dict[str, list[int]] | None) -> None:
         """Restore the model from disk: the two may differ in these users and in all items.

@@ -46,7 +46,7 @@ class DatabaseReader:
 
     @property
     def rows_written(self) -> int:
-        """How many rows were ever written; a database that has lost some has fewer."""
+        """The number of rows ever written; a database that has lost some has fewer."""
         return sum(self.totals.last.values())
 
     def payload(self, table: str, row: int) -> bytes:
@@ -89,7 +89,7 @@ class DatabaseReader:
         return self._connection.execute(f"{query} LIMIT ?", (*values, count)).fetchall()
 
     def count_live(self, table: str, first: int, last: int) -> int:
-        """Return how many rows of these numbers are not zeroed."""
+        """Count the rows of these numbers that are not zeroed."""
         query, values = self.spaces[table].select(first, last)
         counting = f"SELECT count(*) FROM ({query}) WHERE body != zeroblob(length(body))"
         count: int = self._connection.execute(counting, values).fetchone()[0]
@@ -120,7 +120,7 @@ class DatabaseReader:
                 raise StoreCorruptError(f"{self.path} is damaged ({checking.result()}). Restore a backup")
 
     def _load_table(self, table: str) -> dict[int, bytes]:
-        """Read and count the rows of a table; returns the payloads by row number."""
+        """Read and count the rows of a table; return the payloads by row number."""
         payloads = {}
         for row, body in self._connection.execute(*self.spaces[table].select(1, self.totals.last[table])):
             payload = checked_payload(table, row, body)
