@@ -77,7 +77,7 @@ class _Writing:
 
 
 class ReadWriteLock:
-    """`with lock.reading:` shares, `with lock.writing:` excludes. Neither nests.
+    """A lock that `with lock.reading:` shares and `with lock.writing:` does not. Neither nests.
 
     Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it. The readers inside
     are a list because its append and pop need no lock: every query passes here.

@@ -76,7 +76,7 @@ class Recommender:
 
     @property
     def params(self) -> Params:
-        """Parameters of the model."""
+        """The parameters of the model."""
         return self._state.params
 
     # Writing ----------------------------------------------------------------------------------------------------

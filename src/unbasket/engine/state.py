@@ -96,7 +96,7 @@ class EngineState(HistoryState):
         return self.pool is None or self.pool.holds(self.users.codes[user])
 
     def left_out_for(self, user: Id) -> int:
-        """Return the code of the user who is no neighbor of `user`, or -1.
+        """Return the code of the user to leave out of the neighbors of `user`, or -1.
 
         That is the user or, for an unknown user, the one whom the user would push out of the pool.
         """

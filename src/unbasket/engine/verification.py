@@ -30,7 +30,7 @@ _ORDER = [*STRUCTURES, *map(_orphaned, [*STRUCTURES[:-1], "the suppressions"]), 
 
 
 class Trace(NamedTuple):
-    """Where a user's data is, to check these locations after a forget; see `invariants.trace`."""
+    """The locations of a user's data, to check them after a forget; see `invariants.trace`."""
 
     user: Id
     code: int
