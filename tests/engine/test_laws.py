@@ -100,7 +100,7 @@ def test_equal_priorities_are_in_the_order_of_ids(
         return len(str(user)) % priorities
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("unbasket.engine.sampling.PoolPriorities._hash", lambda _, user: few(user).to_bytes(8, "big"))
+        patch.setattr("unbasket.engine.state.PoolPriorities._hash", lambda _, user: few(user).to_bytes(8, "big"))
         patch.setattr("tests.oracle.priority", lambda _, user: few(user))
         keep_the_laws(params, events, seed)
 

@@ -1,4 +1,7 @@
-"""A change of parameters: the model equals a fresh one, whatever the events before, meanwhile and afterwards."""
+"""A change of parameters: the model equals a fresh one, whatever the events before, meanwhile and afterwards.
+
+A scenario that crosses state, model and both journals.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ from tests.laws import law_of_equality
 
 import unbasket as ub
 from unbasket.domain.events import Rename
-from unbasket.engine.model import Model
+from unbasket.engine.model import _METHODS, Model
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_the_proof_can_fail(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatc
         return renamed
 
     for wrong in (losing, leaking):
-        monkeypatch.setattr(Model, "_rename", wrong)
+        monkeypatch.setitem(_METHODS, Rename, wrong)
         assert not model.apply_with_proof(Rename("new", "ann")).verified
-        monkeypatch.setattr(Model, "_rename", rename)
+        monkeypatch.setitem(_METHODS, Rename, rename)
         model.apply([Rename("ann", "new")])

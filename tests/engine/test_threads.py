@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unbasket import Params, Recommender
-from unbasket.engine.thread_pool import Task, ThreadPool, Work
+from unbasket.engine.workspaces import Task, ThreadPool, Work
 
 SHOPPERS = [f"shopper {number}" for number in range(40)]
 CHANGED = "shopper 0"

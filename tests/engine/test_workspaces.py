@@ -1,8 +1,92 @@
-"""The workspaces of readers."""
+"""Workspaces, and the thread pool: tasks, cancellation, errors and forks. See also core/search/test_parallel.py."""
+
+import multiprocessing
+import threading
+import weakref
+
+import pytest
 
 from unbasket.engine.model import Model
-from unbasket.engine.thread_pool import THREAD_POOL
+from unbasket.engine.workspaces import THREAD_POOL, Task, ThreadPool, Work
 from unbasket.params import Params
+
+
+def submitted(pool: ThreadPool, work: Work) -> Task:
+    task = pool.task(work)
+    pool.submit(task)
+    return task
+
+
+def test_tasks_run_in_other_threads() -> None:
+    pool, threads = ThreadPool(2), set[int]()
+    for _ in range(20):
+        submitted(pool, lambda: threads.add(threading.get_ident())).wait()
+    assert threading.get_ident() not in threads
+    assert 1 <= len(threads) <= 2
+
+
+def test_a_task_keeps_its_error() -> None:
+    pool = ThreadPool(1)
+    wrong = submitted(pool, lambda: 1 // 0)
+    wrong.wait()
+    assert isinstance(wrong.error, ZeroDivisionError)
+    right = submitted(pool, lambda: 1)
+    right.wait()
+    assert right.error is None
+
+
+def test_a_task_is_cancelled_or_started() -> None:
+    pool, begun, go_on, done = ThreadPool(1), threading.Event(), threading.Event(), list[object]()
+
+    def busy() -> None:
+        begun.set()
+        done.append(go_on.wait(60))
+
+    first = submitted(pool, busy)
+    assert begun.wait(60)
+    second = submitted(pool, lambda: done.append("second"))
+    assert second.cancel()
+    assert not first.cancel()
+    go_on.set()
+    first.wait()
+    submitted(pool, lambda: done.append("third")).wait()
+    assert done == [True, "third"]
+
+
+class Data:
+    """Data that must not be kept alive."""
+
+    def use(self) -> None:
+        """Work with the data."""
+
+
+def test_a_task_that_was_cancelled_or_run_keeps_nothing_alive() -> None:
+    """A cancelled task may stay in the queue for long."""
+    cancelled, done = Data(), Data()
+    tasks, kept = [Task(cancelled.use), Task(done.use)], [weakref.ref(cancelled), weakref.ref(done)]
+    del cancelled, done
+    assert all(ref() for ref in kept)
+    tasks[0].cancel()
+    tasks[1].run()
+    assert [ref() for ref in kept] == [None, None]
+
+
+def submit_in_child(answers: "multiprocessing.SimpleQueue[str]") -> None:
+    submitted(THREAD_POOL, lambda: answers.put("done")).wait()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork on this system")
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(THREAD_POOL, "size", 1)
+    submitted(THREAD_POOL, lambda: None).wait()
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    child = context.Process(target=submit_in_child, args=(answers,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    assert answers.get() == "done"
 
 
 def test_a_single_reader_gets_the_thread_pool() -> None:

@@ -2,19 +2,15 @@
 
 cold_start     recommendations for unknown users
 recommender    learn, forget, recommend, explain, verify, from any thread
-recommending   the best items for users, carts and histories
-popularity     the items in most baskets
+recommending   the best items for users, carts and histories, and the items in most baskets
 explanations   the shares of a score
 ports          the journal, through which every event goes: it applies the event to the model, and keeps it or not
 model          state, digest, catalog and availability, shared by all threads behind one lock
 catalog        products, categories and hidden items
 item_filter    filters as item codes
-state          histories, and the model derived from them
-sampling       priorities of users for the pool
+state          histories, the model derived from them, and a rebuild with other parameters
 digest         one hash of all remaining baskets
-rebuild        a change of parameters in progress
 verification   comparison with a retrain; proofs of erasure
-workspaces     scratch memory of readers
-thread_pool    threads that share a search
+workspaces     scratch memory of readers, and the threads that share a search
 locks          many readers, or one writer
 """

@@ -1,4 +1,4 @@
-"""What the shop knows of its items: the products, the categories, and which items are hidden."""
+"""The catalog of a shop: its products, their categories, and the hidden items."""
 
 from collections.abc import Collection, Iterable, Iterator
 
@@ -60,11 +60,6 @@ class Catalog:
             del members[item]
             if not members:
                 del self._members[product.category]
-
-    def clear(self) -> None:
-        """Remove all products."""
-        for item in list(self._products):
-            self.drop(item)
 
 
 class Availability:

@@ -32,13 +32,12 @@ def params_hash(params: Params) -> int:
 
 
 def _total(hashes: npt.NDArray[np.uint8]) -> int:
-    """Return the sum of some hashes, as numbers of 256 bits."""
+    """Return the sum of hashes, as numbers of 256 bits."""
     columns: list[int] = hashes.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
     return sum(column << 32 * power for power, column in enumerate(reversed(columns)))
 
 
 def _extended(digest: bytes, suppressed: set[Id]) -> npt.NDArray[np.uint8]:
-    """Return the hash of a user with suppressions."""
     items = msgspec.msgpack.encode(in_order(list(suppressed)))
     # The personalization string is part of every digest on record, so it keeps its old word.
     return np.frombuffer(blake2b(digest + items, digest_size=_SIZE, person=b"unbasket wishes").digest(), np.uint8)
@@ -127,7 +126,6 @@ class Digest:
         return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
 
     def _make_room(self) -> None:
-        """Make room for a hash per code."""
         count = len(self._state.users.names)
         if count > len(self._hashes):
             self._hashes = np.zeros((0, _SIZE), np.uint8)  # without a view, the array can grow in place
@@ -141,7 +139,6 @@ class Digest:
         self._sum = (self._sum + _total(hashes)) % _MODULUS
 
     def _hashes_of(self, codes: list[int]) -> npt.NDArray[np.uint8]:
-        """Return the hashes of the data of some users."""
         state, items, hashes = self._state, self._state.items, np.empty((len(codes), _SIZE), np.uint8)
         self._hasher.hash_users(
             state.histories, codes, state.users.names, items.names, items.labels, state.texts.names, hashes

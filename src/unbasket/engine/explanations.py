@@ -20,13 +20,9 @@ def explain(model: Model, user: Id, items: list[Id]) -> list[Explanation]:
         state, owner = model.state, model.owner(user)
         params, records = state.params, state.records(user)
         codes = [state.items.codes.get(item, -1) for item in items]
+        query, wanted = state.query(owner, workspace.fold), np.array(codes, np.int64)
         own, totals, having, found = workspace.search.holders(
-            state.index,
-            state.query(owner, workspace.fold),
-            owner,
-            np.array(codes, np.int64),
-            params.neighbors,
-            state.users.order,
+            state.index, query, owner, wanted, params.neighbors, state.users.order
         )
     weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
     return [

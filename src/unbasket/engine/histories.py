@@ -44,10 +44,10 @@ class HistoryState:
         self.orphaned_items: set[Id] = set()  # items that lost their last purchase since `take_orphaned_items`
 
     def _users_added(self, owners: Iterable[int], users: Iterable[Id]) -> None:
-        """Hook: new users have codes, and no baskets yet."""
+        """Follow new users, who have codes and no baskets yet: a hook."""
 
     def _user_removed(self, owner: int) -> None:
-        """Hook: a user has lost the last basket, and is about to lose the code."""
+        """Follow a user who has lost the last basket, and is about to lose the code: a hook."""
 
     def learn(self, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Add a basket of distinct items, or replace the items of the basket with this id."""
@@ -71,8 +71,10 @@ class HistoryState:
         if found == TIED:
             position = self._position_by_id(owner, position, moment, basket)
             self.events.learn_at(owner, position, key, is_text, moment, codes)
-        if known is not None or count >= LONG:
-            self._ids_of_long(owner).add(basket)
+        if known is not None:
+            known.add(basket)
+        elif count >= LONG:
+            self.long_histories[owner] = self.basket_ids(owner)
         return Learned.ADDED
 
     def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
@@ -133,14 +135,14 @@ class HistoryState:
         return set.intersection(*map(self.basket_ids, owners)) if len(owners) == 2 else set()
 
     def suppress(self, user: Id, item: Id) -> bool:
-        """Keep an item from a known user; return whether that is new."""
+        """Suppress an item for a known user; return whether that is new."""
         suppressed = self.suppressed.setdefault(user, set())
         is_new = item not in suppressed
         suppressed.add(item)
         return is_new
 
     def allow(self, user: Id, item: Id) -> bool:
-        """Take back `suppress`; return whether the item was suppressed."""
+        """Undo `suppress`; return whether the item was suppressed."""
         suppressed = self.suppressed.get(user, set())
         if item not in suppressed:
             return False
@@ -270,13 +272,10 @@ class HistoryState:
         numbers, texts = self.histories.keys(owner)
         return {*numbers, *map(self.texts.names.__getitem__, texts)}
 
-    def count(self, user: Id) -> int:
-        """Count the user's baskets."""
-        return self.histories.count(self.users.codes[user])
-
     def records(self, user: Id, first: int = 0, end: int | None = None) -> list[Record]:
         """Return the user's baskets with item codes, oldest first: all, or those at positions `first` to `end`."""
-        return self._records(self.users.codes[user], first, self.count(user) if end is None else end)
+        owner = self.users.codes[user]
+        return self._records(owner, first, self.histories.count(owner) if end is None else end)
 
     def _records(self, owner: int, first: int, end: int) -> list[Record]:
         return [
@@ -300,11 +299,6 @@ class HistoryState:
                     break
                 position = earlier
         return position
-
-    def _ids_of_long(self, owner: int) -> set[Id]:
-        if owner not in self.long_histories:
-            self.long_histories[owner] = self.basket_ids(owner)
-        return self.long_histories[owner]
 
     def _item_codes(self, items: list[Id]) -> list[int]:
         """Return the codes of items, new ones included. Makes room for all codes given out so far."""

@@ -21,7 +21,7 @@ class ItemFilter(NamedTuple):
 
 
 class ItemFilters:
-    """Translates filters and hidden items to codes.
+    """The translation of filters and hidden items to codes.
 
     The codes of hidden items, of a category and of a frozen set of items are cached until an item gets or loses its
     code, or the catalog or the availability changes. Cached codes are sorted, for sequential access to memory.
@@ -39,11 +39,11 @@ class ItemFilters:
         if filters is None and cart is None and not self._availability:
             return None
         banned = self._codes([*(filters.exclude if filters else []), *(cart or [])])
+        self._refresh()
         if self._availability:
-            banned = np.concatenate([banned, self._hidden()])
+            banned = np.concatenate([banned, self._cached(None, self._availability)])
         if filters is None or (filters.only is None and filters.categories is None):
             return ItemFilter(banned, None)
-        self._refresh()
         if filters.only is None:
             return ItemFilter(banned, self._of_categories(filters.categories or []))
         if filters.categories is None:
@@ -60,29 +60,19 @@ class ItemFilters:
         if version != self._version or len(self._cache) > CACHE_SIZE:
             self._cache, self._version = {}, version
 
-    def _hidden(self) -> Codes:
-        self._refresh()
-        codes = self._cache.get(None)
-        if codes is None:
-            codes = self._cache[None] = self._codes(self._availability)
-        return codes
-
     def _of_categories(self, categories: list[str]) -> Codes:
-        members = [self._of_category(category) for category in categories]
+        members = [self._cached(category, self._catalog.members(category)) for category in categories]
         return members[0] if len(members) == 1 else np.concatenate([np.zeros(0, np.uint32), *members])
-
-    def _of_category(self, category: str) -> Codes:
-        codes = self._cache.get(category)
-        if codes is None:
-            codes = self._cache[category] = np.sort(self._codes(self._catalog.members(category)))
-        return codes
 
     def _of_items(self, items: list[Id] | frozenset[Id]) -> Codes:
         if not isinstance(items, frozenset):
             return self._codes(items)
-        codes = self._cache.get(items)
+        return self._cached(items, items if items in self._cache else checked_all(items, "item"))
+
+    def _cached(self, key: Hashable, items: Iterable[Id]) -> Codes:
+        codes = self._cache.get(key)
         if codes is None:
-            codes = self._cache[items] = np.sort(self._codes(checked_all(items, "item")))
+            codes = self._cache[key] = np.sort(self._codes(items))
         return codes
 
     def _codes(self, items: Iterable[Id]) -> Codes:

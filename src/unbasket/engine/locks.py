@@ -36,8 +36,6 @@ def _acquired_in_time(gate: threading.Lock) -> bool:
 
 
 class _Reading:
-    """The context manager of a reader."""
-
     def __init__(self, lock: "ReadWriteLock") -> None:
         self._lock = lock
 
@@ -58,8 +56,6 @@ class _Reading:
 
 
 class _Writing:
-    """The context manager of a writer."""
-
     def __init__(self, lock: "ReadWriteLock") -> None:
         self._lock = lock
 
@@ -81,7 +77,7 @@ class _Writing:
 
 
 class ReadWriteLock:
-    """`with lock.reading:` shares, `with lock.writing:` excludes. Neither nests.
+    """A lock that `with lock.reading:` shares and `with lock.writing:` does not. Neither nests.
 
     Readers pass a gate that a waiting writer holds shut, so a stream of readers cannot starve it. The readers inside
     are a list because its append and pop need no lock: every query passes here.

@@ -7,7 +7,7 @@ after an event.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
@@ -18,8 +18,7 @@ from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
-from unbasket.engine.rebuild import Rebuild
-from unbasket.engine.state import EngineState
+from unbasket.engine.state import EngineState, Rebuild
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
 from unbasket.params import Params
@@ -65,22 +64,10 @@ class Model:
         results = []
         for event in events:
             with self.lock.writing:  # for one event: readers wait for no more
-                results.append(self._apply(event))
-                self._drop_orphans()
+                results.append(_METHODS[type(event)](self, event))
+                if self.state.orphaned_items:
+                    self._drop_orphans()
         return results
-
-    def _apply(self, event: Change) -> EventResult:
-        match event:
-            case Learn():
-                return self._learn(event)
-            case Forget():
-                return self._forget(event)
-            case Allow():
-                return self._allow(event)
-            case Suppress():
-                return self._suppress(event)
-            case Rename():
-                return self._rename(event)
 
     def _learn(self, event: Learn) -> Learned:
         learned = self.state.learn(*event)
@@ -136,13 +123,12 @@ class Model:
 
     def _drop_orphans(self) -> None:
         """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
-        if self.state.orphaned_items:
-            self.item_filters.clear()
-            for item in self.state.take_orphaned_items():
-                self.drop_product(item)
+        self.item_filters.clear()
+        for item in self.state.take_orphaned_items():
+            self.drop_product(item)
 
     def comes_last(self, event: Learn) -> bool:
-        """Whether the model would add the event's basket, as it is, behind all others of the user.
+        """Return whether the model would add the event's basket, as it is, behind all others of the user.
 
         Under varying groups the model also decides whether the basket opens a group.
         """
@@ -171,24 +157,22 @@ class Model:
             self.item_filters.clear()
             self.state.take_orphaned_items()
 
-    def load(self, orders: BasketColumns, group: str | None = None) -> None:
+    def load(self, columns: BasketColumns, group: str | None = None) -> None:
         """Learn all baskets; `group` is the column that their groups come from, if one was named."""
         with self.lock.writing:
-            self.check_groups(orders, group)
-            self.state.load(orders)
-            owners = [self.state.users.codes[name] for name in orders.users]
+            self.check_groups(columns, group)
+            self.state.load(columns)
+            owners = [self.state.users.codes[name] for name in columns.users]
             self.digest.wipe_all(owners)
             if self._rebuild is not None:
                 for owner in owners:
                     self._rebuild.follow(owner)
             self._drop_orphans()
 
-    def check_groups(self, orders: BasketColumns, group: str | None) -> None:
+    def check_groups(self, columns: BasketColumns, group: str | None) -> None:
         """Raise an error if groups were named that the engine can't keep."""
-        state = self.state
-        if group is not None and (
-            state.params.grouping == "fixed" or any(user in state.users for user in orders.users)
-        ):
+        users, is_fixed = self.state.users, self.state.params.grouping == "fixed"
+        if group is not None and (is_fixed or any(user in users for user in columns.users)):
             raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
     @contextmanager
@@ -226,14 +210,10 @@ class Model:
 
     def fingerprint(self) -> str:
         """Return the digest in hex. Users are hashed a few at a time, so other threads learn and forget meanwhile."""
-        while self._hash_some():
-            pass
-        with self.lock.reading, self._digesting:
-            return self.digest.value()
-
-    def _hash_some(self) -> bool:
-        with self.lock.reading, self._digesting:
-            return self.digest.advance()
+        while True:
+            with self.lock.reading, self._digesting:
+                if not self.digest.advance():
+                    return self.digest.value()
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
@@ -253,7 +233,7 @@ class Model:
             verifying.stop()
 
     def owner(self, user: Id) -> int:
-        """Return the code of a user, under the lock; an error that names the user if nothing is held about them."""
+        """Return the code of a user, under the lock; raise an error if nothing is held about them."""
         owner = self.state.users.codes.get(checked(user, "user"))
         if owner is None:
             raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
@@ -262,3 +242,13 @@ class Model:
     def close(self, message: str) -> None:
         """Refuse all further reads and writes with a `ClosedError` that has this message."""
         self.lock = cast(ReadWriteLock, ClosedLock(message))
+
+
+_METHODS: dict[type[Change], Callable[[Model, Any], EventResult]] = {
+    Learn: Model._learn,
+    Forget: Model._forget,
+    Suppress: Model._suppress,
+    Allow: Model._allow,
+    Rename: Model._rename,
+}
+"""The method for each type of event."""

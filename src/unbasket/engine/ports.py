@@ -33,7 +33,7 @@ class Journal(Protocol):
     def apply(self, events: Sequence[Change]) -> list[EventResult]:
         """Apply events in order: all of them, or none. Suppress, Allow and Rename come alone."""
 
-    def load(self, orders: BasketColumns, group: str | None, progress: Progress | None) -> None:
+    def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
         """Learn many baskets at once. `group` is the column that their groups come from, if one was named."""
 
     def describe(self, products: Iterable[Product]) -> None:
@@ -51,29 +51,22 @@ class InMemoryJournal:
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.apply = model.apply
 
-    def apply(self, events: Sequence[Change]) -> list[EventResult]:
-        """Apply events in order."""
-        return self.model.apply(events)
-
-    def load(self, orders: BasketColumns, group: str | None, progress: Progress | None) -> None:
-        """Learn many baskets at once."""
-        self.model.load(orders, group)
+    def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
+        self.model.load(columns, group)
         if progress is not None:
-            progress(len(orders.owners), len(orders.owners))
+            progress(len(columns.owners), len(columns.owners))
 
     def describe(self, products: Iterable[Product]) -> None:
-        """Put products into the catalog."""
         with self.model.lock.writing:
             for product in products:
                 self.model.catalog.put(product)
 
     def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
-        """Hide items and show others."""
         with self.model.lock.writing:
             return AvailabilityChange(len(self.model.availability.hide(hide)), len(self.model.availability.show(show)))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
-        """Rebuild the model with other parameters."""
         with self.model.rebuilt(params, progress) as swap:
             swap()

@@ -37,9 +37,8 @@ from unbasket.domain.validation import (
 )
 from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
-from unbasket.engine.popularity import Popularity
 from unbasket.engine.ports import InMemoryJournal, Journal
-from unbasket.engine.recommending import RecommendationQueries
+from unbasket.engine.recommending import Popularity, RecommendationQueries
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params, checked_params
 
@@ -77,7 +76,7 @@ class Recommender:
 
     @property
     def params(self) -> Params:
-        """Parameters of the model."""
+        """The parameters of the model."""
         return self._state.params
 
     # Writing ----------------------------------------------------------------------------------------------------
@@ -99,15 +98,8 @@ class Recommender:
         """
         from unbasket.domain.frames import read_baskets  # imports Polars, which only frames need
 
-        columns = read_baskets(
-            frame,
-            user=user,
-            basket=basket,
-            item=item,
-            time=time,
-            group=group,
-            group_size=self.params.group_size,
-        )
+        size = self.params.group_size
+        columns = read_baskets(frame, user=user, basket=basket, item=item, time=time, group=group, group_size=size)
         self._journal.load(columns, group, progress)
         return self
 
@@ -325,10 +317,9 @@ class Recommender:
     def vector(self, user: Id) -> dict[Id, float]:
         """Return the user's vector (Eq. uservector) before rounding to fixed point, by item in the order of ids."""
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
-            codes, values = queries.vector(
-                self._state.histories, workspace.fold, self._state.rule, self._model.owner(user)
-            )
-            names = [self._state.items.names[code] for code in codes.tolist()]
+            state, owner = self._state, self._model.owner(user)
+            codes, values = queries.vector(state.histories, workspace.fold, state.rule, owner)
+            names = [state.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
         return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
 
@@ -431,7 +422,6 @@ class Recommender:
         return html_table(self._title(), list(counts), [row], note=str(self.params))
 
     def _title(self) -> str:
-        """Return the kind of engine, with its file if it has one."""
         return type(self).__name__
 
     # Proving ----------------------------------------------------------------------------------------------------

@@ -1,13 +1,43 @@
 """The state of an engine: histories, and all that is derived from them for recommendations."""
 
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from unbasket.core import SHARD_SIZE, FoldWorkspace, Histories, Index, LiveIndex, Pool, Vector
 from unbasket.domain.ids import FREE, Id, sort_key
 from unbasket.domain.results import Sizes
 from unbasket.engine.histories import HistoryState, rule_of
-from unbasket.engine.sampling import PoolPriorities
+from unbasket.errors import InvalidParamsError
 from unbasket.params import Params
+
+_encode = msgspec.msgpack.Encoder().encode  # no two ids share an encoding
+
+
+class PoolPriorities:
+    """Numbers by which the pool of neighbors is sampled; see docs/pool.md.
+
+    They are hashes of user ids, keyed with a seed: without the seed, an id with a small hash can't be chosen.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._keyed = blake2b(digest_size=8, key=seed.to_bytes(8, "big"), person=b"unbasket pool")
+
+    def of(self, user: Id) -> int:
+        """Return the priority of a user, a number of 64 bits."""
+        return int.from_bytes(self._hash(user), "big")
+
+    def of_all(self, users: Iterable[Id]) -> npt.NDArray[np.uint64]:
+        """Return the priorities of many users."""
+        return np.frombuffer(b"".join(map(self._hash, users)), ">u8").astype(np.uint64)
+
+    def _hash(self, user: Id) -> bytes:
+        keyed = self._keyed.copy()
+        keyed.update(_encode(user))
+        return keyed.digest()
 
 
 class ModelState:
@@ -19,15 +49,6 @@ class ModelState:
         self.pool = None if params.pool is None else Pool(params.pool, precedes)
         self.priorities = PoolPriorities(self.params.pool_seed or 0)
         self.live = LiveIndex(histories, rule_of(params), self.index, self.pool)
-
-    def refresh(self, owner: int, user: Id) -> None:
-        """Rebuild everything derived from a user's history; the id of a user without one is FREE."""
-        if self.pool is not None:
-            if self.pool.knows(owner):
-                self.live.withdraw(owner)
-            if user != FREE:
-                self.live.join(owner, self.priorities.of(user))
-        self.live.refresh(owner)
 
 
 class EngineState(HistoryState):
@@ -42,9 +63,14 @@ class EngineState(HistoryState):
         return ModelState(params, self.histories, self._precedes)
 
     def refresh(self, model: ModelState, owner: int) -> None:
-        """Bring a model that is being built up to date with the history of a user."""
+        """Derive a user again in a model that is being built; the code of a user who is gone has the name FREE."""
         model.live.admit(*self._room)
-        model.refresh(owner, self.users.names[owner])
+        if model.pool is not None:
+            if model.pool.knows(owner):
+                model.live.withdraw(owner)
+            if self.users.names[owner] != FREE:
+                model.live.join(owner, model.priorities.of(self.users.names[owner]))
+        model.live.refresh(owner)
 
     def swap(self, model: ModelState) -> None:
         """Use a model of all users from now on."""
@@ -63,7 +89,6 @@ class EngineState(HistoryState):
             self.live.leave(owner)
 
     def _precedes(self, owner: int, other: int) -> bool:
-        """Return whether a user comes before another in the order of ids."""
         return sort_key(self.users.names[owner]) < sort_key(self.users.names[other])
 
     def in_pool(self, user: Id) -> bool:
@@ -71,7 +96,7 @@ class EngineState(HistoryState):
         return self.pool is None or self.pool.holds(self.users.codes[user])
 
     def left_out_for(self, user: Id) -> int:
-        """Return the code of the user who is no neighbor of `user`, or -1.
+        """Return the code of the user to leave out of the neighbors of `user`, or -1.
 
         That is the user or, for an unknown user, the one whom the user would push out of the pool.
         """
@@ -90,3 +115,47 @@ class EngineState(HistoryState):
     def sizes(self) -> Sizes:
         """Count users, items, baskets, purchases and entries of vectors."""
         return Sizes(len(self.users), len(self.items), *self.histories.sizes(), self.index.entry_count())
+
+
+class Rebuild:
+    """A model with other parameters that is being built. Users whom events change meanwhile are refreshed at once."""
+
+    def __init__(self, state: EngineState, params: Params) -> None:
+        _check_groups(state.params, params)
+        self._state = state
+        self._model = state.new_model(params)
+        self._waiting = sorted(state.users.codes.values(), reverse=True)
+        self.total = len(self._waiting)
+
+    @property
+    def done(self) -> int:
+        """The number of users built, of those at the beginning."""
+        return self.total - len(self._waiting)
+
+    def work(self, users: int) -> None:
+        """Build the next users. No event may be applied meanwhile."""
+        for _ in range(min(users, len(self._waiting))):
+            self.follow(self._waiting.pop())
+
+    def follow(self, owner: int) -> None:
+        """Bring the new model up to date with the history of a user."""
+        self._state.refresh(self._model, owner)
+
+    def choose_hubs(self) -> None:
+        """Choose the hubs, which makes searches fast."""
+        self._model.index.rebuild_hubs()
+
+    def swap(self) -> None:
+        """Make the new model that of the engine."""
+        assert not self._waiting, "not all users are built"
+        self._state.swap(self._model)
+
+
+def _check_groups(old: Params, new: Params) -> None:
+    """Refuse a change of the boundaries of varying groups, which are part of the histories."""
+    changes = old.grouping != new.grouping or old.group_size != new.group_size
+    if changes and "varying" in (old.grouping, new.grouping):
+        raise InvalidParamsError(
+            f"{old.grouping} groups of {old.group_size} can't become {new.grouping} groups of {new.group_size}: the "
+            "boundaries of varying groups are part of the histories. Export the baskets into a new database"
+        )

@@ -30,7 +30,7 @@ _ORDER = [*STRUCTURES, *map(_orphaned, [*STRUCTURES[:-1], "the suppressions"]), 
 
 
 class Trace(NamedTuple):
-    """Where a user's data is, to check these locations after a forget; see `invariants.trace`."""
+    """The locations of a user's data, to check them after a forget; see `invariants.trace`."""
 
     user: Id
     code: int
@@ -65,7 +65,6 @@ class InvariantChecker:
         return ["the checkpoints"] * bool(checkpoints) + self._id_faults(user, code)
 
     def _id_faults(self, user: Id, code: int) -> list[str]:
-        """Check the structures that depend on ids."""
         ids, priority = self._has_right_ids(user, code), self._has_right_priority(user, code)
         return ["the ids"] * (not ids) + ["the pool"] * (not priority)
 
@@ -286,7 +285,6 @@ def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, 
 
 
 def _shared_checks(checker: InvariantChecker, digest: Digest) -> Iterator[list[str]]:
-    """Yield the faults of shared structures, step by step."""
     yield from checker.shared_faults()
     for structures in checker.orphans():
         yield [*map(_orphaned, structures)]

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from unbasket.core import ONE, GrowableArray, Index, Query, QueryBatch, SearchWorkspace, Vector
 from unbasket.domain.ids import sort_key
-from unbasket.engine.sampling import PoolPriorities
+from unbasket.engine.state import PoolPriorities
 from unbasket.params import Params
 from unbasket.spark.sources import item_type
 

@@ -6,7 +6,6 @@ and zeroed in the copy, until the copy agrees with the row totals of one snapsho
 """
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -23,8 +22,6 @@ _ROWS = 4096  # that are read in a transaction
 _SPAN = 2**16  # row numbers that are compared in a transaction
 _ATTEMPTS = 8  # to find rows that were zeroed; the last is one transaction, which erasures wait for
 
-_IS_LIVE = "body != zeroblob(length(body))"
-
 
 def write_copy(source: DatabaseReader, target: Path, progress: Progress | None) -> None:
     """Write a copy of a database; `progress` is called with (rows copied, rows in all)."""
@@ -38,7 +35,7 @@ def write_copy(source: DatabaseReader, target: Path, progress: Progress | None) 
         ):
             schema.prepare(connection, partial, read_only=False)
             connection.execute("PRAGMA synchronous = OFF")  # the file is synced before it gets its name
-            Copy(source, connection).make(progress)
+            Copy(source, DatabaseReader(partial, connection), connection).make(progress)
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
@@ -46,8 +43,8 @@ def write_copy(source: DatabaseReader, target: Path, progress: Progress | None) 
 class Copy:
     """A copy under way: the newest row of each table that was copied, and the totals of its rows."""
 
-    def __init__(self, source: DatabaseReader, connection: sqlite3.Connection) -> None:
-        self._source, self._connection = source, connection
+    def __init__(self, source: DatabaseReader, copy: DatabaseReader, connection: sqlite3.Connection) -> None:
+        self._source, self._copy, self._connection = source, copy, connection
         self._last = dict.fromkeys(TABLES, 0)
         self._count = self._checksums = self._receipts = 0
 
@@ -65,7 +62,8 @@ class Copy:
                             pass
                     record = self._source.read_record()
             if self._agrees_with(record):
-                self._write_totals()
+                totals = TotalsRecord(self._last["baskets"], self._count, self._checksums, self._receipts)
+                self._connection.execute("UPDATE row_totals SET body = ?", (totals.to_bytes(),))
                 return
         raise StoreCorruptError(
             f"{self._source.path} is damaged: it has other rows than its row totals say. Restore a backup"
@@ -82,7 +80,7 @@ class Copy:
                     progress(min(sum(self._last.values()), rows), rows)
 
     def _copy_chunk(self, table: str) -> bool:
-        """Copy the next rows of a table; returns whether there are more. The last one is copied even if zeroed."""
+        """Copy the next rows of a table; return whether there are more. The last one is copied even if zeroed."""
         found = self._source.bodies(table, self._last[table] + 1, _ROWS)
         live = [(row, body) for row, body in found if checked_payload(table, row, body)]
         rows = live if found[-1:] == live[-1:] else [*live, found[-1]]
@@ -104,36 +102,22 @@ class Copy:
             for first in range(1, self._last[table] + 1, _SPAN):
                 span = table, first, min(first + _SPAN - 1, self._last[table])
                 with nullcontext() if at_once else self._source.snapshot():
-                    copied, remaining = self._count_live(*span), self._source.count_live(*span)
-                    live = self._source.live_rows(*span) if remaining != copied else None
+                    differ = self._copy.count_live(*span) != self._source.count_live(*span)
+                    live = self._source.live_rows(*span) if differ else None
                 if live is not None:
-                    self._zero_others(*span, live)
+                    for row in self._copy.live_rows(*span) - live:
+                        self._zero(table, row)
 
-    def _count_live(self, table: str, first: int, last: int) -> int:
-        counting = f"SELECT count(*) FROM {table} WHERE id BETWEEN ? AND ? AND {_IS_LIVE}"
-        count: int = self._connection.execute(counting, (first, last)).fetchone()[0]
-        return count
-
-    def _zero_others(self, table: str, first: int, last: int, live: set[int]) -> None:
-        """Zero the rows of the copy from `first` to `last` that are not live in the source."""
-        chosen = f"SELECT id, body FROM {table} WHERE id BETWEEN ? AND ? AND {_IS_LIVE}"
-        for row, body in self._connection.execute(chosen, (first, last)).fetchall():
-            if row not in live:
-                self._connection.execute(f"UPDATE {table} SET body = zeroblob(?) WHERE id = ?", (len(body), row))
-                self._count -= 1
-                self._checksums -= checksum_of(body)
+    def _zero(self, table: str, row: int) -> None:
+        body = self._copy.body(table, row)
+        self._connection.execute(f"UPDATE {table} SET body = zeroblob(?) WHERE id = ?", (len(body), row))
+        self._count -= 1
+        self._checksums -= checksum_of(body)
 
     def _agrees_with(self, record: TotalsRecord) -> bool:
-        """Whether the copy has the rows of the totals, and the baskets that were appended since."""
+        """Return whether the copy has the rows of the totals, and the baskets that were appended since."""
         since = self._last["baskets"] - record.upto
-        checksums = sum(checksum_of(body) for body in self._baskets_after(record.upto))
+        appended = self._connection.execute("SELECT body FROM baskets WHERE id > ?", (record.upto,))
+        checksums = sum(checksum_of(body) for [body] in appended)
         expected = record.rows + since, record.checksums + checksums, record.receipts
         return (self._count, self._checksums, self._receipts) == expected
-
-    def _baskets_after(self, row: int) -> Iterator[bytes]:
-        for [body] in self._connection.execute("SELECT body FROM baskets WHERE id > ?", (row,)):
-            yield body
-
-    def _write_totals(self) -> None:
-        record = TotalsRecord(self._last["baskets"], self._count, self._checksums, self._receipts)
-        self._connection.execute("UPDATE row_totals SET body = ?", (record.to_bytes(),))

@@ -12,7 +12,6 @@ from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Progress
-from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, BasketRow, decode_basket, encode_basket, position_of
 from unbasket.store.writer import Database
@@ -27,23 +26,21 @@ class BasketTable:
         self._row_ids = RowIds()
         self._state.histories.notes_changes = True
 
-    # Bulk -------------------------------------------------------------------------------------------------------
-
     def load(self, baskets: RowReader) -> None:
         """Load the baskets of a database into the model, which is empty."""
         self._load(*sorted_columns(baskets))
 
-    def append_new(self, orders: BasketColumns, progress: Progress | None) -> None:
+    def append_new(self, columns: BasketColumns, progress: Progress | None) -> None:
         """Append the baskets of users who are new, and load them into the model."""
-        writer = BasketRowWriter(orders, TABLE_SEEDS["baskets"])
-        rows = self._database.append_baskets(writer, len(orders.owners), progress)
-        self._load(orders, np.arange(rows.start, rows.stop))
+        writer = BasketRowWriter(columns, TABLE_SEEDS["baskets"])
+        rows = self._database.append_baskets(writer, len(columns.owners), progress)
+        self._load(columns, np.arange(rows.start, rows.stop))
 
-    def _load(self, orders: BasketColumns, rows: Int64s) -> None:
-        self._model.load(orders)
-        owners = [self._state.users.codes[user] for user in orders.users]
-        self._row_ids.load(np.array(owners, np.int64), orders.ends_by_user()[0], rows)
-        self._model.fingerprint()  # so that the first forget costs what the second does
+    def _load(self, columns: BasketColumns, rows: Int64s) -> None:
+        self._model.load(columns)
+        owners = [self._state.users.codes[user] for user in columns.users]
+        self._row_ids.load(np.array(owners, np.int64), columns.ends_by_user()[0], rows)
+        self._model.fingerprint()  # hashes users now: otherwise the first forget would wait for it
 
     def restore(self, users: set[Id], rows: Iterable[int] | None) -> None:
         """Restore the baskets of users from disk after an error.
@@ -53,15 +50,13 @@ class BasketTable:
         self._model.discard(users)
         known = self._row_ids.drop_orphans(self._state.histories)
         self._state.histories.take_changes()
-        reader = self._database.reader
-        found = reader.payloads("baskets") if rows is None else reader.payloads_of("baskets", sorted({*known, *rows}))
+        wanted = None if rows is None else sorted({*known, *rows})
+        found = self._database.reader.payloads_of("baskets", wanted)
         baskets = ((row, decode_basket(payload)) for row, payload in found)
         self._load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 
-    # Events -----------------------------------------------------------------------------------------------------
-
     def append_last(self, event: Learn, *, commit: bool) -> int:
-        """Append a basket that comes last in its user's history, before the model learns it; returns the row."""
+        """Append a basket that comes last in its user's history, before the model learns it; return the row."""
         payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
         return self._database.append_committed(payload) if commit else self._database.append("baskets", payload)
 
@@ -94,7 +89,7 @@ class BasketTable:
                 break
 
     def _append_between(self, user: Id, owner: int, run: range) -> bool:
-        """Append adjacent baskets at positions between their neighbors'; returns False if there is no room."""
+        """Append adjacent baskets at positions between their neighbors'; return False if there is no room."""
         above = self._position(owner, run.stop)
         below = self._position(owner, run.start - 1) if run.start else above - STEP * (len(run) + 1)
         if above - below <= len(run):
@@ -117,16 +112,12 @@ class BasketTable:
         """Append rows for the baskets at these indexes, at the given positions or else at the rows' own."""
         for i, record in enumerate(self._state.records(user, run.start, run.stop)):
             shift = 0 if positions is None else positions[i] - self._database.reader.next_row("baskets") * STEP
-            row = self._database.append("baskets", encode_basket(self._basket_row(user, record, shift)))
-            self._row_ids.put(owner, run.start + i, row)
-
-    def _basket_row(self, user: Id, record: Record, shift: int) -> BasketRow:
-        items = [self._state.items.names[code] for code in record.items]
-        return BasketRow(user, record.basket, record.time, shift, record.opens, items)
+            items = [self._state.items.names[code] for code in record.items]
+            basket = BasketRow(user, record.basket, record.time, shift, record.opens, items)
+            self._row_ids.put(owner, run.start + i, self._database.append("baskets", encode_basket(basket)))
 
 
 def _runs(indexes: list[int]) -> list[range]:
-    """Group adjacent indexes into ranges."""
     runs: list[range] = []
     for index in indexes:
         if runs and runs[-1].stop == index:
@@ -146,10 +137,10 @@ def sorted_columns(baskets: RowReader) -> tuple[BasketColumns, Int64s]:
         purchases = row_reader.gathered(purchases, sizes, order)
         owners, rows, sizes = owners[order], rows[order], sizes[order]
         columns = {name: column[order] for name, column in columns.items()}
-    orders = BasketColumns(
+    baskets_by_user = BasketColumns(
         users=users, items=items, texts=texts, owners=owners, sizes=sizes, purchases=purchases, **columns
     )
-    return orders, rows
+    return baskets_by_user, rows
 
 
 def columns_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[BasketColumns, Int64s]:
@@ -159,7 +150,7 @@ def columns_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[BasketColumns, In
         histories[basket.user].append((position_of(row, basket), row, basket))
     for history in histories.values():
         history.sort(key=lambda positioned: positioned[0])
-    orders = BasketColumns.of(
+    columns = BasketColumns.of(
         (user, [(b.basket, b.time, b.items, b.opens) for _, _, b in history]) for user, history in histories.items()
     )
-    return orders, np.array([row for history in histories.values() for _, row, _ in history], np.int64)
+    return columns, np.array([row for history in histories.values() for _, row, _ in history], np.int64)

@@ -1,4 +1,4 @@
-"""Compaction: giving the space of zeroed rows back, one batch at a time, so that no writer waits longer than a batch.
+"""Compaction gives the space of zeroed rows back, one batch at a time: no writer waits longer than a batch.
 
 As in a copying garbage collector, the rows of a table are in two tables of SQLite. Each batch is one transaction. It
 copies the next rows that are not zeroed from the from-space to the to-space, zeroes them in the from-space, and deletes

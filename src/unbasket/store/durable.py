@@ -3,7 +3,6 @@
 from contextlib import closing
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import Self, cast
 
 from unbasket.domain.events import Rename
@@ -31,7 +30,7 @@ class DurableRecommender(Recommender):
 
     @property
     def seconds_to_erasure(self) -> dict[int, float]:
-        """How long forgets took until their bytes were gone, by receipt number, since the file was opened."""
+        """The seconds until the bytes of each forget were gone, by receipt number, since the file was opened."""
         return self._journal.seconds_to_erasure
 
     def rename(self, user: Id, other: Id) -> ErasedId:
@@ -66,9 +65,7 @@ class DurableRecommender(Recommender):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _title(self) -> str:

@@ -152,7 +152,10 @@ class DiskJournal:
                 self._awaiting -= 1
 
     def _is_erased(self, request: WriteRequest, before: int) -> bool:
-        """Whether another caller has erased for this request, or this attempt does; an error if waiting is no use."""
+        """Return whether another caller has erased for this request, or this attempt does.
+
+        If no reader is in the way, waiting is no use: the request gets an error.
+        """
         with self._write_lock:
             erased = self._database.erasures > before or self._database.try_to_erase()
             if erased:
@@ -175,11 +178,11 @@ class DiskJournal:
 
     # Bulk -------------------------------------------------------------------------------------------------------
 
-    def load(self, orders: BasketColumns, group: str | None, progress: Progress | None) -> None:
+    def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
         """Learn many baskets in one transaction."""
         with self._write_lock:
-            self.model.check_groups(orders, group)
-            self._write(orders.users, partial(self._persistent.load, orders, progress))
+            self.model.check_groups(columns, group)
+            self._write(columns.users, partial(self._persistent.load, columns, progress))
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog, in one transaction."""

@@ -25,7 +25,7 @@ def identity_of(path: Path | str | int) -> Identity:
 
 
 def noted_rows(database: Path) -> int:
-    """Return how many rows the last writer noted as acknowledged; 0 after a close, or if the note is damaged."""
+    """Return the number of rows that the last writer noted as acknowledged; 0 after a close or without a valid note."""
     try:
         number, check = _lock_path(database).read_bytes()[_HOLDER:].split()
         return int(number) if _note_of(int(number)).split()[1] == check else 0
@@ -78,19 +78,16 @@ class WriterLock:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise self._locked() from error
+            holder = os.pread(self._file, _HOLDER, 0).decode(errors="replace").strip() or "unknown"
+            raise StoreLockedError(
+                f"{self._database} is open for writing in another place (process {holder}). Close it there or, if that "
+                "is a service, ask the service",
+                READ_ONLY_HINT,
+            ) from error
         except OSError as error:
             raise StoreError(
                 f"{self._database}: its file system can't lock files ({error.strerror}); use a local disk"
             ) from error
-
-    def _locked(self) -> StoreLockedError:
-        holder = os.pread(self._file, _HOLDER, 0).decode(errors="replace").strip() or "unknown"
-        return StoreLockedError(
-            f"{self._database} is open for writing in another place (process {holder}). Close it there or, if that is "
-            "a service, ask the service",
-            READ_ONLY_HINT,
-        )
 
     def mark_open(self, rows: int) -> None:
         """Write this process id, and the note of how many rows there are."""
@@ -112,7 +109,7 @@ class WriterLock:
         os.ftruncate(self._file, 0)
 
     def release(self) -> None:
-        """Release both locks, so that another process can write."""
+        """Release both locks: another process can write then."""
         if self._database_file is not None:
             with suppress(OSError):
                 fcntl.flock(self._database_file, fcntl.LOCK_UN)

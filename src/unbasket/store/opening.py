@@ -46,7 +46,8 @@ def open(  # noqa: A001 - the name that the package offers
     """
     path, params = real_path(Path(path)), None if params is None else checked_params(params)
     if read_only:
-        return _open_to_read(path, params, accept_loss, progress)
+        with _readable(path, accept_loss) as database:
+            return DurableRecommender(database.path, _load(database, params, progress))
     lock = WriterLock(path)
     try:
         _check_files(path)
@@ -113,13 +114,6 @@ def _check_rows(database: Database, rows: int) -> None:
             "`unbasket verify --accept-loss`",
             "In Python: unbasket.open(..., accept_loss=True)",
         )
-
-
-def _open_to_read(
-    path: Path, params: Params | None, accept_loss: bool, progress: Progress | None
-) -> DurableRecommender:
-    with _readable(path, accept_loss) as database:
-        return DurableRecommender(database.path, _load(database, params, progress))
 
 
 def back_up(path: Path, target: Path, progress: Progress | None = None) -> None:

@@ -11,10 +11,9 @@ from unbasket.domain.results import AvailabilityChange, Product, Progress
 from unbasket.engine.model import EventResult, Model
 from unbasket.store.basket_table import BasketTable
 from unbasket.store.group_commit import Erased, ErasedId
-from unbasket.store.product_table import ProductTable
+from unbasket.store.item_tables import ProductTable, StoredSet
 from unbasket.store.reader import Loaded
 from unbasket.store.receipts import ReceiptSigner
-from unbasket.store.stored_set import StoredSet
 from unbasket.store.writer import Database
 
 
@@ -35,12 +34,10 @@ class PersistentModel:
         self._hide_stored()
         self._suppress_stored(model.state.users.codes)
 
-    # Events -----------------------------------------------------------------------------------------------------
-
     def apply(self, event: Change, signer: ReceiptSigner, *, is_only: bool) -> EventResult:
         """Apply an event to the model, and write its changes to the rows; a forget or a rename gets a receipt.
 
-        The only event of a transaction may commit it, so that the disk writes while the model learns.
+        The only event of a transaction may commit it: then the disk writes while the model learns.
         """
         if isinstance(event, Learn) and self.model.comes_last(event):
             return self._learn_last(event, is_only)
@@ -76,20 +73,17 @@ class PersistentModel:
         return erased
 
     def _suppressions(self, users: Iterable[Id]) -> set[tuple[Id, Id]]:
-        """Return the suppressed items of users, as pairs of user and item."""
         suppressed = self.model.state.suppressed
         return {(user, item) for user in users for item in suppressed.get(user, ())}
 
-    # Bulk -------------------------------------------------------------------------------------------------------
-
-    def load(self, orders: BasketColumns, progress: Progress | None) -> None:
-        """Learn many baskets: those of new users at once, further baskets of known users one by one."""
-        known = np.array([user in self.model.state.users for user in orders.users], np.bool_)
-        for user, baskets in orders.histories(np.flatnonzero(known)):
+    def load(self, columns: BasketColumns, progress: Progress | None) -> None:
+        """Learn many baskets: of new users at once, of known users one by one."""
+        known = np.array([user in self.model.state.users for user in columns.users], np.bool_)
+        for user, baskets in columns.histories(np.flatnonzero(known)):
             for basket, time, items in baskets:
                 self.model.apply([Learn(user, list(items), basket, time)])
                 self._baskets.write_changes()
-        self._baskets.append_new(orders.select(np.flatnonzero(~known)) if known.any() else orders, progress)
+        self._baskets.append_new(columns.select(np.flatnonzero(~known)) if known.any() else columns, progress)
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog."""
@@ -105,8 +99,6 @@ class PersistentModel:
         for item in shown:
             self._hidden.remove((item,))
         return AvailabilityChange(len(hidden), len(shown))
-
-    # After an error ---------------------------------------------------------------------------------------------
 
     def restore(self, users: set[Id], touched: dict[str, list[int]] | None) -> None:
         """Restore the model from disk: the two may differ in these users and in all items.

@@ -46,7 +46,7 @@ class DatabaseReader:
 
     @property
     def rows_written(self) -> int:
-        """How many rows were ever written; a database that has lost some has fewer."""
+        """The number of rows ever written; a database that has lost some has fewer."""
         return sum(self.totals.last.values())
 
     def payload(self, table: str, row: int) -> bytes:
@@ -66,10 +66,10 @@ class DatabaseReader:
                 if payload:
                     yield row, payload
 
-    def payloads_of(self, table: str, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-        """Yield those of these rows that are there and not zeroed."""
-        for row in rows:
-            yield from self.payloads(table, row, row)
+    def payloads_of(self, table: str, rows: Iterable[int] | None) -> Iterator[tuple[int, bytes]]:
+        """Yield those of these rows, or of all rows if None, that are there and not zeroed."""
+        for span in [(1, 2**62)] if rows is None else ((row, row) for row in rows):
+            yield from self.payloads(table, *span)
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -89,7 +89,7 @@ class DatabaseReader:
         return self._connection.execute(f"{query} LIMIT ?", (*values, count)).fetchall()
 
     def count_live(self, table: str, first: int, last: int) -> int:
-        """Return how many rows of these numbers are not zeroed."""
+        """Count the rows of these numbers that are not zeroed."""
         query, values = self.spaces[table].select(first, last)
         counting = f"SELECT count(*) FROM ({query}) WHERE body != zeroblob(length(body))"
         count: int = self._connection.execute(counting, values).fetchone()[0]
@@ -120,7 +120,7 @@ class DatabaseReader:
                 raise StoreCorruptError(f"{self.path} is damaged ({checking.result()}). Restore a backup")
 
     def _load_table(self, table: str) -> dict[int, bytes]:
-        """Read and count the rows of a table; returns the payloads by row number."""
+        """Read and count the rows of a table; return the payloads by row number."""
         payloads = {}
         for row, body in self._connection.execute(*self.spaces[table].select(1, self.totals.last[table])):
             payload = checked_payload(table, row, body)
@@ -209,7 +209,10 @@ def _check_pages(path: Path) -> str:
 
 
 def connect(path: Path, read_only: bool) -> sqlite3.Connection:
-    """Connect to a file, which is created if it is to be written and does not exist."""
+    """Connect to a file. If it is to be written and does not exist, it is created, for its owner alone.
+
+    SQLite gives the files beside it the same mode.
+    """
     if read_only and not path.exists():
         raise StoreError(f"{path} does not exist. Create it with `unbasket import`", "In Python: unbasket.open")
     if path.is_dir():
@@ -218,15 +221,10 @@ def connect(path: Path, read_only: bool) -> sqlite3.Connection:
     if read_only and not wal_path(path).exists() and not os.access(path.parent, os.W_OK, effective_ids=True):
         mode += "&immutable=1"  # SQLite can't create its shared memory there, and needs none
     if not read_only and not path.exists():
-        _create(path)
+        try:
+            create(path.resolve())  # the path may be a link to a file that does not exist yet
+        except OSError as error:
+            raise StoreError(f"cannot create {path}: {error.strerror}") from error
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
     )
-
-
-def _create(path: Path) -> None:
-    """Create an empty file that only its owner can access. SQLite gives the files beside it the same mode."""
-    try:
-        create(path.resolve())  # the path may be a link to a file that does not exist yet
-    except OSError as error:
-        raise StoreError(f"cannot create {path}: {error.strerror}") from error

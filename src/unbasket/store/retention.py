@@ -118,7 +118,7 @@ def _history(rec: DurableRecommender, user: Id) -> list[Basket]:
 
 
 def _take(scope: _Scope, user: Id, history: list[Basket], found: RulePlan) -> list[Basket]:
-    """Add the purchases of a history that a rule forgets to its plan; returns the rest of the history."""
+    """Add the purchases of a history that a rule forgets to its plan; return the rest of the history."""
     hits, left = [], []
     for basket in history:
         items = scope.items_in(basket)

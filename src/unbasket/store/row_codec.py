@@ -37,10 +37,9 @@ class BasketRow(msgspec.Struct, array_like=True, gc=False):
     items: list[Id]
 
 
-_encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(BasketRow)
 
-encode_basket = _encoder.encode
+encode_basket = msgspec.msgpack.Encoder().encode
 
 
 def decode_basket(payload: bytes) -> BasketRow:

@@ -1,4 +1,4 @@
-"""Row totals: how many rows there must be, and the sum of their checksums, so that a lost or changed row shows.
+"""Row totals: the count of rows, and the sum of their checksums, which show a lost or changed row.
 
 They are on disk as one row, which is written with every zeroed row and with rows of all tables but the baskets. Baskets
 that were appended since are counted when they are read.

@@ -14,7 +14,7 @@ BUSY_TIMEOUT = 200
 """Milliseconds that SQLite waits for a lock."""
 
 COMPACTED = ("baskets", "products", "hidden", "suppressed")
-"""The tables whose rows may be zeroed. Each has a second table, so that a compaction can copy rows to it."""
+"""The tables whose rows may be zeroed. Each has a second table, to which a compaction copies rows."""
 
 
 def second_table(table: str) -> str:

@@ -42,11 +42,11 @@ class Wal:
         _sync_range(self._descriptor(), 0, 0, _WRITE)  # if it fails, `sync` does too
 
     def sync(self) -> None:
-        """Return when its content, or its length, is on disk."""
+        """Wait until its content, or its length, is on disk."""
         _sync(self._descriptor())
 
     def is_removed(self) -> bool:
-        """Whether the open file has lost its name, so that the next process to open the database will not find it."""
+        """Return whether the open file has lost its name: the next process to open the database would not find it."""
         return os.fstat(self._descriptor()).st_nlink == 0
 
     def _descriptor(self) -> int:
@@ -62,7 +62,7 @@ class Wal:
 
 
 def is_wal_empty(database: Path) -> bool:
-    """Whether a database has no write-ahead log, or nothing in it."""
+    """Return whether a database has no write-ahead log, or nothing in it."""
     path = wal_path(database)
     return not path.exists() or path.stat().st_size == 0
 

@@ -49,7 +49,8 @@ class Database:
         self._totals_due = False  # whether the transaction must write the row totals
         self._before: tuple[RowTotals, TotalsRecord | None] | None = None  # the transaction
         self._touched = _no_rows()
-        self._unerased = self._unsynced = not read_only  # a crash may have left something to erase, or to sync
+        # Whether no former bytes of zeroed rows are left in the files. A crash may have left some, and a log to sync.
+        self.is_erased = self._is_synced = read_only
         self.erasures = 0  # that succeeded
         self.has_reader, self.obstacle = False, ""
         self._names_due = self._compaction_due = 0.0
@@ -79,7 +80,7 @@ class Database:
         """Commit the transaction, if one is open; it is on disk after `sync` or `try_to_erase`."""
         if not self._connection.in_transaction:
             return
-        self._unsynced = True
+        self._is_synced = False
         record = self.reader.totals.record() if self._totals_due else None
         try:
             if record is not None:
@@ -93,8 +94,8 @@ class Database:
         self._before, self._touched = None, _no_rows()
 
     def sync(self) -> None:
-        """Return when all that was committed is on disk."""
-        if not self._unsynced:
+        """Wait until all that was committed is on disk."""
+        if self._is_synced:
             return
         try:
             self._wal.sync()
@@ -103,7 +104,7 @@ class Database:
                 f"{self.path}: the disk did not confirm what was written ({error}): it may be there after a restart, "
                 "or not. Nothing more is written. Check the disk, open the database again, and look"
             ) from error
-        self._unsynced = False
+        self._is_synced = True
 
     def check_names(self) -> None:
         """Check now and then that the path still leads to the file that is being written, and to its log."""
@@ -130,7 +131,7 @@ class Database:
         """
         with translating(self.path):
             if self._connection.in_transaction:
-                self._unerased = True  # a large transaction has written to the log already, where it would stay
+                self.is_erased = False  # a large transaction has written to the log already, where it would stay
                 self._connection.execute("ROLLBACK")
             if self._before is not None:
                 self._restore_totals(*self._before)
@@ -166,8 +167,8 @@ class Database:
         return row
 
     def append_committed(self, payload: bytes) -> int:
-        """Append a basket in a transaction of its own, and let the disk start writing; returns the row number."""
-        self._unsynced = True
+        """Append a basket in a transaction of its own, let the disk start writing, and return the row number."""
+        self._is_synced = False
         row = self._insert("baskets", payload)
         self._wal.start_writing()
         return row
@@ -207,17 +208,12 @@ class Database:
             self._connection.execute(f"UPDATE {space} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
             self.reader.totals.remove_zeroed(checksum_of(body), len(body))
             self._newly_zeroed += len(body)
-            self._unerased = self._totals_due = True
+            self.is_erased, self._totals_due = False, True
 
     # Erasure ----------------------------------------------------------------------------------------------------
 
-    @property
-    def is_erased(self) -> bool:
-        """Whether the former bytes of all zeroed rows are gone from the file and from the write-ahead log."""
-        return not self._unerased
-
     def erase(self, timeout: float) -> bool:
-        """Try to erase until no reader is in the way; returns whether it succeeded. `obstacle` says why it did not."""
+        """Try to erase until no reader is in the way; return whether it succeeded. `obstacle` says why it did not."""
         deadline = time.monotonic() + timeout
         while not self.try_to_erase():
             if not self.has_reader or time.monotonic() >= deadline:
@@ -226,12 +222,12 @@ class Database:
         return True
 
     def try_to_erase(self) -> bool:
-        """Remove the former bytes of zeroed rows from both files, without waiting; returns whether it succeeded.
+        """Remove the former bytes of zeroed rows from both files, without waiting; return whether it succeeded.
 
         If so, all that was committed is on disk. If not, the next call tries again; with `has_reader`, it may succeed
         when that reader has ended.
         """
-        if not self._unerased:
+        if self.is_erased:
             return True
         self.has_reader = False
         try:
@@ -243,12 +239,12 @@ class Database:
         except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
             self.obstacle = f"{error}. Check the disk and its free space"
             return False
-        self._unerased = self._unsynced = False  # SQLite has synced the log, and then the file
+        self.is_erased = self._is_synced = True  # SQLite has synced the log, and then the file
         self.erasures += 1
         return True
 
     def _truncate_wal(self) -> bool:
-        """Checkpoint the write-ahead log and truncate it, without waiting; returns whether a reader forbids it."""
+        """Checkpoint the write-ahead log and truncate it, without waiting; return whether a reader forbids it."""
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
             return bool(self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
@@ -263,7 +259,7 @@ class Database:
         A batch has a fixed size, or twice the bytes that were zeroed just now, so no file grows without end.
         """
         newly_zeroed, self._newly_zeroed = self._newly_zeroed, 0
-        if self._unerased:  # a reader is in the way, and would let the log grow
+        if not self.is_erased:  # a reader is in the way, and would let the log grow
             return
         totals = self.reader.totals
         if not self._to_compact:
@@ -280,19 +276,18 @@ class Database:
             totals.zeroed = 0  # the next attempt is when more is zeroed
 
     def _copy_batch(self, table: str, size: int) -> None:
-        """Copy rows of a table from its from-space to its to-space."""
         execute = self._connection.execute
         execute("BEGIN IMMEDIATE")
         try:
             batch = compaction.copy_batch(self._connection, self.reader.spaces[table], size)
             execute("COMMIT")
         except BaseException:
-            self._unerased = True  # as in roll_back
+            self.is_erased = False  # as in roll_back
             if self._connection.in_transaction:
                 execute("ROLLBACK")
             self.reader.spaces[table], _ = compaction.Spaces.find(self._connection, table)
             raise
-        self._unsynced = True
+        self._is_synced = False
         self.reader.spaces[table] = batch.spaces
         self.reader.totals.zeroed -= batch.freed
         if batch.is_last:
@@ -314,7 +309,7 @@ class Database:
             stack.callback(self._disconnect)
             if not self._read_only:
                 self._write_totals()
-                timeout, self._unerased = TIMEOUT if self._unerased else 0, True
+                timeout, self.is_erased = 0 if self.is_erased else TIMEOUT, False
                 if self.erase(timeout):
                     on_empty_wal()
 

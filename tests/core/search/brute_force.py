@@ -10,7 +10,7 @@ from unbasket.core.check import testing
 from unbasket.core.model.fold import ONE, Vector
 from unbasket.core.search.search import Query, QueryBatch, SearchWorkspace
 from unbasket.engine.state import EngineState
-from unbasket.engine.thread_pool import ThreadPool
+from unbasket.engine.workspaces import ThreadPool
 from unbasket.params import Params
 
 ITEMS = 25

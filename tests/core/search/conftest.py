@@ -3,7 +3,7 @@
 import pytest
 from tests.core.search.brute_force import Shop
 
-from unbasket.engine.thread_pool import Task, ThreadPool
+from unbasket.engine.workspaces import Task, ThreadPool
 
 
 class EagerPool(ThreadPool):

@@ -10,7 +10,7 @@ import pytest
 
 from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
-from unbasket.engine.thread_pool import Task, ThreadPool, Work
+from unbasket.engine.workspaces import Task, ThreadPool, Work
 from unbasket.params import Params
 
 

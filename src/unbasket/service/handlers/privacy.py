@@ -9,7 +9,7 @@ from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
 from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
-from unbasket.store.receipt_audit import Auditor
+from unbasket.store.receipts import Auditor
 from unbasket.store.retention import plan, run
 from unbasket.store.rules import Rules, parse_rules
 

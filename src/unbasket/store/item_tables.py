@@ -1,6 +1,6 @@
-"""The catalog on disk: one row for each product."""
+"""The tables of items on disk: products, hidden items, and suppressed items with their users; one row for each."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
@@ -9,7 +9,10 @@ from unbasket.domain.results import Product
 from unbasket.engine.catalog import Catalog
 from unbasket.store.writer import Database
 
-_decoder = msgspec.msgpack.Decoder(Product)
+StoredTuple = tuple[Id, ...]
+
+_product_decoder = msgspec.msgpack.Decoder(Product)
+_tuple_decoder = msgspec.msgpack.Decoder(StoredTuple)
 
 
 class ProductTable:
@@ -26,8 +29,7 @@ class ProductTable:
         for item in [item for item, row in self._rows.items() if row in changed] if changed else []:
             del self._rows[item]
             self._catalog.drop(item)
-        reader = self._database.reader
-        self._put_all(reader.payloads("products") if rows is None else reader.payloads_of("products", rows))
+        self._put_all(self._database.reader.payloads_of("products", rows))
 
     def put(self, products: Iterable[Product]) -> None:
         """Write products that are new or changed, and zero the former rows of the same items."""
@@ -45,8 +47,37 @@ class ProductTable:
 
     def _put_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:
-            self._put(row, _decoder.decode(payload))
+            self._put(row, _product_decoder.decode(payload))
 
     def _put(self, row: int, product: Product) -> None:
         self._rows[product.item] = row
         self._catalog.put(product)
+
+
+class StoredSet:
+    """The tuples of a table, each with its row."""
+
+    def __init__(self, database: Database, table: str, payloads: Iterable[tuple[int, bytes]]) -> None:
+        self._database, self._table = database, table
+        self._rows: dict[StoredTuple, int] = {}
+        self._add_all(payloads)
+
+    def __iter__(self) -> Iterator[StoredTuple]:
+        return iter(self._rows)
+
+    def add(self, element: StoredTuple) -> None:
+        """Append a row for a tuple that is not in the set."""
+        self._rows[element] = self._database.append(self._table, msgspec.msgpack.encode(element))
+
+    def remove(self, element: StoredTuple) -> None:
+        """Zero the row of a tuple that is in the set."""
+        self._database.zero(self._table, self._rows.pop(element))
+
+    def restore(self, rows: Collection[int] | None) -> None:
+        """Restore from disk after an error: changes are in these rows, or anywhere if None."""
+        self._rows = {element: row for element, row in self._rows.items() if rows is not None and row not in rows}
+        self._add_all(self._database.reader.payloads_of(self._table, rows))
+
+    def _add_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
+        for row, payload in payloads:
+            self._rows[_tuple_decoder.decode(payload)] = row
