@@ -5,8 +5,7 @@ from tests.engine.small_shop import CATEGORIES, params
 
 import unbasket as ub
 from unbasket.core.arrays import Int64s
-from unbasket.core.model import queries
-from unbasket.core.model.history import Histories
+from unbasket.core.model import Histories, queries
 
 
 def test_popular_items_are_counted_by_baskets(shop: ub.Recommender) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.model import queries
-from unbasket.core.util import id_fast
+from unbasket.core.util import named
 from unbasket.domain.results import ItemCount
 from unbasket.domain.validation import Filters
 from unbasket.engine.model import Model
@@ -49,4 +49,4 @@ class Popularity:
             counts[item_filter.banned] = 0
             allowed = item_filter.allowed
         largest = queries.largest(counts, allowed, items.order, min(n, len(items.names)))
-        return id_fast.named(ItemCount, largest, items.names)
+        return named(ItemCount, largest, items.names)

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import Query, QueryBatch, Vector
-from unbasket.core.model import queries
-from unbasket.core.util import id_fast
+from unbasket.core.model import Vector, queries
+from unbasket.core.search import Query, QueryBatch
+from unbasket.core.util import named
 from unbasket.domain.ids import Id, checked
 from unbasket.domain.progress import Progress
 from unbasket.domain.results import Recommendation
@@ -126,7 +126,7 @@ class RecommendationQueries:
         state, names = self._state, self._state.items.names
         params, orders = state.params, (state.users.order, state.items.order)
         workspace.search.recommend(QueryBatch(state.index, batch, params.neighbors, params.alpha, orders))
-        return [id_fast.named(Recommendation, query.take(), names) for query in batch]
+        return [named(Recommendation, query.take(), names) for query in batch]
 
     def _codes_of(self, items: Iterable[Id]) -> list[int]:
         codes = self._state.items.codes

@@ -1,6 +1,7 @@
 """Workspaces of readers."""
 
-from unbasket.core import FoldWorkspace, SearchWorkspace
+from unbasket.core.model import FoldWorkspace
+from unbasket.core.search import SearchWorkspace
 from unbasket.engine.thread_pool import THREAD_POOL
 from unbasket.errors import UnbasketError
 

@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core import FoldWorkspace
-from unbasket.core.model import queries
+from unbasket.core.model import FoldWorkspace, queries
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Event, Learn
 from unbasket.domain.ids import Id

@@ -140,8 +140,7 @@ cdef class Index:
 
         Each event does this once, at a cost that depends neither on the number of users nor on that of hubs.
         """
-        cdef Py_ssize_t i
-        for i in range(min(SLOTS_PER_EVENT, self.slot_end)):
+        for _ in range(min(SLOTS_PER_EVENT, self.slot_end)):
             if self.hand >= self.slot_end:
                 self.hand = 0
             if self.hand == 0:
@@ -153,7 +152,7 @@ cdef class Index:
 
     cdef int choose_hubs(self) except -1 nogil:
         """Choose the hubs among all users."""
-        cdef Py_ssize_t slot, i
+        cdef Py_ssize_t slot
         self.hubs_limit = self.limit_of(self.hubs.size)
         for slot in range(self.slot_end):  # first remove hubs, to make room
             if (<Shard> self.shard_of(slot)).hub_number[self.row_of(slot)] != 0:

@@ -2,9 +2,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, final
 
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.core.index.index import Index
-from unbasket.core.memory.growable import GrowableArray
-from unbasket.core.model.fold import Vector
+from unbasket.core.index import Index
+from unbasket.core.memory import GrowableArray
+from unbasket.core.model import Vector
 
 class _Task(Protocol):
     error: BaseException | None
