@@ -9,14 +9,11 @@ from unbasket.core.memory import GrowableArray, JaggedArray
 from unbasket.core.model import Checkpoints, FoldWorkspace, Histories, Vector
 from unbasket.core.search import SearchWorkspace
 
-ROW: np.dtype[Any]
 BASKET: np.dtype[Any]
 CODE: np.dtype[Any]
 ENTRY: np.dtype[Any]
 POSTING: np.dtype[Any]
 LEVEL: np.dtype[Any]
-HUB_SUM: np.dtype[Any]
-CHECKPOINT: np.dtype[Any]
 
 def rows(rows: JaggedArray) -> npt.NDArray[Any]: ...
 def row(rows: JaggedArray, row: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]: ...

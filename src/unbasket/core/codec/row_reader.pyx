@@ -14,10 +14,7 @@ import numpy as np
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
 
 cdef extern from "codec/crc32.h" nogil:
-    void crc32_prepare()
     uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
-
-crc32_prepare()
 
 
 cdef struct Id:

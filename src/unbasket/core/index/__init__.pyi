@@ -9,17 +9,13 @@ from unbasket.core.model import Checkpoints, EventApplier, FoldWorkspace, Histor
 class Shard:
     vectors: JaggedArray
     postings: JaggedArray
-    size: int
     end: int
     def __new__(cls, size: int) -> Self: ...
 
 @final
 class Hubs:
-    size: int
     hub_count: int
-    hub_room: int
     entry_count: int
-    item_room: int
     item_count: int
     def __new__(cls, size: int) -> Self: ...
 
@@ -30,9 +26,7 @@ SHARD_SIZE: int
 class Index:
     shards: list[Shard]
     shard_size: int
-    shard_count: int
     slot_end: int
-    user_room: int
     item_room: int
     hubs: Hubs
     def __new__(cls, hubs_size: int, shard_size: int = ...) -> Self: ...
@@ -47,7 +41,6 @@ class Index:
 class Pool:
     size: int
     count: int
-    user_room: int
     def __new__(cls, size: int, precedes: Callable[[int, int], bool]) -> Self: ...
     def holds(self, user: int) -> bool: ...
     def knows(self, user: int) -> bool: ...

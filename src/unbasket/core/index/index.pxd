@@ -20,11 +20,11 @@ cdef class Index:
     cdef void **table  # the same shards, for code without the GIL
     cdef readonly Py_ssize_t shard_size  # rows, a power of two
     cdef Py_ssize_t shard_bits  # its logarithm
-    cdef readonly Py_ssize_t shard_count
+    cdef Py_ssize_t shard_count  # length of `table`
     cdef readonly Py_ssize_t slot_end  # slots from here on have never been used
     cdef Py_ssize_t unused  # the first slot given back, plus 1; others follow by `owner`; 0 ends the chain
     cdef uint32_t **segments  # by user: slot plus 1, or 0
-    cdef readonly Py_ssize_t user_room  # user codes that fit
+    cdef Py_ssize_t user_room  # user codes that fit
     cdef readonly Py_ssize_t item_room  # item codes that fit
     cdef int64_t norm_histogram[NORM_BINS]  # users per bin of the squared norm
     cdef readonly Hubs hubs

@@ -150,7 +150,9 @@ cdef int reserve_shard(Index index, const Batch *batch, Py_ssize_t number) excep
                     users[item] += 1
                     items[index.row_of(slot)] += 1
         first = batch.item_ends[user]
-    (<Shard> shard).reserve(users, room)
+    for i in range(room):
+        if users[i]:
+            (<Shard> shard).postings.reserve(i, (<Shard> shard).postings.length(i) + users[i])
     for row in range((<Shard> shard).end):
         if items[row]:
             (<Shard> shard).vectors.reserve(row, items[row])

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 cdef class Pool:
     cdef readonly Py_ssize_t size  # users in the pool at most
     cdef readonly Py_ssize_t count  # users in the pool and on the waiting list
-    cdef readonly Py_ssize_t user_room  # length of the arrays
+    cdef Py_ssize_t user_room  # length of the arrays
     cdef object _precedes  # decides between two users of equal priority
     cdef uint64_t *priorities  # by user
     cdef uint32_t *positions  # by user: position in `heaps` plus 1, or 0

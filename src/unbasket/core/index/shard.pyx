@@ -92,11 +92,11 @@ cdef class Shard:
                     norm += value * value
         return norm
 
-    cdef int add(self, Py_ssize_t row, uint32_t item, uint32_t weight) except -1 nogil:
+    cdef int add(self, Py_ssize_t row, uint32_t item, uint32_t value) except -1 nogil:
         """Add an entry to a vector that lacks the item."""
         cdef uint32_t posting = <uint32_t> self.postings.length(item)
-        (<Posting *> self.postings.append(item))[0] = Posting(<uint32_t> row, weight)
-        (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, weight, posting)
+        (<Posting *> self.postings.append(item))[0] = Posting(<uint32_t> row, value)
+        (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, value, posting)
         return 0
 
     cdef int _remove(self, Py_ssize_t row, Py_ssize_t i) except -1 nogil:
@@ -119,11 +119,3 @@ cdef class Shard:
         if i != last:
             entries[i] = entries[last]
         return self.vectors.pop(row)
-
-    cdef int reserve(self, const int64_t *counts, Py_ssize_t items) except -1 nogil:
-        """Reserve room for `counts[item]` more postings of each item: no row moves while they are added."""
-        cdef Py_ssize_t item
-        for item in range(items):
-            if counts[item]:
-                self.postings.reserve(item, self.postings.length(item) + counts[item])
-        return 0

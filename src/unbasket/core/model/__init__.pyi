@@ -27,11 +27,7 @@ ONE: int
 
 @final
 class Rule:
-    group_size: int
-    basket_decay: float
-    group_decay: float
     varying: bool
-    stride: int
     def __init__(
         self, group_size: int, basket_decay: float, group_decay: float, varying: bool, stride: int
     ) -> None: ...
@@ -39,8 +35,6 @@ class Rule:
 @final
 class FoldWorkspace:
     room: int
-    count: int
-    groups: int
 
 @final
 class Vector:
@@ -55,7 +49,6 @@ CHECKPOINT_EVERY: int
 
 @final
 class Checkpoints:
-    user_room: int
     size: int
     levels: JaggedArray
 

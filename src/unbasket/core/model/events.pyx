@@ -121,37 +121,30 @@ cdef class EventApplier:
         baskets of the same time must decide. Returns the position of the basket with this id (LEARNED: there was none,
         TIED: use `learn_at`), the position of the new basket, and the count of baskets before.
         """
-        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
         cdef Insertion insertion
-        cdef Py_ssize_t found = -1, count = self.histories.baskets.length(user)
-        self._set_items(items)
-        try:
-            with nogil:
-                if search:
-                    found = self.histories.position_of(user, key, is_text)
-                self.histories.find_insertion(user, time, &insertion)
-                if found < 0 and not insertion.tied:
-                    self._insert(user, insertion.position, &basket)
-        finally:
-            self.items.clear_row(0)
+        cdef Py_ssize_t found = self.histories.position_of(user, key, is_text) if search else -1
+        cdef Py_ssize_t count = self.histories.baskets.length(user)
+        self.histories.find_insertion(user, time, &insertion)
+        if found < 0 and not insertion.tied:
+            self._insert(user, insertion.position, Basket(key, time, <uint32_t> len(items), is_text, False), items)
         if found >= 0:
             return found, insertion.position, count
         return TIED if insertion.tied else LEARNED, insertion.position, count
 
     def learn_at(self, Py_ssize_t user, Py_ssize_t position, int64_t key, bint is_text, int64_t time, list items):
         """Insert a basket at a position."""
-        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
-        self._set_items(items)
+        self._insert(user, position, Basket(key, time, <uint32_t> len(items), is_text, False), items)
+
+    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1:
+        cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
+        cdef const uint32_t *codes = self._set_items(items)
         try:
             with nogil:
-                self._insert(user, position, &basket)
+                self.histories.insert(user, position, &basket, codes, group_size)
+                self.changed(user, position)
         finally:
             self.items.clear_row(0)
-
-    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, const Basket *basket) except -1 nogil:
-        cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
-        self.histories.insert(user, position, basket, <uint32_t *> self.items.first(0), group_size)
-        return self.changed(user, position)
+        return 0
 
     def comes_last(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, bint search):
         """Return whether `learn` would insert a basket behind all others, and ids need not decide."""

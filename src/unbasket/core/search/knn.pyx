@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from functools import partial
 
-from unbasket.core.memory.buffers cimport allocated, give_back
+from unbasket.core.memory.buffers cimport give_back, grown, nonzero_bytes
 from unbasket.core.index.index cimport Index
 from unbasket.core.index.shard cimport BLOCK_ROWS, Shard, Posting
 from unbasket.core.util.topn cimport Candidate, smallest_first
@@ -40,15 +40,11 @@ cdef class Scan:
         cdef Py_ssize_t room = most + max(most, rows)  # those found, and a shard or another scan
         if rows > self.row_room:
             rows += rows // 4
-            give_back(self.dot, self.row_room * sizeof(int64_t))
-            self.dot, self.row_room = NULL, 0
-            self.dot = <int64_t *> allocated(rows, sizeof(int64_t))
+            self.dot = <int64_t *> grown(self.dot, self.row_room, rows, sizeof(int64_t))
             self.row_room = rows
         if room > self.room:
             room += room // 4
-            give_back(self.candidates, self.room * sizeof(Candidate))
-            self.candidates, self.room = NULL, 0
-            self.candidates = <Candidate *> allocated(room, sizeof(Candidate))
+            self.candidates = <Candidate *> grown(self.candidates, self.room, room, sizeof(Candidate))
             self.room = room
         return 0
 
@@ -130,13 +126,9 @@ cdef class Scan:
         return 0
 
     cdef Py_ssize_t residue(self) noexcept nogil:
-        """Count the fields that are not zero; between searches there are none."""
-        cdef Py_ssize_t i, count = self.found
-        for i in range(self.row_room):
-            count += self.dot[i] != 0
-        for i in range(self.room):
-            count += self.candidates[i].key != 0 or self.candidates[i].code != 0 or self.candidates[i].slot != 0
-        return count
+        """Count the bytes that are not zero; between searches there are none."""
+        cdef size_t dots = nonzero_bytes(self.dot, self.row_room * sizeof(int64_t))
+        return self.found + dots + nonzero_bytes(self.candidates, self.room * sizeof(Candidate))
 
 
 @cython.final
@@ -188,7 +180,7 @@ cdef class NearestNeighbors:
             self.search_shards(index, scan)
 
     cdef Py_ssize_t residue(self) except -1:
-        """Count the fields that are not zero; between searches there are none."""
+        """Count the bytes that are not zero; between searches there are none."""
         cdef Py_ssize_t count = self.scan.residue()
         cdef Scan scan
         for scan in self.thread_scans:

@@ -194,7 +194,7 @@ cdef class SearchWorkspace:
         return self.scorer.best.drain(ONE)
 
     def residue(self):
-        """Count the fields that are not zero; between searches there are none."""
+        """Count the bytes that are not zero; between searches there are none."""
         own = self.nearest.residue() + self.scorer.residue()
         return own + sum([space.residue() for space in self.thread_workspaces])
 
