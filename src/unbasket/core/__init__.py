@@ -32,9 +32,9 @@ codec    row_reader     rows of a store to columns
 check    invariants     checks that derived structures agree with the histories
          testing        the core's memory as arrays, for tests
 
-`.pyx` files are Cython, compiled by setup.py; `.pxd` files declare their C side. Python imports the names of a folder
-from its package, which assigns them from its modules (import-linter can't resolve a name in a compiled module), and
-whose `.pyi` file has their types.
+`.pyx` files are Cython, compiled by setup.py; `.pxd` files declare their C side. A C function that is declared
+`except -1` and reaches its end returns 0. Python imports the names of a folder from its package, which assigns them
+from its modules (import-linter can't resolve a name in a compiled module); the package's `.pyi` file has their types.
 """
 
 from unbasket.core._build_check import are_compiled

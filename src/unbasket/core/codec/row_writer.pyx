@@ -31,7 +31,6 @@ cdef class RowWriter:
     cdef int clear(self) except -1:
         memset(self.bytes, 0, self.length)
         self.length = 0
-        return 0
 
     cdef int put_id(self, name) except -1:
         cdef const char *text
@@ -46,7 +45,6 @@ cdef class RowWriter:
         self._make_room(size)
         memcpy(self.bytes + self.length, text, size)
         self.length += size
-        return 0
 
     cdef int put_number(self, int64_t number) except -1:
         if -32 <= number < 128:
@@ -76,19 +74,16 @@ cdef class RowWriter:
         for i in range(size):
             self.bytes[self.length + size - i] = <uint8_t> (value >> 8 * i)
         self.length += size + 1
-        return 0
 
     cdef int put_byte(self, uint8_t byte) except -1:
         self._make_room(1)
         self.bytes[self.length] = byte
         self.length += 1
-        return 0
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
         if self.length + size > self.capacity:
             self.bytes = <uint8_t *> grown(self.bytes, self.capacity, 2 * self.capacity + size, 1)
             self.capacity = 2 * self.capacity + size
-        return 0
 
 
 @cython.final
@@ -153,4 +148,3 @@ cdef class BasketRowWriter:
         for i in range(self.bought, self.bought + self.sizes[basket]):
             writer.put_id(self.items[self.purchases[i]])
         self.bought += self.sizes[basket]
-        return 0

@@ -51,7 +51,6 @@ cdef class Index:
         return <Py_ssize_t> self.segments[user // SEGMENT][user % SEGMENT] - 1
 
     cdef inline void *shard_of(self, Py_ssize_t slot) noexcept nogil:
-        """Return the shard of a slot."""
         return self.table[slot >> self.shard_bits]
 
     cdef inline Py_ssize_t row_of(self, Py_ssize_t slot) noexcept nogil:
@@ -63,7 +62,6 @@ cdef class Index:
         return (<Shard> self.shard_of(slot)).vector(self.row_of(slot))
 
     cdef inline Py_ssize_t length(self, Py_ssize_t slot) except -1 nogil:
-        """Count the entries of a vector."""
         return (<Shard> self.shard_of(slot)).vectors.length(self.row_of(slot))
 
 

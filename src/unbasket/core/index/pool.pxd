@@ -19,7 +19,6 @@ cdef class Pool:
     cdef bint is_before(self, uint32_t user, uint32_t other) except -1
     cdef bint _belongs_above(self, Py_ssize_t position, Py_ssize_t other) except -1
     cdef int _put(self, Py_ssize_t position, uint32_t user) except -1
-    cdef int _wipe_last(self) except -1
     cdef int _sift(self, Py_ssize_t position) except -1
     cdef Py_ssize_t _sift_up(self, Py_ssize_t position) except -1
     cdef int _sift_down(self, Py_ssize_t position) except -1

@@ -42,7 +42,6 @@ cdef class Shard:
         self.vectors.add_rows(row + 1)
         self.end = max(self.end, row + 1)
         self.owner[row] = owner
-        return 0
 
     cdef int64_t put(self, Py_ssize_t row, FoldWorkspace space, double group_decay) except -1 nogil:
         """Replace a vector by the fold in the workspace; return its squared norm: O(items of the user).
@@ -97,7 +96,6 @@ cdef class Shard:
         cdef uint32_t posting = <uint32_t> self.postings.length(item)
         (<Posting *> self.postings.append(item))[0] = Posting(<uint32_t> row, value)
         (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, value, posting)
-        return 0
 
     cdef int _remove(self, Py_ssize_t row, Py_ssize_t i) except -1 nogil:
         """Remove an entry of a vector. The last entry of the vector and the last posting of the item fill the gaps."""

@@ -1,9 +1,6 @@
 from typing import final
 
-import numpy as np
-import numpy.typing as npt
-
-from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.arrays import Codes, Flags, Int64s
 from unbasket.core.memory import JaggedArray
 
 UNTIMED: int
@@ -58,14 +55,7 @@ TIED: int
 
 @final
 class Baskets:
-    def __init__(
-        self,
-        keys: Int64s,
-        are_texts: npt.NDArray[np.uint8],
-        times: Int64s,
-        sizes: Int64s,
-        opens: npt.NDArray[np.uint8],
-    ) -> None: ...
+    def __init__(self, keys: Int64s, are_texts: Flags, times: Int64s, sizes: Int64s, opens: Flags) -> None: ...
 
 class EventApplier:
     histories: Histories
@@ -86,13 +76,7 @@ class EventApplier:
     ) -> tuple[int, int, list[tuple[int, bool]], list[int]]: ...
     def forget_user(self, user: int) -> tuple[int, list[tuple[int, bool]], list[int]]: ...
     def load(
-        self,
-        baskets: Baskets,
-        users: Int64s,
-        basket_ends: Int64s,
-        item_ends: Int64s,
-        items: Codes,
-        purchases: Codes,
+        self, baskets: Baskets, users: Int64s, basket_ends: Int64s, item_ends: Int64s, items: Codes, purchases: Codes
     ) -> None: ...
 
 @final

@@ -23,7 +23,7 @@ from unbasket.core.search.parallel cimport fork_join, next_index
 
 cdef extern from "search/simd_threshold.h" nogil:
     unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
-    int lowest_one(unsigned bits)
+    int trailing_zeros "__builtin_ctz"(unsigned bits)
 
 
 @cython.final
@@ -46,7 +46,6 @@ cdef class Scan:
             room += room // 4
             self.candidates = <Candidate *> grown(self.candidates, self.room, room, sizeof(Candidate))
             self.room = room
-        return 0
 
     cdef int search_shard(self, Shard shard, Py_ssize_t first_slot, const KnnQuery *query) except -1 nogil:
         """Add the users of a shard to the candidates."""
@@ -60,7 +59,7 @@ cdef class Scan:
             first = block * BLOCK_ROWS
             below = rows_below(limit, norm + first, dot + first)
             while below:
-                row = first + lowest_one(below)
+                row = first + trailing_zeros(below)
                 below &= below - 1
                 if norm[row] != 0 and shard.owner[row] != query.user:
                     self.candidates[found] = Candidate(
@@ -89,7 +88,6 @@ cdef class Scan:
             for j in range(shard.postings.length(item)):
                 assert postings[j].row < self.row_room, "no such row"
                 dot[postings[j].row] += weight * postings[j].weight
-        return 0
 
     cdef int keep_nearest(self, const KnnQuery *query) except -1 nogil:
         """Keep the k nearest candidates, and lower the limit to the farthest of them."""
@@ -105,7 +103,6 @@ cdef class Scan:
         for i in range(1, query.k):
             farthest = max(farthest, self.candidates[i].key)
         self.limit = farthest + 1  # not below `farthest` itself: a user at that distance may win the tie
-        return 0
 
     cdef int merge(self, Scan other, const KnnQuery *query) except -1 nogil:
         """Move the candidates that another scan found in other shards here."""
@@ -118,12 +115,10 @@ cdef class Scan:
         return self.keep_nearest(query)
 
     cdef int clear(self) except -1 nogil:
-        """Zero the candidates."""
         cdef Py_ssize_t i
         for i in range(self.found):
             self.candidates[i] = Candidate(0, 0, 0)
         self.found = 0
-        return 0
 
     cdef Py_ssize_t residue(self) noexcept nogil:
         """Count the bytes that are not zero; between searches there are none."""
@@ -156,7 +151,6 @@ cdef class NearestNeighbors:
         fork_join(thread_pool, [partial(self.search, index, scan) for scan in (self.scan, *scans)])
         for scan in scans:
             self.scan.merge(scan, query)
-        return 0
 
     cdef int find_serial(self, Index index, const KnnQuery *query) except -1 nogil:
         """Do the same in this thread only."""
@@ -172,7 +166,6 @@ cdef class NearestNeighbors:
         while number < index.shard_count:
             scan.search_shard(<Shard> index.table[number], number * index.shard_size, &self.query)
             number = next_index(&self.next_shard)
-        return 0
 
     def search(self, Index index, Scan scan):
         """Do the same from any thread."""
