@@ -6,7 +6,7 @@ from unbasket.core.model.fold cimport VectorEntry
 
 cdef struct HubSum:
     int64_t total  # of the item's weights over all hubs
-    uint32_t item
+    uint32_t item  # code
 
 
 @cython.final

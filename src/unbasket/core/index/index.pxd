@@ -16,7 +16,7 @@ cdef enum:
 
 @cython.final
 cdef class Index:
-    cdef readonly list shards
+    cdef readonly list shards  # of equal size
     cdef void **table  # the same shards, for code without the GIL
     cdef readonly Py_ssize_t shard_size  # rows, a power of two
     cdef Py_ssize_t shard_bits  # its logarithm
@@ -27,7 +27,7 @@ cdef class Index:
     cdef Py_ssize_t user_room  # user codes that fit
     cdef readonly Py_ssize_t item_room  # item codes that fit
     cdef int64_t norm_histogram[NORM_BINS]  # users per bin of the squared norm
-    cdef readonly Hubs hubs
+    cdef readonly Hubs hubs  # and the sums of their vectors
     cdef Py_ssize_t hand  # clock hand of `update_hubs`: the next slot to look at
     cdef int64_t hubs_limit  # users with a smaller squared norm become hubs
 

@@ -8,8 +8,8 @@ from unbasket.core.model.history cimport Histories, History
 
 cdef struct SavedLevel:
     double value  # as in `Level`
-    int32_t last
-    uint32_t item
+    int32_t last  # as in `Level`
+    uint32_t item  # code
 
 
 @cython.final

@@ -8,7 +8,7 @@ from unbasket.core.model.history cimport Basket, Histories
 
 @cython.final
 cdef class Baskets:
-    cdef Basket *records
+    cdef Basket *records  # of all users, one after the other
     cdef Py_ssize_t count  # records
 
 
@@ -22,8 +22,8 @@ cdef struct Batch:
 
 
 cdef class EventApplier:
-    cdef readonly Histories histories
-    cdef readonly Rule rule
+    cdef readonly Histories histories  # that events change
+    cdef readonly Rule rule  # that groups baskets
     cdef readonly JaggedArray items  # one row: items of the present event
     cdef readonly JaggedArray removed  # one row: baskets that the present event removed
 

@@ -49,7 +49,7 @@ cdef class FoldWorkspace:
 
 @cython.final
 cdef class Vector:
-    cdef VectorEntry *entries
+    cdef VectorEntry *entries  # with weights above zero
     cdef Py_ssize_t length  # entries in use
     cdef Py_ssize_t room  # entries that fit
 
