@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 CORE = Path(__file__).parents[2] / "src/unbasket/core"
-SOURCES = sorted(file for kind in ("*.pyx", "*.pxd") for file in CORE.rglob(kind))
+SOURCES = sorted(file for kind in ("*.pyx", "*.pxd", "*/__init__.py") for file in CORE.rglob(kind))
 
 FOLDERS = ["memory", "util", "model", "index", "search", "codec", "check"]
 """The lowest first."""

@@ -12,7 +12,7 @@ import pytest
 
 import unbasket as ub
 from unbasket import Basket
-from unbasket.core.index.index import MAX_BASKET
+from unbasket.core.index import MAX_BASKET
 
 PARAMS = ub.Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=2)
 

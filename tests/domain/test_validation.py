@@ -7,7 +7,7 @@ import pytest
 from tests.engine.small_shop import small_shop, state
 
 import unbasket as ub
-from unbasket.core.index.index import MAX_BASKET
+from unbasket.core.index import MAX_BASKET
 
 
 @pytest.fixture

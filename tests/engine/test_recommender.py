@@ -13,9 +13,9 @@ from tests.engine.small_shop import GROUPINGS, params, state
 import unbasket as ub
 from unbasket import Basket, Forgotten, Learned, Verification
 from unbasket.core.check import testing
-from unbasket.core.index.index import MAX_BASKET, Index
-from unbasket.core.memory.jagged import JaggedArray
-from unbasket.core.model.history import Histories
+from unbasket.core.index import MAX_BASKET, Index
+from unbasket.core.memory import JaggedArray
+from unbasket.core.model import Histories
 from unbasket.domain.ids import FREE
 from unbasket.params import Grouping
 

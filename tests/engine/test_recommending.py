@@ -10,8 +10,7 @@ from tests.engine.small_shop import BREAD, CATEGORIES, GROUPINGS, MILK, TEA, par
 import unbasket as ub
 from unbasket import BasketShare, Explanation
 from unbasket.core.arrays import Int64s
-from unbasket.core.model import queries
-from unbasket.core.model.history import Histories
+from unbasket.core.model import Histories, queries
 from unbasket.params import Grouping
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.store.test_row_codec import BASKETS
 
-from unbasket.core import BasketRowWriter, RowReader
+from unbasket.core.codec import BasketRowWriter, RowReader
 from unbasket.store.basket_table import columns_of, sorted_columns
 from unbasket.store.reader import decode_baskets
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, BasketRow, decode_basket, encode_basket, with_checksum

@@ -8,7 +8,7 @@ import pytest
 
 import unbasket as ub
 from unbasket.core.check import testing
-from unbasket.core.index.index import Index
+from unbasket.core.index import Index
 from unbasket.domain.ids import Id
 from unbasket.engine.state import EngineState
 from unbasket.store import Receipt, audit

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import unbasket as ub
 from unbasket import StoreCorruptError
-from unbasket.core import RowReader
+from unbasket.core.codec import RowReader
 from unbasket.store.reader import decode_baskets
 from unbasket.store.row_codec import (
     STEP,

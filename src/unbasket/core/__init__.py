@@ -32,7 +32,9 @@ codec    row_reader     rows of a store to columns
 check    invariants     checks that derived structures agree with the histories
          testing        the core's memory as arrays, for tests
 
-`.pyx` files are Cython, compiled by setup.py; `.pxd` files declare their C side, `.pyi` files their Python side.
+`.pyx` files are Cython, compiled by setup.py; `.pxd` files declare their C side. A C function that is declared
+`except -1` and reaches its end returns 0. Python imports the names of a folder from its package, which assigns them
+from its modules (import-linter can't resolve a name in a compiled module); the package's `.pyi` file has their types.
 """
 
 from unbasket.core._build_check import are_compiled
@@ -42,39 +44,3 @@ if not are_compiled():
         "the core of unbasket is not compiled, or its sources have changed since: "
         "run `make build`, or `python setup.py build_ext --inplace`"
     )
-
-# Callers import these names, and modules, from here: import-linter knows this package, but no compiled module.
-from unbasket.core.check import invariants
-from unbasket.core.codec import row_reader, row_writer, user_hash
-from unbasket.core.index import index, live_index, pool
-from unbasket.core.memory import growable
-from unbasket.core.model import checkpoints, events, fold, history, row_ids
-from unbasket.core.search import search
-from unbasket.core.util import sharded_dict
-
-CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY
-MAX_BASKET = index.MAX_BASKET
-ONE = fold.ONE
-SHARD_SIZE = index.SHARD_SIZE
-STRUCTURES = invariants.STRUCTURES
-TIED = events.TIED
-UNTIMED = history.UNTIMED
-
-BasketRowWriter = row_writer.BasketRowWriter
-Baskets = events.Baskets
-UserHasher = user_hash.UserHasher
-GrowableArray = growable.GrowableArray
-EventApplier = events.EventApplier
-FoldWorkspace = fold.FoldWorkspace
-Histories = history.Histories
-Index = index.Index
-LiveIndex = live_index.LiveIndex
-RowIds = row_ids.RowIds
-ShardedDict = sharded_dict.ShardedDict
-Pool = pool.Pool
-Query = search.Query
-QueryBatch = search.QueryBatch
-Rule = fold.Rule
-SearchWorkspace = search.SearchWorkspace
-RowReader = row_reader.RowReader
-Vector = fold.Vector

@@ -6,8 +6,8 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from unbasket.core import UNTIMED
 from unbasket.core.arrays import Codes, Flags, Int64s
+from unbasket.core.model import UNTIMED
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket
 

@@ -6,9 +6,10 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from unbasket.core import MAX_BASKET, UNTIMED
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.core.codec import group_baskets
+from unbasket.core.codec import arrange, encode, rows_by_user, tick
+from unbasket.core.index import MAX_BASKET
+from unbasket.core.model import UNTIMED
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Product, Recommendation
@@ -31,8 +32,8 @@ def read_baskets(
     texts = baskets if isinstance(baskets, list) else []
     times = _times(table[time]) if time else np.zeros(0, np.int64)
     by_user = np.empty(len(user_codes), np.uint32)
-    ends = group_baskets.rows_by_user(user_codes, len(users), by_user)
-    rows, sizes, purchases, conflict = group_baskets.arrange(by_user, ends, basket_codes, item_codes, times, len(items))
+    ends = rows_by_user(user_codes, len(users), by_user)
+    rows, sizes, purchases, conflict = arrange(by_user, ends, basket_codes, item_codes, times, len(items))
     owners = user_codes[rows]
     if time and conflict >= 0:
         raise InvalidFrameError(
@@ -220,12 +221,12 @@ def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, Int6
     table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
     chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
     for chunk in chunks:
-        group_baskets.tick(chunk, low, table)
+        tick(chunk, low, table)
     positions = np.flatnonzero(table)
     table[positions] = np.arange(len(positions))
     start = 0
     for chunk in chunks:
-        group_baskets.encode(chunk, low, table, codes[start : start + len(chunk)])
+        encode(chunk, low, table, codes[start : start + len(chunk)])
         start += len(chunk)
     return codes, positions + low
 

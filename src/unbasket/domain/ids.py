@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from sortedcontainers import SortedList
 
-from unbasket.core import GrowableArray, ShardedDict
-from unbasket.core.util import id_fast
+from unbasket.core.memory import GrowableArray
+from unbasket.core.util import ShardedDict, are_plain
 from unbasket.errors import InvalidIdError
 
 Id = str | int
@@ -53,7 +53,7 @@ def checked(value: object, what: str) -> Id:
 def checked_all(values: Iterable[object], what: str) -> list[Id]:
     """Return the values as ids, or raise an error that names the first invalid one."""
     ids: list[Any] = list(values)
-    return ids if id_fast.are_plain(ids) else [checked(value, what) for value in ids]
+    return ids if are_plain(ids) else [checked(value, what) for value in ids]
 
 
 def _checked_text(value: str, what: str) -> str:

@@ -4,7 +4,8 @@ import operator
 from collections.abc import Collection, Iterable
 from typing import NamedTuple, Self
 
-from unbasket.core import MAX_BASKET, UNTIMED
+from unbasket.core.index import MAX_BASKET
+from unbasket.core.model import UNTIMED
 from unbasket.domain.ids import Id, Kind, checked_all
 from unbasket.errors import InvalidBasketError, InvalidRequestError
 

@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.core import GrowableArray, UserHasher
+from unbasket.core.codec import UserHasher
+from unbasket.core.memory import GrowableArray
 from unbasket.domain.ids import FREE, Id, in_order
 from unbasket.engine.state import EngineState
 from unbasket.params import Params

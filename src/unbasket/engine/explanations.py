@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core import ONE
+from unbasket.core.model import ONE
 from unbasket.domain.ids import Id
 from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.histories import Record

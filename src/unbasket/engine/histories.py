@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
+from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import Id, Ids, Kind, Texts, in_order, sort_key
 from unbasket.domain.results import Basket, Forgotten, Learned, Renamed

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from unbasket.core import ONE
-from unbasket.core.model import queries
+from unbasket.core.model import ONE, queries
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
 from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import Query, QueryBatch, Vector
 from unbasket.core.arrays import Int64s
-from unbasket.core.model import queries
-from unbasket.core.util import id_fast
+from unbasket.core.model import Vector, queries
+from unbasket.core.search import Query, QueryBatch
+from unbasket.core.util import named
 from unbasket.domain.ids import Id, checked
 from unbasket.domain.results import ItemCount, Progress, Recommendation
 from unbasket.domain.validation import Filters
@@ -127,7 +127,7 @@ class RecommendationQueries:
         state, names = self._state, self._state.items.names
         params, orders = state.params, (state.users.order, state.items.order)
         workspace.search.recommend(QueryBatch(state.index, batch, params.neighbors, params.alpha, orders))
-        return [id_fast.named(Recommendation, query.take(), names) for query in batch]
+        return [named(Recommendation, query.take(), names) for query in batch]
 
     def _codes_of(self, items: Iterable[Id]) -> list[int]:
         codes = self._state.items.codes
@@ -171,4 +171,4 @@ class Popularity:
             counts[item_filter.banned] = 0
             allowed = item_filter.allowed
         largest = queries.largest(counts, allowed, items.order, min(n, len(items.names)))
-        return id_fast.named(ItemCount, largest, items.names)
+        return named(ItemCount, largest, items.names)

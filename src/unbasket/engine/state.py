@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.core import SHARD_SIZE, FoldWorkspace, Histories, Index, LiveIndex, Pool, Vector
+from unbasket.core.index import SHARD_SIZE, Index, LiveIndex, Pool
+from unbasket.core.model import FoldWorkspace, Histories, Vector
 from unbasket.domain.ids import FREE, Id, sort_key
 from unbasket.domain.results import Sizes
 from unbasket.engine.histories import HistoryState, rule_of

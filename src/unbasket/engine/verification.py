@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
-from unbasket.core import STRUCTURES, FoldWorkspace, LiveIndex
 from unbasket.core.check import invariants
-from unbasket.core.model import queries
+from unbasket.core.index import LiveIndex
+from unbasket.core.model import FoldWorkspace, queries
 from unbasket.domain.events import Forget
 from unbasket.domain.ids import FREE, Id, sort_key
 from unbasket.domain.results import Verification
@@ -21,12 +21,14 @@ _STEP = 8  # users that a step compares, in some milliseconds
 _OUTSIDE: dict[str, object] = {"the vector": {}, "the postings": {}, "the norm": 0, "the pool": False}
 """Expected in the index for a user outside the pool."""
 
+_STRUCTURES = invariants.STRUCTURES
+
 
 def _orphaned(structure: str) -> str:
-    return structure if structure == STRUCTURES[-1] else f"an orphaned record in {structure}"
+    return structure if structure == _STRUCTURES[-1] else f"an orphaned record in {structure}"
 
 
-_ORDER = [*STRUCTURES, *map(_orphaned, [*STRUCTURES[:-1], "the suppressions"]), "the digest", "the ids"]
+_ORDER = [*_STRUCTURES, *map(_orphaned, [*_STRUCTURES[:-1], "the suppressions"]), "the digest", "the ids"]
 
 
 class Trace(NamedTuple):
@@ -117,7 +119,7 @@ class InvariantChecker:
 
 
 def _names(faults: list[int]) -> list[str]:
-    return [structure for structure, count in zip(STRUCTURES, faults, strict=True) if count]
+    return [structure for structure, count in zip(_STRUCTURES, faults, strict=True) if count]
 
 
 class ErasureProof:

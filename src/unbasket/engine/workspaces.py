@@ -13,7 +13,8 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Lock, Thread
 
-from unbasket.core import FoldWorkspace, SearchWorkspace
+from unbasket.core.model import FoldWorkspace
+from unbasket.core.search import SearchWorkspace
 from unbasket.errors import UnbasketError
 
 Work = Callable[[], object]

@@ -18,7 +18,10 @@ import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 
-from unbasket.core import ONE, GrowableArray, Index, Query, QueryBatch, SearchWorkspace, Vector
+from unbasket.core.index import Index
+from unbasket.core.memory import GrowableArray
+from unbasket.core.model import ONE, Vector
+from unbasket.core.search import Query, QueryBatch, SearchWorkspace
 from unbasket.domain.ids import sort_key
 from unbasket.engine.state import PoolPriorities
 from unbasket.params import Params

@@ -19,7 +19,10 @@ from pyspark import Broadcast
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from unbasket.core import ONE, GrowableArray, Index, SearchWorkspace, Vector
+from unbasket.core.index import Index
+from unbasket.core.memory import GrowableArray
+from unbasket.core.model import ONE, Vector
+from unbasket.core.search import SearchWorkspace
 from unbasket.domain.ids import Id, in_order
 from unbasket.domain.validation import checked_count, checked_users
 from unbasket.params import Params

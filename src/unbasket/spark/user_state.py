@@ -11,8 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from unbasket.core import FoldWorkspace
-from unbasket.core.model import queries
+from unbasket.core.model import FoldWorkspace, queries
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Event, Learn
 from unbasket.domain.ids import Id, in_order

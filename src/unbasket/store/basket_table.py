@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core import BasketRowWriter, RowIds, RowReader
 from unbasket.core.arrays import Int64s
-from unbasket.core.codec import row_reader
+from unbasket.core.codec import BasketRowWriter, RowReader, gathered, sorted_by_user
+from unbasket.core.model import RowIds
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
 from unbasket.domain.ids import Id
@@ -132,9 +132,9 @@ def sorted_columns(baskets: RowReader) -> tuple[BasketColumns, Int64s]:
     users, items, texts, columns = baskets.columns()
     owners, positions, rows = columns.pop("owners"), columns.pop("positions"), columns.pop("rows")
     sizes, purchases = columns.pop("sizes"), columns.pop("purchases")
-    order = row_reader.sorted_by_user(owners, positions, len(users))
+    order = sorted_by_user(owners, positions, len(users))
     if not np.array_equal(order, np.arange(len(order))):
-        purchases = row_reader.gathered(purchases, sizes, order)
+        purchases = gathered(purchases, sizes, order)
         owners, rows, sizes = owners[order], rows[order], sizes[order]
         columns = {name: column[order] for name, column in columns.items()}
     baskets_by_user = BasketColumns(

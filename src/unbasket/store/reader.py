@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from unbasket.core import RowReader
+from unbasket.core.codec import RowReader
 from unbasket.domain.results import Progress
 from unbasket.errors import StoreCorruptError, StoreError
 from unbasket.files import create

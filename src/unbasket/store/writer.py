@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 
-from unbasket.core import BasketRowWriter
+from unbasket.core.codec import BasketRowWriter
 from unbasket.domain.results import Progress
 from unbasket.errors import UncertainError
 from unbasket.files import real_path

@@ -8,8 +8,7 @@ from tests.engine.spoiled_forgets import SCOPES, SHARD_SIZE, forget_spoiled, ope
 
 import unbasket as ub
 from unbasket.core.check import testing
-from unbasket.core.index.live_index import LiveIndex
-from unbasket.core.index.shard import Shard
+from unbasket.core.index import LiveIndex, Shard
 from unbasket.domain.ids import FREE
 
 Spoiler = Callable[[LiveIndex, int, int, int], None]  # user, item, bin of the norm histogram

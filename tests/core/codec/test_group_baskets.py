@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.core.codec.group_baskets import arrange, encode, rows_by_user, tick
+from unbasket.core.codec import arrange, encode, rows_by_user, tick
 
 USERS, BASKETS, ITEMS = 4, 4, 5
 

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbasket.core import RowReader
+from unbasket.core.codec import RowReader
 
 STEP, SEED = 100, 0xFFFFFFF0  # with the number of a row, the seed exceeds 32 bits
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbasket.core import UserHasher
+from unbasket.core.codec import UserHasher
 from unbasket.domain.ids import in_order
 from unbasket.engine.state import EngineState
 from unbasket.params import Params

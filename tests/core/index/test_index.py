@@ -12,7 +12,7 @@ import pytest
 
 from unbasket.core.check import testing
 from unbasket.core.check.testing import BASKET, CODE, ENTRY, POSTING, norm_bin, norm_bin_end
-from unbasket.core.memory.jagged import JaggedArray
+from unbasket.core.memory import JaggedArray
 from unbasket.engine.state import EngineState
 from unbasket.engine.verification import InvariantChecker
 from unbasket.params import Grouping, Params

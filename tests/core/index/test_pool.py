@@ -11,7 +11,7 @@ from tests.oracle import Oracle, priority
 
 import unbasket as ub
 from unbasket.core.check import testing
-from unbasket.core.index.live_index import LiveIndex
+from unbasket.core.index import LiveIndex
 from unbasket.domain.ids import Id
 
 PARAMS = ub.Params(group_size=2, neighbors=3, pool=5, pool_seed=7)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from unbasket.core import GrowableArray
+from unbasket.core.memory import GrowableArray
 
 COUNTS = [3, 2**19 - 1, 2**19, 2**20]  # from 2^19 numbers on, memory is mapped
 

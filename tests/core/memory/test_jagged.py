@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.core.check import testing
-from unbasket.core.memory.jagged import JaggedArray
+from unbasket.core.memory import JaggedArray
 
 ROWS = 5
 APPEND, POP, OPEN, CLOSE, CLEAR, RESERVE, TRIM, MORE_ROWS = range(8)

@@ -15,10 +15,8 @@ import numpy as np
 import pytest
 
 from unbasket.core.check import testing
-from unbasket.core.index.live_index import LiveIndex
-from unbasket.core.model import queries
-from unbasket.core.model.checkpoints import worth_keeping
-from unbasket.core.model.fold import FoldWorkspace
+from unbasket.core.index import LiveIndex
+from unbasket.core.model import FoldWorkspace, queries, worth_keeping
 from unbasket.engine.state import EngineState
 from unbasket.params import Grouping, Params
 

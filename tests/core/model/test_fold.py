@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tests.oracle import user_vector
 
 from unbasket.core.check.testing import fixed_point, is_clean, power
-from unbasket.core.model import queries
-from unbasket.core.model.fold import FoldWorkspace, Rule
+from unbasket.core.model import FoldWorkspace, Rule, queries
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.engine.histories import HistoryState
 from unbasket.params import Params

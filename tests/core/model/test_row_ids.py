@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 import pytest
 
-from unbasket.core import RowIds
+from unbasket.core.model import RowIds
 from unbasket.domain.ids import Id
 from unbasket.engine.histories import HistoryState, Record
 from unbasket.params import Params

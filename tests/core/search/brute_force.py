@@ -7,8 +7,8 @@ import numpy as np
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.check import testing
-from unbasket.core.model.fold import ONE, Vector
-from unbasket.core.search.search import Query, QueryBatch, SearchWorkspace
+from unbasket.core.model import ONE, Vector
+from unbasket.core.search import Query, QueryBatch, SearchWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.engine.workspaces import ThreadPool
 from unbasket.params import Params

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.core.search.brute_force import Shop
 
-from unbasket.core.model.fold import ONE
+from unbasket.core.model import ONE
 
 pytestmark = pytest.mark.usefixtures("shard_size")
 

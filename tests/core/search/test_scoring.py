@@ -6,7 +6,7 @@ import pytest
 from tests.core.search.brute_force import ITEMS, Shop
 
 from unbasket.core.check import testing
-from unbasket.core.search.search import Query
+from unbasket.core.search import Query
 
 pytestmark = pytest.mark.usefixtures("shard_size")
 

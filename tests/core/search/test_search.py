@@ -7,8 +7,8 @@ import pytest
 from tests.core.search.brute_force import Shop, query_of, vector_of
 
 from unbasket.core.check import testing
-from unbasket.core.model.fold import ONE
-from unbasket.core.search.search import SearchWorkspace
+from unbasket.core.model import ONE
+from unbasket.core.search import SearchWorkspace
 
 pytestmark = pytest.mark.usefixtures("shard_size")
 

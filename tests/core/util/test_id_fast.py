@@ -7,7 +7,7 @@ from enum import StrEnum
 import numpy as np
 import pytest
 
-from unbasket.core.util.id_fast import are_plain, named
+from unbasket.core.util import are_plain, named
 from unbasket.domain.results import ItemCount, Recommendation
 
 

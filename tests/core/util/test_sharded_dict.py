@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from unbasket.core import ShardedDict
+from unbasket.core.util import ShardedDict
 
 keys = st.one_of(st.integers(-3, 3), st.integers(-(2**63), 2**63), st.text("ab", max_size=2))
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from unbasket.core import GrowableArray
 from unbasket.core.check.testing import smallest
+from unbasket.core.memory import GrowableArray
 from unbasket.core.model.queries import largest
 
 

@@ -1,7 +1,7 @@
 from typing import Any
 
-from unbasket.core.index.live_index import LiveIndex
-from unbasket.core.model.fold import FoldWorkspace
+from unbasket.core.index import LiveIndex
+from unbasket.core.model import FoldWorkspace
 
 STRUCTURES: tuple[str, ...]
 

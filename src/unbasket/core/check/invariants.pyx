@@ -75,12 +75,10 @@ cdef Shard shard_at(Index index, Py_ssize_t slot):
 
 
 cdef bint owns(Index index, Py_ssize_t user, Py_ssize_t slot):
-    """Return whether a slot is this user's."""
     return 0 <= slot < index.slot_end and shard_at(index, slot).owner[index.row_of(slot)] == user
 
 
 cdef Py_ssize_t bin_of(int64_t norm) noexcept nogil:
-    """Return the bin of a squared norm in the norm histogram."""
     return norm_bin(norm) if norm > 0 else 0
 
 
@@ -141,7 +139,6 @@ cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except
 
 
 cdef dict weights_of(const VectorEntry *entries, Py_ssize_t length):
-    """Return the weights of a vector by item."""
     cdef Py_ssize_t i
     return {entries[i].item: entries[i].weight for i in range(length)}
 
@@ -223,7 +220,6 @@ cdef SlotCounts count_slots(Index index, Py_ssize_t old, Py_ssize_t new):
 
 
 cdef int64_t bin_start(Py_ssize_t number) noexcept nogil:
-    """Return the smallest squared norm of a bin."""
     return norm_bin_end(number - 1) if number else 1
 
 

@@ -4,26 +4,16 @@ import numpy as np
 import numpy.typing as npt
 
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.core.index.hubs import Hubs
-from unbasket.core.index.index import Index
-from unbasket.core.index.live_index import LiveIndex
-from unbasket.core.index.pool import Pool
-from unbasket.core.index.shard import Shard
-from unbasket.core.memory.growable import GrowableArray
-from unbasket.core.memory.jagged import JaggedArray
-from unbasket.core.model.checkpoints import Checkpoints
-from unbasket.core.model.fold import FoldWorkspace, Vector
-from unbasket.core.model.history import Histories
-from unbasket.core.search.search import SearchWorkspace
+from unbasket.core.index import Hubs, Index, LiveIndex, Pool, Shard
+from unbasket.core.memory import GrowableArray, JaggedArray
+from unbasket.core.model import Checkpoints, FoldWorkspace, Histories, Vector
+from unbasket.core.search import SearchWorkspace
 
-ROW: np.dtype[Any]
 BASKET: np.dtype[Any]
 CODE: np.dtype[Any]
 ENTRY: np.dtype[Any]
 POSTING: np.dtype[Any]
 LEVEL: np.dtype[Any]
-HUB_SUM: np.dtype[Any]
-CHECKPOINT: np.dtype[Any]
 
 def rows(rows: JaggedArray) -> npt.NDArray[Any]: ...
 def row(rows: JaggedArray, row: int, dtype: np.dtype[Any]) -> npt.NDArray[Any]: ...

@@ -57,7 +57,6 @@ def rows(JaggedArray rows):
 
 
 def row(JaggedArray rows, Py_ssize_t row, dtype):
-    """Return the records of a row."""
     return view(rows.first(row), rows.length(row), dtype)
 
 
@@ -68,14 +67,12 @@ def spare(JaggedArray rows, Py_ssize_t row):
 
 
 def free_block(JaggedArray rows, size_t size):
-    """Return the bytes of a free block."""
     cdef void *block = rows.blocks.allocate(size)
     rows.blocks.free(block)
     return view(block, size, np.uint8)
 
 
 def append(JaggedArray rows, Py_ssize_t row):
-    """Append a record to a row."""
     rows.append(row)
 
 
@@ -85,12 +82,10 @@ def open_gap(JaggedArray rows, Py_ssize_t row, Py_ssize_t position, Py_ssize_t c
 
 
 def popularity(Histories histories):
-    """Return the number of baskets that have each item."""
     return view(histories.popularity, histories.item_room, np.int64)
 
 
 def norms(Shard shard):
-    """Return the squared norm of each row."""
     return view(shard.norm, shard.end, np.int64)
 
 
@@ -116,7 +111,6 @@ def where(Index index, Py_ssize_t user):
 
 
 def norm_histogram(Index index):
-    """Return the norm histogram."""
     return view(index.norm_histogram, NORM_BINS, np.int64)
 
 
@@ -148,7 +142,6 @@ def dissolve(Index index):
 
 
 def newest_checkpoints(Checkpoints checkpoints):
-    """Return the newest checkpoint of each user."""
     return view(checkpoints.newest, checkpoints.user_room, np.int32)
 
 

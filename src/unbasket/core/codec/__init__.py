@@ -1,1 +1,13 @@
 """Baskets as bytes and from columns: rows of a store, hashes of users, purchases grouped into baskets."""
+
+from unbasket.core.codec import group_baskets, row_reader, row_writer, user_hash
+
+RowReader = row_reader.RowReader
+gathered = row_reader.gathered
+sorted_by_user = row_reader.sorted_by_user
+BasketRowWriter = row_writer.BasketRowWriter
+UserHasher = user_hash.UserHasher
+arrange = group_baskets.arrange
+encode = group_baskets.encode
+rows_by_user = group_baskets.rows_by_user
+tick = group_baskets.tick

@@ -6,8 +6,8 @@
 
 static uint32_t CRC32_TABLE[8][256];
 
-/* Fill the tables; call it once before the first use. */
-static void crc32_prepare(void)
+/* Fill the tables when the module is loaded. */
+__attribute__((constructor)) static void crc32_prepare(void)
 {
     for (uint32_t i = 0; i < 256; i++) {
         uint32_t value = i;

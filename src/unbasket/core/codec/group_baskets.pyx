@@ -94,7 +94,6 @@ cdef class _BasketGrouper:
         sort(self.starts, baskets)
         for i in range(baskets):
             self.add_basket(self.starts[i].row, count)
-        return 0
 
     cdef int add_basket(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
         """Add the basket whose rows begin at `start`, with each of its items once."""
@@ -110,7 +109,6 @@ cdef class _BasketGrouper:
                 self.count += 1
             i += 1
         self.sizes[self.baskets - 1] = self.count - before
-        return 0
 
 
 def arrange(rows, row_ends, basket, item, time, Py_ssize_t items):

@@ -14,10 +14,7 @@ import numpy as np
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
 
 cdef extern from "codec/crc32.h" nogil:
-    void crc32_prepare()
     uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
-
-crc32_prepare()
 
 
 cdef struct Id:
@@ -84,10 +81,8 @@ cdef class _IdTable:
         else:
             new.value = token.number
         self.count += 1
-        return 0
 
     cdef int _grow(self) except -1 nogil:
-        """Double the capacity and rehash."""
         cdef Token token
         cdef Py_ssize_t code, i
         self.ids = <Id *> grown(self.ids, self.capacity, 2 * self.capacity, sizeof(Id))
@@ -102,10 +97,8 @@ cdef class _IdTable:
             while self.table[i]:
                 i = (i + 1) & (self.size - 1)
             self.table[i] = <uint32_t> (code + 1)
-        return 0
 
     def to_list(self):
-        """Return the ids by code."""
         cdef Py_ssize_t i
         return [
             (<char *> self.texts + self.ids[i].value)[:self.ids[i].length].decode()
@@ -238,7 +231,6 @@ cdef struct Body:
 
 
 cdef void *data_of(array) except? NULL:
-    """Return the address of an array's data."""
     return <void *> <size_t> array.ctypes.data
 
 

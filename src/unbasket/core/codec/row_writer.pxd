@@ -15,5 +15,5 @@ cdef class RowWriter:
     cdef int put_bool(self, bint value) except -1
     cdef int put_header(self, Py_ssize_t count) except -1
     cdef int put_byte(self, uint8_t byte) except -1
-    cdef int _put_big_endian(self, uint8_t kind, uint64_t value, Py_ssize_t size) except -1
+    cdef int _put_big_endian(self, uint8_t kind, uint64_t value, int log) except -1
     cdef int _make_room(self, Py_ssize_t size) except -1

@@ -9,10 +9,12 @@ from libc.string cimport memcpy, memset
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
 
 cdef extern from "codec/crc32.h" nogil:
-    void crc32_prepare()
     uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
 
-crc32_prepare()
+
+cdef inline int log_size(uint64_t value) noexcept nogil:
+    """Return the logarithm of the fewest bytes, of 1, 2, 4 and 8, that hold a value."""
+    return (value >> 8 != 0) + (value >> 16 != 0) + (value >> 32 != 0)
 
 
 @cython.final
@@ -29,7 +31,6 @@ cdef class RowWriter:
     cdef int clear(self) except -1:
         memset(self.bytes, 0, self.length)
         self.length = 0
-        return 0
 
     cdef int put_id(self, name) except -1:
         cdef const char *text
@@ -39,35 +40,18 @@ cdef class RowWriter:
         text = PyUnicode_AsUTF8AndSize(name, &size)
         if size < 32:
             self.put_byte(0xA0 | size)
-        elif size < 2**8:
-            self._put_big_endian(0xD9, size, 1)
-        elif size < 2**16:
-            self._put_big_endian(0xDA, size, 2)
         else:
-            self._put_big_endian(0xDB, size, 4)
+            self._put_big_endian(0xD9, size, log_size(size))
         self._make_room(size)
         memcpy(self.bytes + self.length, text, size)
         self.length += size
-        return 0
 
     cdef int put_number(self, int64_t number) except -1:
         if -32 <= number < 128:
             return self.put_byte(<uint8_t> number)
         if number >= 0:
-            if number < 2**8:
-                return self._put_big_endian(0xCC, number, 1)
-            if number < 2**16:
-                return self._put_big_endian(0xCD, number, 2)
-            if number < <int64_t> 2**32:
-                return self._put_big_endian(0xCE, number, 4)
-            return self._put_big_endian(0xCF, number, 8)
-        if number >= -(2**7):
-            return self._put_big_endian(0xD0, <uint64_t> number, 1)
-        if number >= -(2**15):
-            return self._put_big_endian(0xD1, <uint64_t> number, 2)
-        if number >= -(<int64_t> 2**31):
-            return self._put_big_endian(0xD2, <uint64_t> number, 4)
-        return self._put_big_endian(0xD3, <uint64_t> number, 8)
+            return self._put_big_endian(0xCC, number, log_size(number))
+        return self._put_big_endian(0xD0, <uint64_t> number, log_size(<uint64_t> ~number << 1))  # with the sign bit
 
     cdef int put_time(self, int64_t time) except -1:
         """Write a time; INT64_MIN, which stands for no time, as nil."""
@@ -80,30 +64,26 @@ cdef class RowWriter:
         """Write the header of a list."""
         if count < 16:
             return self.put_byte(0x90 | count)
-        if count < 2**16:
-            return self._put_big_endian(0xDC, count, 2)
-        return self._put_big_endian(0xDD, count, 4)
+        return self._put_big_endian(0xDB, count, max(1, log_size(count)))  # lists have no one-byte length
 
-    cdef int _put_big_endian(self, uint8_t kind, uint64_t value, Py_ssize_t size) except -1:
-        cdef Py_ssize_t i
+    cdef int _put_big_endian(self, uint8_t kind, uint64_t value, int log) except -1:
+        """Write a value in 2^log bytes; `kind` is the MessagePack type with one byte."""
+        cdef Py_ssize_t size = <Py_ssize_t> 1 << log, i
         self._make_room(size + 1)
-        self.bytes[self.length] = kind
+        self.bytes[self.length] = kind + log
         for i in range(size):
             self.bytes[self.length + size - i] = <uint8_t> (value >> 8 * i)
         self.length += size + 1
-        return 0
 
     cdef int put_byte(self, uint8_t byte) except -1:
         self._make_room(1)
         self.bytes[self.length] = byte
         self.length += 1
-        return 0
 
     cdef int _make_room(self, Py_ssize_t size) except -1:
         if self.length + size > self.capacity:
             self.bytes = <uint8_t *> grown(self.bytes, self.capacity, 2 * self.capacity + size, 1)
             self.capacity = 2 * self.capacity + size
-        return 0
 
 
 @cython.final
@@ -168,4 +148,3 @@ cdef class BasketRowWriter:
         for i in range(self.bought, self.bought + self.sizes[basket]):
             writer.put_id(self.items[self.purchases[i]])
         self.bought += self.sizes[basket]
-        return 0

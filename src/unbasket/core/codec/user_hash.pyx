@@ -86,10 +86,8 @@ cdef class UserHasher:
             writer.put_bool(basket.opens_group)
             self._put_items(history.items + start, basket.size, items, labels)
             start += basket.size
-        return 0
 
     cdef int _put_items(self, const uint32_t *codes, Py_ssize_t count, list items, const int64_t[::1] labels) except -1:
-        """Write items in the order of their labels."""
         cdef RowWriter writer = self.writer
         cdef Py_ssize_t i
         if count > self.capacity:
@@ -102,4 +100,3 @@ cdef class UserHasher:
         for i in range(count):
             writer.put_id(items[self.items[i].code])
         memset(self.items, 0, count * sizeof(Labeled))
-        return 0

@@ -6,17 +6,17 @@ from unbasket.core.model.fold cimport VectorEntry
 
 cdef struct HubSum:
     int64_t total  # of the item's weights over all hubs
-    uint32_t item
+    uint32_t item  # code
 
 
 @cython.final
 cdef class Hubs:
-    cdef readonly Py_ssize_t size  # hubs at most
+    cdef Py_ssize_t size  # hubs at most
     cdef public Py_ssize_t hub_count  # hubs now; writable for tests of verification
-    cdef readonly Py_ssize_t hub_room  # length of `slots`
+    cdef Py_ssize_t hub_room  # length of `slots`
     cdef uint32_t *slots  # of the hubs
     cdef public Py_ssize_t entry_count  # entries of their vectors; writable for tests of verification
-    cdef readonly Py_ssize_t item_room  # length of the arrays by item
+    cdef Py_ssize_t item_room  # length of the arrays by item
     cdef int64_t *sums  # by item: total weight over all hubs
     cdef HubSum *heap  # items with a sum; each sum is at most that at (position - 1) // 2
     cdef readonly Py_ssize_t item_count  # length of the heap

@@ -2,9 +2,8 @@
 
 In Euclidean space small vectors are near to every query ("hubness"), so most neighborhoods are the hubs except for a
 few users. A query adds these users and subtracts the hubs that are not its neighbors: a tenth of the work (see
-`scoring`).
-Sums are exact integers at every moment, so the result equals the sum over all neighbors. The choice of hubs affects
-only speed; the index replaces hubs one by one as norms change.
+`scoring`). Sums are exact integers at every moment, so the result equals the sum over all neighbors. The choice of hubs
+affects only speed; the index replaces hubs one by one as norms change.
 """
 
 cimport cython
@@ -34,7 +33,6 @@ cdef class Hubs:
             self.heap_position = <uint32_t *> grown(self.heap_position, self.item_room, items, sizeof(uint32_t))
             self.heap = <HubSum *> grown(self.heap, self.item_room, items, sizeof(HubSum))
             self.item_room = items
-        return 0
 
     cdef Py_ssize_t add(self, Py_ssize_t slot) except -1 nogil:
         """Make a user a hub, whose vector is added next; return the hub's number, counted from 1."""
@@ -53,7 +51,6 @@ cdef class Hubs:
         self.hub_count -= 1
         self.slots[number - 1] = self.slots[self.hub_count]
         self.slots[self.hub_count] = 0
-        return 0
 
     cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, int sign) except -1 nogil:
         """Add a hub's vector to the sums, or subtract it with a `sign` of -1."""
@@ -71,7 +68,6 @@ cdef class Hubs:
                 self.heap_position[item] = <uint32_t> self.item_count
             self._sift(self.heap_position[item] - 1, HubSum(self.sums[item], item))
         self.entry_count += sign * length
-        return 0
 
     cdef void _remove_item(self, uint32_t item) noexcept nogil:
         """Remove an item from the heap; the last one fills the gap."""

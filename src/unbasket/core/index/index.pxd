@@ -16,18 +16,18 @@ cdef enum:
 
 @cython.final
 cdef class Index:
-    cdef readonly list shards
+    cdef readonly list shards  # of equal size
     cdef void **table  # the same shards, for code without the GIL
     cdef readonly Py_ssize_t shard_size  # rows, a power of two
     cdef Py_ssize_t shard_bits  # its logarithm
-    cdef readonly Py_ssize_t shard_count
+    cdef Py_ssize_t shard_count  # length of `table`
     cdef readonly Py_ssize_t slot_end  # slots from here on have never been used
     cdef Py_ssize_t unused  # the first slot given back, plus 1; others follow by `owner`; 0 ends the chain
     cdef uint32_t **segments  # by user: slot plus 1, or 0
-    cdef readonly Py_ssize_t user_room  # user codes that fit
+    cdef Py_ssize_t user_room  # user codes that fit
     cdef readonly Py_ssize_t item_room  # item codes that fit
     cdef int64_t norm_histogram[NORM_BINS]  # users per bin of the squared norm
-    cdef readonly Hubs hubs
+    cdef readonly Hubs hubs  # and the sums of their vectors
     cdef Py_ssize_t hand  # clock hand of `update_hubs`: the next slot to look at
     cdef int64_t hubs_limit  # users with a smaller squared norm become hubs
 
@@ -51,7 +51,6 @@ cdef class Index:
         return <Py_ssize_t> self.segments[user // SEGMENT][user % SEGMENT] - 1
 
     cdef inline void *shard_of(self, Py_ssize_t slot) noexcept nogil:
-        """Return the shard of a slot."""
         return self.table[slot >> self.shard_bits]
 
     cdef inline Py_ssize_t row_of(self, Py_ssize_t slot) noexcept nogil:
@@ -63,7 +62,6 @@ cdef class Index:
         return (<Shard> self.shard_of(slot)).vector(self.row_of(slot))
 
     cdef inline Py_ssize_t length(self, Py_ssize_t slot) except -1 nogil:
-        """Count the entries of a vector."""
         return (<Shard> self.shard_of(slot)).vectors.length(self.row_of(slot))
 
 

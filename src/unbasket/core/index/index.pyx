@@ -54,7 +54,6 @@ cdef class Index:
                 (<Shard> self.table[i]).postings.add_rows(items)
             self.hubs.admit(items)
             self.item_room = items
-        return 0
 
     cdef int put(self, Py_ssize_t user, FoldWorkspace space, double group_decay) except -1 nogil:
         """Replace a user's vector by the fold in the workspace: O(items of the user), not of all users.
@@ -77,7 +76,6 @@ cdef class Index:
         self.count_norm(old_norm, norm)
         if norm == 0:
             self.release(slot)
-        return 0
 
     cdef Py_ssize_t claim(self, Py_ssize_t user) except -1 nogil:
         """Give a slot to a user without one: a slot that was given back, or the next."""
@@ -101,7 +99,6 @@ cdef class Index:
         self.segments[user // SEGMENT][user % SEGMENT] = 0
         (<Shard> shard).owner[row] = <uint32_t> self.unused
         self.unused = slot + 1
-        return 0
 
     cdef int _add_shard(self) except -1 nogil:
         cdef void **table = <void **> allocated(self.shard_count + 1, sizeof(void *))
@@ -116,7 +113,6 @@ cdef class Index:
         give_back(self.table, self.shard_count * sizeof(void *))
         self.table = table
         self.shard_count += 1
-        return 0
 
     cdef int count_norm(self, int64_t old_norm, int64_t norm) except -1 nogil:
         """Replace a user's squared norm in the histogram; 0 stands for no vector."""
@@ -124,7 +120,6 @@ cdef class Index:
             self.norm_histogram[norm_bin(old_norm)] -= 1
         if norm != 0:
             self.norm_histogram[norm_bin(norm)] += 1
-        return 0
 
     cdef int64_t limit_of(self, Py_ssize_t rank) noexcept nogil:
         """Return a bound that the squared norms of at least `rank` users, or of all if they are fewer, are below."""
@@ -140,8 +135,7 @@ cdef class Index:
 
         Each event does this once, at a cost that depends neither on the number of users nor on that of hubs.
         """
-        cdef Py_ssize_t i
-        for i in range(min(SLOTS_PER_EVENT, self.slot_end)):
+        for _ in range(min(SLOTS_PER_EVENT, self.slot_end)):
             if self.hand >= self.slot_end:
                 self.hand = 0
             if self.hand == 0:
@@ -149,18 +143,16 @@ cdef class Index:
             self.hand += 1
             if self._reconsider(self.hand - 1):
                 break
-        return 0
 
     cdef int choose_hubs(self) except -1 nogil:
         """Choose the hubs among all users."""
-        cdef Py_ssize_t slot, i
+        cdef Py_ssize_t slot
         self.hubs_limit = self.limit_of(self.hubs.size)
         for slot in range(self.slot_end):  # first remove hubs, to make room
             if (<Shard> self.shard_of(slot)).hub_number[self.row_of(slot)] != 0:
                 self._reconsider(slot)
         for slot in range(self.slot_end):
             self._reconsider(slot)
-        return 0
 
     cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil:
         """Make a user with a small norm a hub, or another user no hub; return whether that was a change."""
@@ -216,7 +208,6 @@ cdef class Index:
             self.choose_hubs()
 
     def vector_of(self, Py_ssize_t user):
-        """Return a copy of a user's vector."""
         cdef Py_ssize_t slot = self.slot_of(user), i
         if slot < 0:
             return Vector.of(0)
@@ -245,7 +236,6 @@ cdef class Index:
         return vector, posted, shard.norm[row]
 
     def entry_count(self):
-        """Count the entries of all vectors."""
         cdef Py_ssize_t row, count = 0
         cdef Shard shard
         for shard in self.shards:

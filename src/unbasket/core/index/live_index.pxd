@@ -9,8 +9,8 @@ from unbasket.core.model.fold cimport FoldWorkspace
 
 @cython.final
 cdef class LiveIndex(EventApplier):
-    cdef readonly Checkpoints checkpoints
-    cdef readonly Index index
+    cdef readonly Checkpoints checkpoints  # of all users' folds
+    cdef readonly Index index  # of the users in the pool
     cdef readonly Pool pool  # None: every user is in the index
     cdef readonly FoldWorkspace space  # the writer's
 

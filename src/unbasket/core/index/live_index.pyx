@@ -31,7 +31,6 @@ cdef class LiveIndex(EventApplier):
         self.space = FoldWorkspace()
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):
-        """Make room for user codes below `users` and item codes below `items`."""
         self.histories.admit(users, items)
         self.checkpoints.admit(users)
         self.index.admit(users, items)
@@ -104,7 +103,6 @@ cdef class LiveIndex(EventApplier):
         except MemoryError:
             self._release_slots(batch)
             raise
-        return 0
 
     cdef int loaded(self, const Batch *batch) except -1 nogil:
         cdef Py_ssize_t i
@@ -120,7 +118,6 @@ cdef class LiveIndex(EventApplier):
                 self.index.claim(batch.users[i])
         for i in range(self.index.shard_count):
             reserve_shard(self.index, batch, i)
-        return 0
 
     cdef int _release_slots(self, const Batch *batch) except -1 nogil:
         cdef Py_ssize_t slot, i
@@ -128,7 +125,6 @@ cdef class LiveIndex(EventApplier):
             slot = self.index.slot_of(batch.users[i])
             if slot >= 0:
                 self.index.release(slot)
-        return 0
 
 
 cdef int reserve_shard(Index index, const Batch *batch, Py_ssize_t number) except -1 nogil:
@@ -150,9 +146,10 @@ cdef int reserve_shard(Index index, const Batch *batch, Py_ssize_t number) excep
                     users[item] += 1
                     items[index.row_of(slot)] += 1
         first = batch.item_ends[user]
-    (<Shard> shard).reserve(users, room)
+    for i in range(room):
+        if users[i]:
+            (<Shard> shard).postings.reserve(i, (<Shard> shard).postings.length(i) + users[i])
     for row in range((<Shard> shard).end):
         if items[row]:
             (<Shard> shard).vectors.reserve(row, items[row])
     give_back(memory, size * sizeof(int64_t))
-    return 0

@@ -6,7 +6,7 @@ from libc.stdint cimport uint32_t, uint64_t
 cdef class Pool:
     cdef readonly Py_ssize_t size  # users in the pool at most
     cdef readonly Py_ssize_t count  # users in the pool and on the waiting list
-    cdef readonly Py_ssize_t user_room  # length of the arrays
+    cdef Py_ssize_t user_room  # length of the arrays
     cdef object _precedes  # decides between two users of equal priority
     cdef uint64_t *priorities  # by user
     cdef uint32_t *positions  # by user: position in `heaps` plus 1, or 0
@@ -19,7 +19,6 @@ cdef class Pool:
     cdef bint is_before(self, uint32_t user, uint32_t other) except -1
     cdef bint _belongs_above(self, Py_ssize_t position, Py_ssize_t other) except -1
     cdef int _put(self, Py_ssize_t position, uint32_t user) except -1
-    cdef int _wipe_last(self) except -1
     cdef int _sift(self, Py_ssize_t position) except -1
     cdef Py_ssize_t _sift_up(self, Py_ssize_t position) except -1
     cdef int _sift_down(self, Py_ssize_t position) except -1

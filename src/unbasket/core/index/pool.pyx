@@ -33,10 +33,8 @@ cdef class Pool:
             self.positions = <uint32_t *> grown(self.positions, self.user_room, users, sizeof(uint32_t))
             self.heaps = <uint32_t *> grown(self.heaps, self.user_room, users, sizeof(uint32_t))
             self.user_room = users
-        return 0
 
     cpdef bint holds(self, Py_ssize_t user) except -1 nogil:
-        """Return whether a user is in the pool."""
         assert 0 <= user < self.user_room, "no such user"
         return 0 < self.positions[user] <= self.size
 
@@ -67,12 +65,12 @@ cdef class Pool:
             self._sift(position)
             position = self.size
         self.priorities[user] = self.positions[user] = 0
-        if position < self.count - 1:
-            self._put(position, self.heaps[self.count - 1])
-            self._wipe_last()
+        self.count -= 1
+        cdef uint32_t last = self.heaps[self.count]
+        self.heaps[self.count] = 0
+        if position < self.count:
+            self._put(position, last)
             self._sift(position)
-        else:
-            self._wipe_last()
         return entrant
 
     cdef bint is_before(self, uint32_t user, uint32_t other) except -1:
@@ -91,12 +89,6 @@ cdef class Pool:
         assert 0 <= position < self.user_room, "no such position"
         self.heaps[position] = user
         self.positions[user] = <uint32_t> position + 1
-        return 0
-
-    cdef int _wipe_last(self) except -1:
-        self.count -= 1
-        self.heaps[self.count] = 0
-        return 0
 
     cdef int _sift(self, Py_ssize_t position) except -1:
         """Move the user at a position to the right position of the heap."""

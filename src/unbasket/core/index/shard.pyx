@@ -42,7 +42,6 @@ cdef class Shard:
         self.vectors.add_rows(row + 1)
         self.end = max(self.end, row + 1)
         self.owner[row] = owner
-        return 0
 
     cdef int64_t put(self, Py_ssize_t row, FoldWorkspace space, double group_decay) except -1 nogil:
         """Replace a vector by the fold in the workspace; return its squared norm: O(items of the user).
@@ -92,12 +91,11 @@ cdef class Shard:
                     norm += value * value
         return norm
 
-    cdef int add(self, Py_ssize_t row, uint32_t item, uint32_t weight) except -1 nogil:
+    cdef int add(self, Py_ssize_t row, uint32_t item, uint32_t value) except -1 nogil:
         """Add an entry to a vector that lacks the item."""
         cdef uint32_t posting = <uint32_t> self.postings.length(item)
-        (<Posting *> self.postings.append(item))[0] = Posting(<uint32_t> row, weight)
-        (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, weight, posting)
-        return 0
+        (<Posting *> self.postings.append(item))[0] = Posting(<uint32_t> row, value)
+        (<VectorEntry *> self.vectors.append(row))[0] = VectorEntry(item, value, posting)
 
     cdef int _remove(self, Py_ssize_t row, Py_ssize_t i) except -1 nogil:
         """Remove an entry of a vector. The last entry of the vector and the last posting of the item fill the gaps."""
@@ -119,11 +117,3 @@ cdef class Shard:
         if i != last:
             entries[i] = entries[last]
         return self.vectors.pop(row)
-
-    cdef int reserve(self, const int64_t *counts, Py_ssize_t items) except -1 nogil:
-        """Reserve room for `counts[item]` more postings of each item: no row moves while they are added."""
-        cdef Py_ssize_t item
-        for item in range(items):
-            if counts[item]:
-                self.postings.reserve(item, self.postings.length(item) + counts[item])
-        return 0

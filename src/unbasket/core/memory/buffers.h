@@ -102,10 +102,4 @@ static inline size_t nonzero_bytes(const void *memory, size_t bytes)
     return count;
 }
 
-/* Return the index of the lowest bit that is 0; there must be one. */
-static inline int lowest_zero(uint64_t bits)
-{
-    return __builtin_ctzll(~bits);
-}
-
 #endif

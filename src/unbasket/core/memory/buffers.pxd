@@ -1,13 +1,10 @@
 """Allocation of arrays of C structs: zeroed when allocated, zeroed before they are freed."""
 
-from libc.stdint cimport uint64_t
-
 cdef extern from "memory/buffers.h" nogil:
     void release(void *memory, size_t bytes)
     void give_back(void *memory, size_t bytes)
     size_t nonzero_bytes(const void *memory, size_t bytes)
     void *set_memory(void *memory, int value, size_t bytes)
-    int lowest_zero(uint64_t bits)
     void *zeroed(size_t count, size_t size)
     void *extended(void *old, size_t bytes, size_t new_bytes)
     const bint CHECKED  # whether this is a debug build
@@ -18,11 +15,9 @@ cdef inline int check(bint holds, const char *what) except -1 nogil:
     if CHECKED and not holds:
         with gil:
             raise AssertionError(what.decode())
-    return 0
 
 
 cdef inline void *allocated(Py_ssize_t count, size_t size) except NULL nogil:
-    """Allocate a zeroed array."""
     cdef void *memory = zeroed(count, size)
     if memory == NULL:
         with gil:

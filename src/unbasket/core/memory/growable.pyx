@@ -21,7 +21,6 @@ cdef class GrowableArray:
 
     @classmethod
     def of(cls, numbers):
-        """Return a one-column array of these numbers."""
         array = cls(1, len(numbers))
         np.asarray(array)[:] = numbers
         return array

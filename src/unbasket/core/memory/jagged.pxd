@@ -33,7 +33,6 @@ cdef class JaggedArray:
     cdef int _set_length(self, Py_ssize_t row, Py_ssize_t length) except -1 nogil
 
     cdef inline Py_ssize_t length(self, Py_ssize_t row) except -1 nogil:
-        """Return the number of records in a row."""
         check(0 <= row < self.count, "no such row")
         return self.rows[row].length
 

@@ -36,7 +36,6 @@ cdef class JaggedArray:
             count += count // 4
             self.rows = <Row *> grown(self.rows, self.count, count, sizeof(Row))
             self.count = count
-        return 0
 
     cpdef int reserve(self, Py_ssize_t row, Py_ssize_t length) except -1 nogil:
         """Give a row capacity for `length` records: exactly at first, later with a quarter to spare."""
@@ -60,7 +59,6 @@ cdef class JaggedArray:
         return self._move(header, length)
 
     cdef size_t _bytes(self, const Row *row) noexcept nogil:
-        """Return the capacity of a row, in bytes."""
         return row.capacity * self.width
 
     cdef int _move(self, Row *row, Py_ssize_t capacity) except -1 nogil:
@@ -81,7 +79,6 @@ cdef class JaggedArray:
             memcpy(memory, row.first, row.length * self.width)
             self._give_back(row)
         row.first, row.capacity = memory, <uint32_t> capacity
-        return 0
 
     cdef int _give_back(self, Row *row) except -1 nogil:
         """Zero the records of a row and free its memory."""
@@ -92,7 +89,6 @@ cdef class JaggedArray:
         else:
             self.blocks.free(row.first)
         row.first, row.capacity = NULL, 0
-        return 0
 
     cdef void *open_gap(self, Py_ssize_t row, Py_ssize_t position, Py_ssize_t count) except NULL nogil:
         """Insert `count` records before `position` of a row; return the first, for the caller to write."""
@@ -120,7 +116,6 @@ cdef class JaggedArray:
         self.rows[row].length = <uint32_t> length
         if length == 0 and self.rows[row].first != NULL:
             self._give_back(&self.rows[row])
-        return 0
 
     cdef void *append(self, Py_ssize_t row) except NULL nogil:
         """Add a record at the end of a row; return it, for the caller to write."""
@@ -132,14 +127,12 @@ cdef class JaggedArray:
         return <char *> header.first + (header.length - 1) * self.width
 
     cpdef int pop(self, Py_ssize_t row) except -1 nogil:
-        """Remove the last record of a row."""
         cdef Py_ssize_t left = self.length(row) - 1
         assert left >= 0, "nothing to remove"
         memset(<char *> self.first(row) + left * self.width, 0, self.width)
         return self._set_length(row, left)
 
     cpdef int clear_row(self, Py_ssize_t row) except -1 nogil:
-        """Remove all records of a row."""
         assert 0 <= row < self.count, "no such row"
         memset(self.first(row), 0, self.rows[row].length * self.width)
         return self._set_length(row, 0)

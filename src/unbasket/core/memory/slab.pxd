@@ -58,6 +58,5 @@ cdef inline size_t size_class_of(size_t bytes) noexcept nogil:
 
 
 cdef inline size_t bytes_of(size_t size_class) noexcept nogil:
-    """Return the size of the blocks of a class, in bytes."""
     cdef size_t shift = size_class // 16 - 1 if size_class >= 32 else 0
     return ((size_class - 16 * shift) << shift) * UNIT

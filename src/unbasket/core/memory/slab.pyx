@@ -10,7 +10,10 @@ cimport cython
 from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 from libc.string cimport memset
 
-from unbasket.core.memory.buffers cimport allocated, check, give_back, lowest_zero, nonzero_bytes, release
+from unbasket.core.memory.buffers cimport allocated, check, give_back, nonzero_bytes, release
+
+cdef extern from *:
+    int trailing_zeros "__builtin_ctzll"(uint64_t bits) nogil
 
 
 cdef inline Slab *slab_of(void *block) noexcept nogil:
@@ -22,7 +25,6 @@ cdef inline char *block_at(Slab *slab, size_t number) noexcept nogil:
 
 
 cdef inline void link(Slab **head, Slab *slab) noexcept nogil:
-    """Put a slab at the head of a list."""
     slab.previous, slab.next = NULL, head[0]
     if head[0] != NULL:
         head[0].previous = slab
@@ -61,7 +63,7 @@ cdef class SlabAllocator:
             slab = self._start(size_class)
         while ~slab.taken[word] == 0:
             word += 1
-        cdef int bit = lowest_zero(slab.taken[word])
+        cdef int bit = trailing_zeros(~slab.taken[word])
         slab.taken[word] |= <uint64_t> 1 << bit
         slab.used += 1
         self.used += 1
@@ -89,10 +91,8 @@ cdef class SlabAllocator:
         slab.region.busy -= 1
         if slab.region.busy == 0 and self.idle_count >= 2 * slab.region.slabs:
             self._drop_region(slab.region)
-        return 0
 
     cdef size_t block_size(self, void *block) noexcept nogil:
-        """Return the size of a block, in bytes."""
         return bytes_of(slab_of(block).size_class)
 
     cdef Slab *_start(self, uint32_t size_class) except NULL nogil:
@@ -129,7 +129,6 @@ cdef class SlabAllocator:
         if region.next != NULL:
             region.next.previous = region
         self.regions = region
-        return 0
 
     cdef void _drop_region(self, Region *region) noexcept nogil:
         """Free a region whose slabs are all idle."""

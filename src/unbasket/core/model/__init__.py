@@ -1,1 +1,17 @@
 """One user at a time: histories, events on them, the fold into a vector, and its checkpoints."""
+
+from unbasket.core.model import checkpoints, events, fold, history, row_ids
+
+UNTIMED = history.UNTIMED
+Histories = history.Histories
+ONE = fold.ONE
+FoldWorkspace = fold.FoldWorkspace
+Rule = fold.Rule
+Vector = fold.Vector
+CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY
+Checkpoints = checkpoints.Checkpoints
+worth_keeping = checkpoints.worth_keeping
+TIED = events.TIED
+Baskets = events.Baskets
+EventApplier = events.EventApplier
+RowIds = row_ids.RowIds

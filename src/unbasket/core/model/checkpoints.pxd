@@ -8,14 +8,14 @@ from unbasket.core.model.history cimport Histories, History
 
 cdef struct SavedLevel:
     double value  # as in `Level`
-    int32_t last
-    uint32_t item
+    int32_t last  # as in `Level`
+    uint32_t item  # code
 
 
 @cython.final
 cdef class Checkpoints:
     cdef int32_t *newest  # by user: the newest checkpoint, or 0
-    cdef readonly Py_ssize_t user_room  # length of `newest`
+    cdef Py_ssize_t user_room  # length of `newest`
     cdef Checkpoint *table  # all checkpoints; number 0 is the start of a history
     cdef readonly Py_ssize_t size  # length of `table`
     cdef Py_ssize_t unused  # the first unused checkpoint; others follow by `older`

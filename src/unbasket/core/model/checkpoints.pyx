@@ -43,7 +43,6 @@ cdef class Checkpoints:
         if users > self.user_room:
             self.newest = <int32_t *> grown(self.newest, self.user_room, users, sizeof(int32_t))
             self.user_room = users
-        return 0
 
     cdef int fold(self, Histories histories, Py_ssize_t user, Rule rule, FoldWorkspace space) except -1 nogil:
         """Fold a user's history into a clean workspace, from the newest checkpoint on; save and drop checkpoints."""
@@ -70,7 +69,6 @@ cdef class Checkpoints:
         self.restore(user, space, &state)
         while state.baskets < history.length:
             fold_group(&history, &state, rule, space)
-        return 0
 
     cdef int drop_from(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Drop the checkpoints that a change at `position` invalidates.
@@ -83,7 +81,6 @@ cdef class Checkpoints:
             self.newest[user] = <int32_t> self.table[checkpoint].older
             self._release(checkpoint)
             checkpoint = self.newest[user]
-        return 0
 
     cdef int thin(self, Py_ssize_t user, Py_ssize_t groups, Py_ssize_t stride) except -1 nogil:
         """Drop the checkpoints that are no longer worth keeping."""
@@ -99,7 +96,6 @@ cdef class Checkpoints:
                     self.table[newer].older = older
                 self._release(checkpoint)
             checkpoint = older
-        return 0
 
     cdef int save(self, Py_ssize_t user, const Checkpoint *state, FoldWorkspace space) except -1 nogil:
         """Save the state of a fold at the start of a group, with the levels of the workspace."""
@@ -114,7 +110,6 @@ cdef class Checkpoints:
             saved.item = space.touched[i]
             saved.value = space.levels[saved.item].value
             saved.last = space.levels[saved.item].last
-        return 0
 
     cdef int restore(self, Py_ssize_t user, FoldWorkspace space, Checkpoint *state) except -1 nogil:
         """Copy a user's newest checkpoint into a clean workspace and `state`; without one, `state` is the start."""
@@ -132,7 +127,6 @@ cdef class Checkpoints:
             space.touched[i] = saved[i].item
             space.levels[saved[i].item].value = saved[i].value
             space.levels[saved[i].item].last = saved[i].last
-        return 0
 
     cdef Py_ssize_t _claim(self) except -1 nogil:
         """Return an unused checkpoint; double the table if all are in use."""
@@ -153,4 +147,3 @@ cdef class Checkpoints:
         memset(&self.table[checkpoint], 0, sizeof(Checkpoint))
         self.table[checkpoint].older = self.unused
         self.unused = checkpoint
-        return 0

@@ -8,7 +8,7 @@ from unbasket.core.model.history cimport Basket, Histories
 
 @cython.final
 cdef class Baskets:
-    cdef Basket *records
+    cdef Basket *records  # of all users, one after the other
     cdef Py_ssize_t count  # records
 
 
@@ -22,8 +22,8 @@ cdef struct Batch:
 
 
 cdef class EventApplier:
-    cdef readonly Histories histories
-    cdef readonly Rule rule
+    cdef readonly Histories histories  # that events change
+    cdef readonly Rule rule  # that groups baskets
     cdef readonly JaggedArray items  # one row: items of the present event
     cdef readonly JaggedArray removed  # one row: baskets that the present event removed
 
@@ -32,7 +32,7 @@ cdef class EventApplier:
     cdef int loaded(self, const Batch *batch) except -1 nogil
     cdef uint32_t *_set_items(self, list codes) except NULL
     cdef int _note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil
-    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, const Basket *basket) except -1 nogil
+    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1
     cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil
     cdef list _take_orphaned_items(self)

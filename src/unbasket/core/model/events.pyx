@@ -56,7 +56,6 @@ cdef class EventApplier:
 
     cdef int changed(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Hook: a user's history has changed from this position on."""
-        return 0
 
     cdef int reserve(self, const Batch *batch) except -1:
         """Reserve memory for new users before any record is added. Subclasses reserve theirs as well."""
@@ -66,14 +65,11 @@ cdef class EventApplier:
                 self.histories.baskets.reserve(batch.users[i], batch.basket_ends[i] - basket)
                 self.histories.items.reserve(batch.users[i], batch.item_ends[i] - item)
                 basket, item = batch.basket_ends[i], batch.item_ends[i]
-        return 0
 
     cdef int loaded(self, const Batch *batch) except -1 nogil:
         """Hook: new users have their histories."""
-        return 0
 
     cdef uint32_t *_set_items(self, list codes) except NULL:
-        """Copy the items of an event into the buffer."""
         cdef Py_ssize_t i, count = len(codes)
         self.items.clear_row(0)
         self.items.open_gap(0, 0, count)
@@ -84,12 +80,8 @@ cdef class EventApplier:
 
     cdef int _note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
         """Append items of the user's history, which are about to be removed, to the buffer."""
-        memcpy(
-            self.items.open_gap(0, self.items.length(0), count),
-            <uint32_t *> self.histories.items.first(user) + first,
-            count * sizeof(uint32_t),
-        )
-        return 0
+        cdef uint32_t *items = <uint32_t *> self.histories.items.first(user) + first
+        memcpy(self.items.open_gap(0, self.items.length(0), count), items, count * sizeof(uint32_t))
 
     cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Append the items of the basket at a position to the buffer; return their number."""
@@ -121,37 +113,29 @@ cdef class EventApplier:
         baskets of the same time must decide. Returns the position of the basket with this id (LEARNED: there was none,
         TIED: use `learn_at`), the position of the new basket, and the count of baskets before.
         """
-        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
         cdef Insertion insertion
-        cdef Py_ssize_t found = -1, count = self.histories.baskets.length(user)
-        self._set_items(items)
-        try:
-            with nogil:
-                if search:
-                    found = self.histories.position_of(user, key, is_text)
-                self.histories.find_insertion(user, time, &insertion)
-                if found < 0 and not insertion.tied:
-                    self._insert(user, insertion.position, &basket)
-        finally:
-            self.items.clear_row(0)
+        cdef Py_ssize_t found = self.histories.position_of(user, key, is_text) if search else -1
+        cdef Py_ssize_t count = self.histories.baskets.length(user)
+        self.histories.find_insertion(user, time, &insertion)
+        if found < 0 and not insertion.tied:
+            self._insert(user, insertion.position, Basket(key, time, <uint32_t> len(items), is_text, False), items)
         if found >= 0:
             return found, insertion.position, count
         return TIED if insertion.tied else LEARNED, insertion.position, count
 
     def learn_at(self, Py_ssize_t user, Py_ssize_t position, int64_t key, bint is_text, int64_t time, list items):
         """Insert a basket at a position."""
-        cdef Basket basket = Basket(key, time, <uint32_t> len(items), is_text, False)
-        self._set_items(items)
+        self._insert(user, position, Basket(key, time, <uint32_t> len(items), is_text, False), items)
+
+    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1:
+        cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
+        cdef const uint32_t *codes = self._set_items(items)
         try:
             with nogil:
-                self._insert(user, position, &basket)
+                self.histories.insert(user, position, &basket, codes, group_size)
+                self.changed(user, position)
         finally:
             self.items.clear_row(0)
-
-    cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, const Basket *basket) except -1 nogil:
-        cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
-        self.histories.insert(user, position, basket, <uint32_t *> self.items.first(0), group_size)
-        return self.changed(user, position)
 
     def comes_last(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, bint search):
         """Return whether `learn` would insert a basket behind all others, and ids need not decide."""
@@ -242,4 +226,3 @@ cdef class EventApplier:
                 codes[j] = batch.items[batch.purchases[item + j]]
             self.histories.load(batch.users[i], baskets.records + basket, count, codes, size)
             basket, item = batch.basket_ends[i], batch.item_ends[i]
-        return 0

@@ -28,10 +28,10 @@ cdef struct VectorEntry:
 
 @cython.final
 cdef class Rule:
-    cdef readonly Py_ssize_t group_size  # m
-    cdef readonly Py_ssize_t stride  # groups per checkpoint
-    cdef readonly double basket_decay  # r_b
-    cdef readonly double group_decay  # r_g
+    cdef Py_ssize_t group_size  # m
+    cdef Py_ssize_t stride  # groups per checkpoint
+    cdef double basket_decay  # r_b
+    cdef double group_decay  # r_g
     cdef readonly bint varying  # whether group sizes vary
 
 
@@ -40,8 +40,8 @@ cdef class FoldWorkspace:
     cdef Level *levels  # by item
     cdef uint32_t *touched  # items with a level
     cdef readonly Py_ssize_t room  # item codes that fit
-    cdef readonly Py_ssize_t count  # length of `touched`
-    cdef readonly Py_ssize_t groups  # groups folded so far
+    cdef Py_ssize_t count  # length of `touched`
+    cdef Py_ssize_t groups  # groups folded so far
 
     cdef int widen(self, Py_ssize_t items) except -1 nogil
     cdef int clean(self) except -1 nogil
@@ -49,7 +49,7 @@ cdef class FoldWorkspace:
 
 @cython.final
 cdef class Vector:
-    cdef VectorEntry *entries
+    cdef VectorEntry *entries  # with weights above zero
     cdef Py_ssize_t length  # entries in use
     cdef Py_ssize_t room  # entries that fit
 

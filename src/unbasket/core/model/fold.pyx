@@ -49,10 +49,8 @@ cdef class FoldWorkspace:
             self.levels = <Level *> grown(self.levels, self.room, items, sizeof(Level))
             self.touched = <uint32_t *> grown(self.touched, self.room, items, sizeof(uint32_t))
             self.room = items
-        return 0
 
     cdef int clean(self) except -1 nogil:
-        """Zero the touched items."""
         cdef Py_ssize_t i
         cdef Level *level
         for i in range(self.count):
@@ -60,7 +58,6 @@ cdef class FoldWorkspace:
             level.value, level.last = 0.0, 0
             self.touched[i] = 0
         self.count = self.groups = 0
-        return 0
 
 
 @cython.final
@@ -92,14 +89,12 @@ cdef class Vector:
         if weight != 0:
             self.entries[self.length] = VectorEntry(item, weight, 0)
             self.length += 1
-        return 0
 
     def __len__(self):
         return self.length
 
     @property
     def items(self):
-        """The codes of the items."""
         return np.array([self.entries[i].item for i in range(self.length)], np.uint32)
 
     @property
@@ -150,7 +145,6 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
             level.last = <int> group
         state.items += history.baskets[basket].size
     state.baskets, state.groups, space.groups = end, group, group
-    return 0
 
 
 cdef int replay(const History *history, Rule rule, FoldWorkspace space) except -1 nogil:
@@ -158,7 +152,6 @@ cdef int replay(const History *history, Rule rule, FoldWorkspace space) except -
     cdef Checkpoint state = Checkpoint(0, 0, 0, 0)
     while state.baskets < history.length:
         fold_group(history, &state, rule, space)
-    return 0
 
 
 cdef Vector rounded(FoldWorkspace space, Rule rule):

@@ -13,25 +13,25 @@ cdef struct Basket:
 
 
 cdef struct History:
-    Basket *baskets
+    Basket *baskets  # oldest first
     Py_ssize_t length  # baskets
     uint32_t *items  # of all baskets, in order
 
 
 cdef struct Splice:
-    Py_ssize_t user
+    Py_ssize_t user  # code
     Py_ssize_t position  # of the first record
     Py_ssize_t removed  # records
     Py_ssize_t inserted  # records
 
 
 cdef struct Insertion:
-    Py_ssize_t position
+    Py_ssize_t position  # where the basket goes
     bint tied  # whether a basket of the same time is before the position
 
 
 cdef struct Removal:
-    uint32_t item
+    uint32_t item  # code
     Py_ssize_t first  # position of the first basket to look at
     Py_ssize_t end  # and behind the last
     Py_ssize_t removed  # result: baskets that held the item

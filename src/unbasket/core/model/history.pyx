@@ -38,14 +38,12 @@ cdef class Histories:
         if items > self.item_room:
             self.popularity = <int64_t *> grown(self.popularity, self.item_room, items, sizeof(int64_t))
             self.item_room = items
-        return 0
 
     cdef int of(self, Py_ssize_t user, History *history) except -1 nogil:
         """Fill in a user's history. Valid until a record is added to any history."""
         history.baskets = <Basket *> self.baskets.first(user)
         history.length = self.baskets.length(user)
         history.items = <uint32_t *> self.items.first(user)
-        return 0
 
     cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
         """Return the position of the basket with this id, or -1."""
@@ -74,7 +72,6 @@ cdef class Histories:
                 found.tied = baskets[i].time == time
                 return 0
             found.position = i
-        return 0
 
     cdef Py_ssize_t offset(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Count the items in the baskets before `position`."""
@@ -98,7 +95,6 @@ cdef class Histories:
     cdef int _note(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t removed, Py_ssize_t inserted) except -1 nogil:
         if self.notes_changes:
             (<Splice *> self.splices.append(0))[0] = Splice(user, position, removed, inserted)
-        return 0
 
     cdef bint _group_is_full(self, Py_ssize_t user, Py_ssize_t position, Py_ssize_t group_size) except -1 nogil:
         """Return whether the group of the basket before `position` is full, or there is no such basket.
@@ -197,7 +193,6 @@ cdef class Histories:
         for i in range(count):
             assert items[i] < self.item_room, "no such item"
             self.popularity[items[i]] += 1
-        return 0
 
     cdef int _drop_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil:
         cdef uint32_t *items = <uint32_t *> self.items.first(user) + first
@@ -214,13 +209,11 @@ cdef class Histories:
         return self._add_items(user, 0, items, size)
 
     cdef int clear(self, Py_ssize_t user) except -1 nogil:
-        """Remove all baskets of a user."""
         self._drop_items(user, 0, self.items.length(user))
         self._note(user, 0, self.baskets.length(user), 0)
         return self.baskets.clear_row(user)
 
     def count(self, Py_ssize_t user):
-        """Count a user's baskets."""
         return self.baskets.length(user)
 
     def sizes(self):

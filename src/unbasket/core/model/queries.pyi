@@ -1,7 +1,6 @@
 from unbasket.core.arrays import Codes, Floats, Int64s
-from unbasket.core.memory.growable import GrowableArray
-from unbasket.core.model.fold import FoldWorkspace, Rule, Vector
-from unbasket.core.model.history import Histories
+from unbasket.core.memory import GrowableArray
+from unbasket.core.model import FoldWorkspace, Histories, Rule, Vector
 
 def vector(histories: Histories, space: FoldWorkspace, rule: Rule, user: int) -> tuple[Codes, Floats]: ...
 def query(baskets: list[list[int]], space: FoldWorkspace, rule: Rule) -> Vector: ...

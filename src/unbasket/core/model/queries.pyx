@@ -7,7 +7,7 @@ import numpy as np
 
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.growable cimport GrowableArray
-from unbasket.core.model.fold cimport FoldWorkspace, Rule, replay, rounded, weight
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, Vector, replay, rounded, weight
 from unbasket.core.model.history cimport Basket, Histories, History
 from unbasket.core.util.topn cimport TopN
 
@@ -41,12 +41,7 @@ def query(list baskets, FoldWorkspace space, Rule rule):
             history.items[position] = item
             room = max(room, history.items[position] + 1)
             position += 1
-    with nogil:
-        space.widen(room)
-        replay(&history, rule, space)
-    give_back(history.baskets, len(baskets) * sizeof(Basket))
-    give_back(history.items, count * sizeof(uint32_t))
-    return rounded(space, rule)
+    return fold_copy(&history, count, room, space, rule)
 
 
 def query_with(Histories histories, Py_ssize_t user, list cart, FoldWorkspace space, Rule rule):
@@ -63,11 +58,16 @@ def query_with(Histories histories, Py_ssize_t user, list cart, FoldWorkspace sp
         history.items[count + i] = item
     cdef bint opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
     history.baskets[stored.length] = Basket(0, 0, <uint32_t> len(cart), False, opens)
+    return fold_copy(&history, count + len(cart), histories.item_room, space, rule)
+
+
+cdef Vector fold_copy(History *history, Py_ssize_t items, Py_ssize_t room, FoldWorkspace space, Rule rule):
+    """Return the fixed-point vector of a history with this many items, and free the history."""
     with nogil:
-        space.widen(histories.item_room)
-        replay(&history, rule, space)
+        space.widen(room)
+        replay(history, rule, space)
     give_back(history.baskets, history.length * sizeof(Basket))
-    give_back(history.items, (count + len(cart)) * sizeof(uint32_t))
+    give_back(history.items, items * sizeof(uint32_t))
     return rounded(space, rule)
 
 

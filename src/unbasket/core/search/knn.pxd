@@ -6,8 +6,15 @@ from unbasket.core.index.shard cimport Shard
 from unbasket.core.util.topn cimport Candidate
 from unbasket.core.model.fold cimport VectorEntry
 
-cdef extern from "search/prefetch.h" nogil:
-    void prefetch(const void *memory, size_t bytes)
+cdef extern from *:
+    """
+    /* Prefetch the start of an array; the hardware prefetcher fetches the rest. A macro, since compilers drop calls of
+       a function that only prefetches. */
+    #define prefetch(memory, bytes) \\
+        for (size_t i_ = 0; i_ < (size_t)(bytes) && i_ < 1024; i_ += 64) \\
+            __builtin_prefetch((const char *)(memory) + i_)
+    """
+    void prefetch(const void *memory, size_t bytes) nogil
 
 
 cdef struct KnnQuery:

@@ -15,7 +15,7 @@ from libc.string cimport memset
 
 from functools import partial
 
-from unbasket.core.memory.buffers cimport allocated, give_back
+from unbasket.core.memory.buffers cimport give_back, grown, nonzero_bytes
 from unbasket.core.index.index cimport Index
 from unbasket.core.index.shard cimport BLOCK_ROWS, Shard, Posting
 from unbasket.core.util.topn cimport Candidate, smallest_first
@@ -23,7 +23,7 @@ from unbasket.core.search.parallel cimport fork_join, next_index
 
 cdef extern from "search/simd_threshold.h" nogil:
     unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
-    int lowest_one(unsigned bits)
+    int trailing_zeros "__builtin_ctz"(unsigned bits)
 
 
 @cython.final
@@ -40,17 +40,12 @@ cdef class Scan:
         cdef Py_ssize_t room = most + max(most, rows)  # those found, and a shard or another scan
         if rows > self.row_room:
             rows += rows // 4
-            give_back(self.dot, self.row_room * sizeof(int64_t))
-            self.dot, self.row_room = NULL, 0
-            self.dot = <int64_t *> allocated(rows, sizeof(int64_t))
+            self.dot = <int64_t *> grown(self.dot, self.row_room, rows, sizeof(int64_t))
             self.row_room = rows
         if room > self.room:
             room += room // 4
-            give_back(self.candidates, self.room * sizeof(Candidate))
-            self.candidates, self.room = NULL, 0
-            self.candidates = <Candidate *> allocated(room, sizeof(Candidate))
+            self.candidates = <Candidate *> grown(self.candidates, self.room, room, sizeof(Candidate))
             self.room = room
-        return 0
 
     cdef int search_shard(self, Shard shard, Py_ssize_t first_slot, const KnnQuery *query) except -1 nogil:
         """Add the users of a shard to the candidates."""
@@ -64,7 +59,7 @@ cdef class Scan:
             first = block * BLOCK_ROWS
             below = rows_below(limit, norm + first, dot + first)
             while below:
-                row = first + lowest_one(below)
+                row = first + trailing_zeros(below)
                 below &= below - 1
                 if norm[row] != 0 and shard.owner[row] != query.user:
                     self.candidates[found] = Candidate(
@@ -93,7 +88,6 @@ cdef class Scan:
             for j in range(shard.postings.length(item)):
                 assert postings[j].row < self.row_room, "no such row"
                 dot[postings[j].row] += weight * postings[j].weight
-        return 0
 
     cdef int keep_nearest(self, const KnnQuery *query) except -1 nogil:
         """Keep the k nearest candidates, and lower the limit to the farthest of them."""
@@ -109,7 +103,6 @@ cdef class Scan:
         for i in range(1, query.k):
             farthest = max(farthest, self.candidates[i].key)
         self.limit = farthest + 1  # not below `farthest` itself: a user at that distance may win the tie
-        return 0
 
     cdef int merge(self, Scan other, const KnnQuery *query) except -1 nogil:
         """Move the candidates that another scan found in other shards here."""
@@ -122,21 +115,15 @@ cdef class Scan:
         return self.keep_nearest(query)
 
     cdef int clear(self) except -1 nogil:
-        """Zero the candidates."""
         cdef Py_ssize_t i
         for i in range(self.found):
             self.candidates[i] = Candidate(0, 0, 0)
         self.found = 0
-        return 0
 
     cdef Py_ssize_t residue(self) noexcept nogil:
-        """Count the fields that are not zero; between searches there are none."""
-        cdef Py_ssize_t i, count = self.found
-        for i in range(self.row_room):
-            count += self.dot[i] != 0
-        for i in range(self.room):
-            count += self.candidates[i].key != 0 or self.candidates[i].code != 0 or self.candidates[i].slot != 0
-        return count
+        """Count the bytes that are not zero; between searches there are none."""
+        cdef size_t dots = nonzero_bytes(self.dot, self.row_room * sizeof(int64_t))
+        return self.found + dots + nonzero_bytes(self.candidates, self.room * sizeof(Candidate))
 
 
 @cython.final
@@ -164,7 +151,6 @@ cdef class NearestNeighbors:
         fork_join(thread_pool, [partial(self.search, index, scan) for scan in (self.scan, *scans)])
         for scan in scans:
             self.scan.merge(scan, query)
-        return 0
 
     cdef int find_serial(self, Index index, const KnnQuery *query) except -1 nogil:
         """Do the same in this thread only."""
@@ -180,7 +166,6 @@ cdef class NearestNeighbors:
         while number < index.shard_count:
             scan.search_shard(<Shard> index.table[number], number * index.shard_size, &self.query)
             number = next_index(&self.next_shard)
-        return 0
 
     def search(self, Index index, Scan scan):
         """Do the same from any thread."""
@@ -188,7 +173,7 @@ cdef class NearestNeighbors:
             self.search_shards(index, scan)
 
     cdef Py_ssize_t residue(self) except -1:
-        """Count the fields that are not zero; between searches there are none."""
+        """Count the bytes that are not zero; between searches there are none."""
         cdef Py_ssize_t count = self.scan.residue()
         cdef Scan scan
         for scan in self.thread_scans:

@@ -17,7 +17,6 @@ cdef int fork_join(thread_pool, list works) except -1:
     for task in tasks:
         if task.error is not None:
             raise task.error
-    return 0
 
 
 cdef int join(list tasks) except -1:
@@ -38,4 +37,3 @@ cdef int join(list tasks) except -1:
                 interrupt = error
     if interrupt is not None:
         raise interrupt
-    return 0

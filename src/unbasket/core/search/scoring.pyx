@@ -64,7 +64,6 @@ cdef class Scorer:
             self.candidates = <ItemCandidate *> grown(self.candidates, self.item_room, items, sizeof(ItemCandidate))
             self.is_candidate = <uint8_t *> grown(self.is_candidate, self.item_room, items, sizeof(uint8_t))
             self.item_room = items
-        return 0
 
     cdef bint uses_hubs(self, Index index, Scan near) except -1 nogil:
         """Return whether it is less work to start from the hubs' sums than from zero."""
@@ -105,7 +104,6 @@ cdef class Scorer:
             self.sums[query.entries[i].item] = BIAS
             self.seen[i] = query.entries[i].item
         self.seen_count = query.length
-        return 0
 
     cdef int add_neighbors(self, Index index, Scan near, bint hubs) except -1 nogil:
         """Add up the neighbors' vectors; with `hubs`, those of other neighbors, and list the hubs that are absent."""
@@ -131,7 +129,6 @@ cdef class Scorer:
                 self.absent[self.absent_count] = index.hubs.slots[i]
                 self.absent_count += not self.is_near[i]
                 self.is_near[i] = False
-        return 0
 
     cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length) except -1 nogil:
         """Add a vector to the sums, and list its new items."""
@@ -149,7 +146,6 @@ cdef class Scorer:
             seen += is_new
             sums[item] = total + is_new * BIAS + entries[i].weight
         self.seen_count = seen
-        return 0
 
     cdef inline void push_candidate(
         self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t hubs
@@ -177,7 +173,6 @@ cdef class Scorer:
             self.push_candidate(mixture, query.entries[i].item, query.entries[i].weight, hubs)
         for i in range(query.length, self.seen_count):
             self.push_candidate(mixture, self.seen[i], 0, hubs)
-        return 0
 
     cdef int push_allowed(
         self, const KnnQuery *query, const Mixture *mixture, const int64_t *hubs, const uint32_t[::1] items
@@ -195,7 +190,6 @@ cdef class Scorer:
             self.is_candidate[items[i]] = False
         for i in range(query.length):
             self.own[query.entries[i].item] = 0
-        return 0
 
     cdef int resolve_bounds(self, Index index, const Mixture *mixture, bint hubs_alone) except -1 nogil:
         """Rank the candidates by their exact scores; with `hubs_alone`, also items that only hubs have."""
@@ -218,7 +212,6 @@ cdef class Scorer:
             candidate = self.candidates[i]
             total = self.sum_of(candidate.item)
             self.best.push(candidate.item, mixture.alpha * candidate.own + mixture.share * total)
-        return 0
 
     cdef inline void keep_candidate(self, ItemCandidate candidate, int64_t total) noexcept nogil:
         self.candidates[self.candidate_count] = candidate
@@ -234,7 +227,6 @@ cdef class Scorer:
                 self.keep_candidate(ItemCandidate(listed.item, 0), listed.total)
             self.keep_hub_items(index, share, threshold, 2 * position + 1)
             self.keep_hub_items(index, share, threshold, 2 * position + 2)
-        return 0
 
     cdef int subtract_absent(self, Index index) except -1 nogil:
         """Subtract the vectors of absent hubs from the sums of the candidates."""
@@ -249,7 +241,6 @@ cdef class Scorer:
             for j in range(length):
                 if is_candidate[entries[j].item]:
                     sums[entries[j].item] -= entries[j].weight
-        return 0
 
     cdef inline int64_t sum_of(self, uint32_t item) noexcept nogil:
         """Return the sum of an item, or 0 if it was not seen."""
@@ -275,7 +266,6 @@ cdef class Scorer:
         if self.absent != NULL:
             self.absent[self.absent_count] = 0
         self.seen_count = self.candidate_count = self.absent_count = 0
-        return 0
 
     cdef int rank_totals(
         self, const KnnQuery *query, double alpha, Py_ssize_t found, const uint32_t[::1] items,

@@ -116,7 +116,6 @@ cdef class SearchWorkspace:
         if batch.reserve(query):
             self.nearest.find_serial(batch.index, &knn_query)
             self._rank(batch, query, &knn_query)
-        return 0
 
     cdef int _answer_parallel(self, QueryBatch batch, Query query) except -1:
         cdef KnnQuery knn_query = batch.knn_query(query)
@@ -124,14 +123,12 @@ cdef class SearchWorkspace:
             self.nearest.find(batch.index, &knn_query, self.thread_pool)
             with nogil:
                 self._rank(batch, query, &knn_query)
-        return 0
 
     cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *knn_query) except -1 nogil:
         """Rank items using the neighbors that were found."""
         self.scorer.best.swap(query.best)
         self.scorer.rank(batch.index, self.nearest.scan, knn_query, batch.alpha, query.banned, query.allowed)
         self.scorer.best.swap(query.best)
-        return 0
 
     def neighbors(self, Index index, Vector vector, int64_t user, Py_ssize_t k, GrowableArray order):
         """Return the k nearest users, unordered, and their squared distances in units of 2^-48."""
@@ -194,7 +191,7 @@ cdef class SearchWorkspace:
         return self.scorer.best.drain(ONE)
 
     def residue(self):
-        """Count the fields that are not zero; between searches there are none."""
+        """Count the bytes that are not zero; between searches there are none."""
         own = self.nearest.residue() + self.scorer.residue()
         return own + sum([space.residue() for space in self.thread_workspaces])
 

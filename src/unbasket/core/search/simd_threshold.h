@@ -28,10 +28,4 @@ static inline unsigned rows_below(int64_t limit, const int64_t *norm, const int6
     return bits;
 }
 
-/* Return the index of the lowest bit that is 1; there must be one. */
-static inline int lowest_one(unsigned bits)
-{
-    return __builtin_ctz(bits);
-}
-
 #endif

@@ -1,1 +1,7 @@
 """Containers without a model: the top n, a sharded dict, fast paths for lists of ids."""
+
+from unbasket.core.util import id_fast, sharded_dict
+
+are_plain = id_fast.are_plain
+named = id_fast.named
+ShardedDict = sharded_dict.ShardedDict

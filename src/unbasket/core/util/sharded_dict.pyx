@@ -47,7 +47,6 @@ cdef class ShardedDict:
             yield from <dict> shard
 
     def get(self, key, default=None):
-        """Return the value of a key, or `default` if the key is missing."""
         return self.shard_of(key).get(key, default)
 
     def codes_of(self, keys):
@@ -64,7 +63,6 @@ cdef class ShardedDict:
         return codes[:count]
 
     def pop(self, key):
-        """Remove a key and return its value."""
         value = self.shard_of(key).pop(key)
         self.count -= 1
         return value
@@ -75,12 +73,10 @@ cdef class ShardedDict:
             yield list(<dict> shard)
 
     def items(self):
-        """Yield all keys with their values."""
         for shard in self.shards:
             yield from (<dict> shard).items()
 
     def values(self):
-        """Yield all values."""
         for shard in self.shards:
             yield from (<dict> shard).values()
 

@@ -25,10 +25,8 @@ cdef class TopN:
             self.heap = <Scored *> allocated(n, sizeof(Scored))
             self.capacity = n
         self.order = order
-        return 0
 
     cdef void swap(self, TopN other) noexcept nogil:
-        """Swap contents with another heap."""
         self.heap, other.heap = other.heap, self.heap
         self.order, other.order = other.order, self.order
         self.threshold, other.threshold = other.threshold, self.threshold

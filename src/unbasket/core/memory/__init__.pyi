@@ -1,5 +1,16 @@
 from typing import Self, final, type_check_only
 
+from typing_extensions import Buffer
+
+from unbasket.core.arrays import Int64s
+
+@final
+class GrowableArray(Buffer):
+    def __new__(cls, width: int, count: int = 0) -> Self: ...
+    @classmethod
+    def of(cls, numbers: Int64s) -> Self: ...
+    def extended(self, count: int) -> GrowableArray: ...
+
 @type_check_only
 class _SlabAllocator:
     slab_count: int

@@ -2,9 +2,9 @@ from collections.abc import Callable
 from typing import Any, Protocol, final
 
 from unbasket.core.arrays import Codes, Int64s
-from unbasket.core.index.index import Index
-from unbasket.core.memory.growable import GrowableArray
-from unbasket.core.model.fold import Vector
+from unbasket.core.index import Index
+from unbasket.core.memory import GrowableArray
+from unbasket.core.model import Vector
 
 class _Task(Protocol):
     error: BaseException | None
@@ -32,7 +32,6 @@ class QueryBatch:
 class SearchWorkspace:
     thread_pool: _ThreadPool | None
     def recommend(self, batch: QueryBatch) -> None: ...
-    def answer(self, batch: QueryBatch) -> None: ...
     def neighbors(
         self, index: Index, vector: Vector, user: int, k: int, order: GrowableArray
     ) -> tuple[Codes, Int64s]: ...

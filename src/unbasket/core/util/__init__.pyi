@@ -1,7 +1,12 @@
-from collections.abc import Hashable, Iterable, Iterator
-from typing import Generic, TypeVar, final, overload
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar, final, overload
 
 from unbasket.core.arrays import Codes
+
+_Pair = TypeVar("_Pair", bound=tuple[Any, Any])
+
+def named(kind: type[_Pair], pairs: Sequence[tuple[int, float]], names: Sequence[Any]) -> list[_Pair]: ...
+def are_plain(names: list[Any]) -> bool: ...
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
