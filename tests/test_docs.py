@@ -32,7 +32,7 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, as GitHub and the site make them."""
+    """Return the anchors of a page's headings, as GitHub and the site make them."""
     seen: Counter[str] = Counter()
     found = set()
     for heading in _HEADING.findall(prose(page)):
@@ -44,7 +44,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def faults(page: Path) -> Iterator[str]:
-    """The links of a page that lead nowhere."""
+    """Yield the broken links of a page."""
     for link in _LINK.findall(_CODE.sub("", prose(page))):
         if re.match(r"[a-z]+:", link):
             continue

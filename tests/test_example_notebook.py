@@ -16,7 +16,7 @@ def read() -> Any:
 
 
 def outputs(cell: Any) -> list[tuple[str, str]]:
-    """What a cell shows: the kind of each output, and its text unless it is a picture or varies.
+    """Return a cell's outputs: the kind of each, and its text unless it is a picture or varies.
 
     Cells with the tag "varies" depend on what Optuna draws, which is another matter in another version of it.
     """

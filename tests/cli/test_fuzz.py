@@ -155,7 +155,7 @@ def corrupted(data: bytes, random: Random) -> bytes:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a shop, its receipts and its keys."""
+    """Make a folder with a shop, its receipts and its keys."""
     folder = tmp_path_factory.mktemp("shop")
     run("import", "-", "--db", folder / "shop.db", stdin=SALES)
     run("forget", "u4", "--db", folder / "shop.db")

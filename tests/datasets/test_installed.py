@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that holds the package, with all that was compiled; the folder `data` near it is not the project's."""
+    """Copy the package, with its compiled modules, into a folder near a `data` that is not the project's."""
     root = tmp_path_factory.mktemp("environment")
     (root / "data").mkdir()
     for name in ("instacart", "valuedshopper", "coop100"):

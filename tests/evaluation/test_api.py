@@ -17,7 +17,7 @@ PARAMS = ub.Params(group_size=2, basket_decay=0.8, group_decay=0.6, neighbors=3,
 
 @pytest.fixture(scope="module")
 def shop() -> Dataset:
-    """A dataset without a future."""
+    """Return a dataset without a future."""
     return generate(users=40, seed=3, baskets_per_user=6, basket_size=5)
 
 

@@ -30,7 +30,7 @@ def encoded(value: Id) -> bytes:
 
 
 def findable(value: Id) -> bool:
-    """Whether an id is too long to be found by chance."""
+    """Return whether an id is too long to be found by chance."""
     return len(encoded(value)) >= WINDOW
 
 
@@ -236,7 +236,7 @@ class _PageParser:
                 self._empty(page, "unallocated gap", start, stop)
 
     def _lists_pages(self, start: int, stop: int) -> bool:
-        """Whether the bytes are only numbers of pages that were free once, even in a larger file.
+        """Return whether the bytes are only numbers of pages that were free once, even in a larger file.
 
         The files here have too few pages for a number that could be two characters of a text.
         """

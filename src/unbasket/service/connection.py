@@ -196,7 +196,7 @@ class Connection(HttpToolsProtocol):
             raise ApiError("address_too_long", f"the address has more than {MAX_ADDRESS} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Check a header. Those that identify the caller or delimit the body must be unique."""
+        """Check a header: one that identifies the caller or delimits the body must be unique."""
         super().on_header(name, value)
         self._head += len(name) + len(value) + 4
         if self._head > MAX_HEAD or len(self.headers) > MAX_HEADERS:

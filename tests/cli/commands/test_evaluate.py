@@ -22,7 +22,7 @@ PARAMS_TEXT = "group_size=2, neighbors=5, alpha=0.4"
 
 @pytest.fixture(scope="module")
 def sales(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A shop's own table, with columns of its own, whose rows are in no order."""
+    """Write a shop's table, with other column names and unsorted rows."""
     path = tmp_path_factory.mktemp("shop") / "sales.csv"
     history = generate(users=40, seed=1, baskets_per_user=6, basket_size=5).history
     shuffled = history.sample(fraction=1, shuffle=True, seed=0)
@@ -34,7 +34,7 @@ COLUMNS = ["--user", "customer", "--basket", "receipt", "--item", "article", "--
 
 
 def published(folder: Path) -> Path:
-    """A prepared file with a future."""
+    """Write a prepared file with a future."""
     rows = [(u, b, b, 10 * u + b, 1, "future" if b == 3 else "history") for u in (1, 2, 3) for b in (1, 2, 3)]
     names = ["user_id", "basket_id", "position", "item_id", "quantity", "split"]
     path = folder / "prepared.parquet"

@@ -47,7 +47,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A shop with names and categories, and one shopper whose every id wants to be markup."""
+    """Make a shop with names and categories, and a shopper whose ids all look like markup."""
     path = tmp_path_factory.mktemp("page") / "shop.db"
     made = generate(users=120, seed=3)
     with ub.open(path, ub.Params(neighbors=20)) as rec:
@@ -71,12 +71,12 @@ def phone(browser: Browser, shop: Service) -> Iterator[Page]:
 
 @pytest.fixture
 def offline(browser: Browser, shop: Service) -> Iterator[Page]:
-    """A page whose console may say that the connection was lost, as browsers do by themselves."""
+    """Open a page whose console may report a lost connection, as browsers do by themselves."""
     yield from _watched(browser, shop, DESKTOP, "ERR_INTERNET_DISCONNECTED")
 
 
 def _watched(browser: Browser, service: Service, size: ViewportSize, *expected: str) -> Iterator[Page]:
-    """A page of its own session, in which nothing may go wrong but what the console is expected to say."""
+    """Open a page in a session of its own. Any other message in the console than the expected ones fails."""
     host = f"127.0.0.1:{service.port}"
     context = browser.new_context(viewport=size, base_url=f"http://{host}", accept_downloads=True)
     context.set_default_timeout(TIMEOUT)
@@ -129,7 +129,7 @@ def _read(download: Download) -> list[Receipt]:
 
 
 def _is_genuine(shop: Service, receipt: Receipt) -> bool:
-    """Whether a receipt is, with all of those before it, a valid chain: signatures and links."""
+    """Return whether a receipt and all before it are a valid chain: signatures and links."""
     _, body = shop.ask("GET", "/v1/receipts?limit=1000")
     before = [Receipt.from_json(json.dumps(held)) for held in json.loads(body)["receipts"]][: receipt.number - 1]
     return audit([*before, receipt]).ok
@@ -216,7 +216,7 @@ def test_choose_a_shopper_and_ask_why(page: Page) -> None:
 
 
 def _recommended(page: Page) -> list[str]:
-    """The names of what is recommended, once it is there."""
+    """Return the names of the recommended items, once they are shown."""
     page.locator(".recommendations .ranks li").first.wait_for()
     return page.locator(".recommendations .ranks .name").all_inner_texts()
 
@@ -818,7 +818,7 @@ class Guarded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
-    """A shop without baskets."""
+    """Make a shop without baskets."""
     db = tmp_path_factory.mktemp("guarded") / "shop.db"
     ub.open(db).close()
     roles = {"front-office": "privacy", "temp": "privacy", "machine-room": "admin"}
@@ -829,7 +829,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 @pytest.fixture
 def anonymous(browser: Browser, guarded: Guarded) -> Iterator[Page]:
-    """A page of an anonymous caller; its console may report the 401."""
+    """Open a page as an anonymous caller; its console may report the 401."""
     yield from _watched(browser, guarded.service, PHONE, "status of 401")
 
 

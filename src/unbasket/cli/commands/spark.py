@@ -31,7 +31,7 @@ Kind = Annotated[str, typer.Option(help="Type of their ids: string or long.", me
 
 @app.callback()
 def spark() -> None:
-    """The model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit."""
+    """Run the model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit."""
 
 
 def _library() -> ModuleType:
