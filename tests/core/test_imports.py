@@ -15,9 +15,11 @@ OUTSIDE = {"cython", "libc", "cpython", "functools", "hashlib", "numpy"}
 
 
 def imported(source: Path) -> set[str]:
-    """Return the packages that a source imports; of the core's modules, their folders."""
-    names = re.findall(r"^(?:from|c?import) ([\w.]+)", source.read_text(), re.MULTILINE)
-    return {name.split(".")[2] if name.startswith("unbasket.core.") else name.split(".")[0] for name in names}
+    """Return the packages that a source imports; of the core's modules and headers, their folders."""
+    text = source.read_text()
+    names = re.findall(r"^(?:from|c?import) ([\w.]+)", text, re.MULTILINE)
+    packages = {name.split(".")[2] if name.startswith("unbasket.core.") else name.split(".")[0] for name in names}
+    return packages | {*re.findall(r'^cdef extern from "(\w+)/', text, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: str(source.relative_to(CORE)))

@@ -5,7 +5,7 @@
 
 Folders, the lowest first; each imports only lower ones (tests/core/test_imports.py):
 
-memory   buffers        memory that is zeroed when it comes, and wiped before it goes
+memory   buffers        memory that is zeroed when it is allocated and before it is freed
          slab, jagged   rows of records that grow and shrink, and the allocator of their memory
          growable       a long array that grows while it is in use
 util     topn           the n best of many

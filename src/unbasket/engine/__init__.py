@@ -8,7 +8,8 @@ ports          the journal, through which every event goes: it applies the event
 model          state, digest, catalog and availability, shared by all threads behind one lock
 catalog        products, categories and hidden items
 item_filter    filters as item codes
-state          histories, the model derived from them, and a rebuild with other parameters
+state          the model derived from histories, and a rebuild with other parameters
+histories      users, items and baskets by external id, without an index
 digest         one hash of all remaining baskets
 verification   comparison with a retrain; proofs of erasure
 workspaces     scratch memory of readers, and the threads that share a search

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint32_t
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.fold cimport FoldWorkspace, VectorEntry
 
-cdef extern from "search/simd_threshold.h":
+cdef extern from "index/simd_threshold.h":
     enum:
         BLOCK_ROWS  # rows that a search compares at once
 

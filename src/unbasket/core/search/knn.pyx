@@ -21,7 +21,7 @@ from unbasket.core.index.shard cimport BLOCK_ROWS, Shard, Posting
 from unbasket.core.util.topn cimport Candidate, smallest_first
 from unbasket.core.search.parallel cimport fork_join, next_index
 
-cdef extern from "search/simd_threshold.h" nogil:
+cdef extern from "index/simd_threshold.h" nogil:
     unsigned rows_below(int64_t limit, const int64_t *norm, const int64_t *dot)
     int trailing_zeros "__builtin_ctz"(unsigned bits)
 
