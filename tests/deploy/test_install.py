@@ -96,10 +96,10 @@ def test_the_wheel_has_the_needed_files_and_no_others(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"unbasket"}
-    assert {f"unbasket/service/web/{file.name}" for file in PAGE.iterdir() if file.is_file()} <= names
+    assert {f"unbasket/service/web/{file.relative_to(PAGE)}" for file in PAGE.rglob("*") if file.is_file()} <= names
     assert [name for name in names if name.endswith(".parquet")] == ["unbasket/datasets/data/tafeng.parquet"]
     assert "unbasket/py.typed" in names
-    assert not [name for name in names if "test" in name or name.endswith((".pyc", ".c"))]
+    assert not [name for name in names if "tests/" in name or "test_" in name or name.endswith((".pyc", ".c"))]
 
 
 def test_the_source_distribution_has_all_sources(tmp_path: Path) -> None:
