@@ -1,4 +1,4 @@
-"""What holds for every test: the project's own data, the longest files first, and a folder for each example."""
+"""Settings for all tests: the project's own data, the longest files first, and a folder for each example."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes longest in one process, so that none is left with it when the others have ended."""
+    """Run the longest files first, to balance the workers."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
 
 

@@ -34,7 +34,7 @@ def expected(state: EngineState) -> str:
         user_hash = blake2b(message, digest_size=32, person=b"unbasket user").digest()
         if user in state.suppressed:
             message = user_hash + msgspec.msgpack.encode(in_order(list(state.suppressed[user])))
-            user_hash = blake2b(message, digest_size=32, person=b"unbasket wishes").digest()
+            user_hash = blake2b(message, digest_size=32, person=b"suppressions").digest()
         total += int.from_bytes(user_hash, "big")
     return blake2b((total % 2**256).to_bytes(32, "big"), digest_size=32, person=b"unbasket").hexdigest()
 

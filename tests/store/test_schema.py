@@ -23,13 +23,15 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("read_only", [True, False])
 def test_an_older_version(path: Path, read_only: bool) -> None:
-    """It is not migrated: the program that made it can export it."""
+    """It is not migrated: the program that made it can write its baskets."""
     filled(path)
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {schema._VERSION - 1}")
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(StoreVersionError, match=r"has version 4, .*Export it with the version of unbasket"):
+    with pytest.raises(
+        StoreVersionError, match=rf"has version {schema._VERSION - 1}, .*With the version of unbasket that made it"
+    ):
         ub.open(path, read_only=read_only)
     assert path.read_bytes() == before
 

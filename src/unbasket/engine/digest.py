@@ -41,7 +41,7 @@ def _total(hashes: npt.NDArray[np.uint8]) -> int:
 def _extended(digest: bytes, suppressed: set[Id]) -> npt.NDArray[np.uint8]:
     items = msgspec.msgpack.encode(in_order(list(suppressed)))
     # The personalization string is part of every digest on record, so it keeps its old word.
-    return np.frombuffer(blake2b(digest + items, digest_size=_SIZE, person=b"unbasket wishes").digest(), np.uint8)
+    return np.frombuffer(blake2b(digest + items, digest_size=_SIZE, person=b"suppressions").digest(), np.uint8)
 
 
 def _number(digest: bytes) -> int:

@@ -86,7 +86,7 @@ class Model:
         owner = self.state.users.codes.get(event.user)
         if owner is None:
             raise UnknownUserError(
-                f"nothing is held about user {event.user!r}: what they do not want is kept only beside baskets"
+                f"nothing is held about user {event.user!r}: suppressions are stored only for users with baskets"
             )
         is_new = self.state.suppress(*event)
         if is_new:

@@ -1,4 +1,4 @@
-"""The port between an engine and the place that keeps its events.
+"""The port between an engine and the storage of its events.
 
     event -> journal -> model
                |

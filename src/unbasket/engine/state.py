@@ -158,5 +158,5 @@ def _check_groups(old: Params, new: Params) -> None:
     if changes and "varying" in (old.grouping, new.grouping):
         raise InvalidParamsError(
             f"{old.grouping} groups of {old.group_size} can't become {new.grouping} groups of {new.group_size}: the "
-            "boundaries of varying groups are part of the histories. Export the baskets into a new database"
+            "boundaries of varying groups are part of the histories. Learn the baskets in a new database"
         )

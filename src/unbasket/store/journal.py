@@ -105,8 +105,10 @@ class DiskJournal:
             with self._write_lock:
                 self._write_requests(requests)
         except UnbasketError as error:
-            for request in requests:  # one each: a shared error would mix the threads' tracebacks
+            requests[0].error = error
+            for request in requests[1:]:  # one each: a shared error would mix the threads' tracebacks
                 request.error = type(error)(*error.args)
+                request.error.__cause__ = error.__cause__
         except BaseException as error:
             for request in requests:
                 request.error = UncertainError(

@@ -69,8 +69,8 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreCorruptError(f"{path} is damaged: it has version {version}. Restore a backup")
     if version < _VERSION:
         raise StoreVersionError(
-            f"{path} has version {version}, and this program reads version {_VERSION}. Export it with the version of "
-            "unbasket that made it (`unbasket export`), and import that"
+            f"{path} has version {version}, and this program reads version {_VERSION}. With the version of "
+            "unbasket that made it, write its baskets as events, and import these: see docs/store.md#moving-a-shop"
         )
 
 

@@ -170,7 +170,7 @@ def test_files_are_served_with_headers_and_kept_by_their_tag(shop: Service) -> N
     second = connection.getresponse()
     assert (second.status, second.read()) == (304, b"")
     connection.close()
-    for path in ("/static/../static.py", "/static/%2e%2e/static.py", "/static/", "/static/none.js"):
+    for path in ("/static/../app.py", "/static/%2e%2e/app.py", "/static/", "/static/none.js"):
         assert shop.ask("GET", path)[0] == 404
 
 

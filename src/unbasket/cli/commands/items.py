@@ -60,7 +60,7 @@ def items(
         say_json(facts)
         return
     if table is not None:
-        say(f"{db}: {counted(facts['items'], 'item')} described, {facts['never_bought']:,} of which nobody has bought")
+        say(f"{db}: {counted(facts['items'], 'item')} described, {facts['never_bought']:,} of them never bought")
     if hide or show:
         hidden, shown, left = counted(facts["hidden"], "item"), facts["shown"], facts["all_hidden"]
         say(f"{db}: {hidden} hidden, {shown:,} shown; {left:,} hidden now")

@@ -1,4 +1,4 @@
-"""The live index: events change a history, and its user's checkpoints, vector and place in the pool follow at once.
+"""The live index: events change a history, and its user's checkpoints, vector and position in the pool follow at once.
 
 A change drops the checkpoints behind it, replays the fold from the newest one left, and puts the vector into the index.
 

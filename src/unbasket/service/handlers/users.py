@@ -166,7 +166,7 @@ def _matches(rec: DurableRecommender, event: Forget) -> bool:
 
 
 def forget_category(request: Request) -> responses.ForgottenManyResponse:
-    """Forget all items of a category, in one batch."""
+    """Forget all items of a category, in one batch or, for a long history, in several."""
     start, user = time.perf_counter(), request.user
     wanted, history = set(request.rec.catalog.members(request.path["category"])), history_of(request.rec, user)
     matching = list(dict.fromkeys(item for basket in history for item in basket.items if item in wanted))
