@@ -1,4 +1,4 @@
-"""docs/notebook.ipynb runs, and what is printed there is what comes out."""
+"""docs/notebook.ipynb runs, and its stored output is current."""
 
 import re
 from pathlib import Path

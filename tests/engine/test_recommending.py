@@ -196,3 +196,13 @@ def test_popular_items_are_counted_though_items_come_and_go(monkeypatch: pytest.
     monkeypatch.setattr("unbasket.core.model.queries.add_popularity", count_and_change)
     assert rec.popular(since=0) == [("common", 40), ("other", 1)]
     assert steps == [4, 8, 16, 32, 48]
+
+
+@pytest.mark.parametrize("method", ["recommend", "recommend_many", "recommend_frame", "recommend_for", "popular"])
+def test_filters_are_keyword_only(shop: ub.Recommender, method: str) -> None:
+    user = shop.users()[0]
+    subjects = {"recommend": user, "recommend_many": [user], "recommend_frame": [user], "recommend_for": [["milk"]]}
+    arguments = [*([subjects[method]] if method in subjects else []), 3]
+    getattr(shop, method)(*arguments, exclude=["milk"])
+    with pytest.raises(TypeError, match="positional"):
+        getattr(shop, method)(*arguments, ["milk"])

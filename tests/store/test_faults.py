@@ -240,8 +240,9 @@ def test_a_refusal_costs_what_it_undoes(
         for change in refused:
             read.clear()
             execute(f"PRAGMA max_page_count = {execute('PRAGMA page_count').fetchone()[0]}")
-            with pytest.raises(DiskFullError, match="Nothing was changed"):
+            with pytest.raises(DiskFullError, match="Nothing was changed") as refusal:
                 change(engine)
+            assert isinstance(refusal.value.__cause__, sqlite3.Error)
             execute("PRAGMA max_page_count = 1000000")
             with another_writer(path), pytest.raises(StoreLockedError, match="another program is writing"):
                 change(engine)

@@ -424,7 +424,7 @@ def test_hidden_items_stay_until_they_are_shown(shop: Shop) -> None:
     shop.happen(Learn("ann", [bought], 1, None))
     shop.set_availability({own, bought, 0}, set())
     shop.happen(Forget("ann", None, None))
-    assert {own, bought} <= shop.held()  # which comes from the shop, not from ann
+    assert {own, bought} <= shop.held()  # hidden by the shop, not by ann
     shop.clean()
     shop.clean_rows()
     shop.set_availability(set(), {own, bought})

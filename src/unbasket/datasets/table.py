@@ -40,7 +40,7 @@ class TableFormat(NamedTuple):
     skip_bad: bool = False
 
     def columns(self) -> dict[str, str]:
-        """Return the names of the columns that are there, by what they hold."""
+        """Return the names of the given columns by their role."""
         names = (*ID_COLUMNS, "time", "quantity")
         return {name: column for name in names if (column := getattr(self, name)) is not None}
 

@@ -64,7 +64,7 @@ class EngineState(HistoryState):
         return ModelState(params, self.histories, self._precedes)
 
     def refresh(self, model: ModelState, owner: int) -> None:
-        """Derive a user again in a model that is being built; the code of a user who is gone has the name FREE."""
+        """Rebuild one user in a model under construction. The code of a removed user is named FREE."""
         model.live.admit(*self._room)
         if model.pool is not None:
             if model.pool.knows(owner):

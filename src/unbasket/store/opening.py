@@ -159,7 +159,7 @@ def _open_to_write(
 
 
 def _recover(path: Path, lock: WriterLock) -> None:
-    """Checkpoint the log that a crash left, and erase what the crash kept from being erased.
+    """Checkpoint the log that a crash left, and finish the erasure that it interrupted.
 
     In a connection of its own: for a recovery, SQLite copies parts of this process's memory into `-shm`, which is
     removed when the connection is closed.

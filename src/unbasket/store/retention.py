@@ -1,4 +1,4 @@
-"""Retention: plan what the rules of a shop forget, and forget it.
+"""Retention: plan and run the rules by which a shop forgets.
 
 file -> rules -> plan (changes nothing) -> run (forgets, with receipts)
 """
@@ -89,7 +89,7 @@ class _Scope(NamedTuple):
 
 
 def plan(rec: DurableRecommender, rules: Rules, now: datetime) -> Plan:
-    """Plan what the rules forget, in their order; `now` has a time zone. Nothing is changed."""
+    """Plan the forgets of the rules, in their order; `now` has a time zone. Nothing is changed."""
     plans = [RulePlan(rule.name) for rule in rules.rules]
     unit = UNITS[rules.time_unit]
     scopes = [_scope(rec, rule, unit, now, found) for rule, found in zip(rules.rules, plans, strict=True)]

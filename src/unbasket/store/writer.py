@@ -30,7 +30,7 @@ PAUSE = 0.01
 """Seconds between its attempts."""
 
 _WORTH_COMPACTING = 2**20  # a file with fewer zeroed bytes is left as it is
-_PACE = 0.02  # seconds between two batches of a compaction beside learning, of which it takes a small part
+_PACE = 0.02  # seconds between two steps of a compaction, so that learns are hardly slowed
 _CHUNK = 16_384  # rows that are written at a time
 _NAMES_CHECKED_EVERY = 0.01  # seconds; each time would take a tenth of a learn
 

@@ -256,7 +256,7 @@ def test_a_cart_changes_the_recommendations_as_it_fills(page: Page, shop: Servic
     assert carted[0] == before[0]
     expect(page.locator(".recommendations .ranks li")).to_have_count(10)
     assert _recommended(page) != [name for name in before if name not in carted]
-    expect(page.get_by_role("button", name="Why am I seeing")).to_have_count(0)  # reasons are about what is held
+    expect(page.get_by_role("button", name="Why am I seeing")).to_have_count(0)  # explanations need stored baskets
     for name in carted:
         cart.get_by_role("button", name=f"Take {name} out").click()
     expect(cart).to_be_hidden()
@@ -414,7 +414,7 @@ def test_a_lost_connection_can_be_tried_again(offline: Page, shop: Service) -> N
     offline.get_by_role("button", name="Older").wait_for()
     offline.context.set_offline(True)
     offline.get_by_role("button", name="Older").click()
-    expect(offline.get_by_role("alert")).to_contain_text("Connection lost")  # whatever was asked for
+    expect(offline.get_by_role("alert")).to_contain_text("Connection lost")  # on every view
 
 
 def test_sensitive_categories_come_first_and_are_marked(page: Page) -> None:
@@ -759,7 +759,7 @@ def test_live_figures_go_on_when_the_connection_is_back(offline: Page) -> None:
     _open(offline, "/#/engineer")
     offline.context.set_offline(True)
     expect(offline.get_by_role("alert")).to_contain_text("Connection lost")
-    expect(offline.locator(".chart").first).to_be_visible()  # what was seen last
+    expect(offline.locator(".chart").first).to_be_visible()  # the last figures stay
     offline.context.set_offline(False)
     expect(offline.get_by_role("alert")).to_have_count(0)
 

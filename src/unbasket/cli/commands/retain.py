@@ -36,7 +36,7 @@ def retain(
     ] = 10,
     as_json: AsJson = False,
 ) -> None:
-    """Forget what the shop's rules say: baskets that are too old, items of sensitive categories.
+    """Apply the shop's retention rules: forget baskets that are too old, items of sensitive categories.
 
     Without --yes, nothing is changed, and a service may have the database open. If --yes would forget more than
     --at-most says, the share has to be typed; without a terminal, it is an error.

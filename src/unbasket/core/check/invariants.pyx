@@ -127,7 +127,7 @@ def user_faults(
 
 
 cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except -1:
-    """Return whether a user is missing in the pool's order, on the wrong side of its border, or there though gone."""
+    """Return whether a user is missing in the pool's order, on the wrong side of its border, or listed after removal."""
     cdef Py_ssize_t position = pool.positions[user]
     if not is_there or not 0 < position <= pool.count or pool.heaps[position - 1] != user:
         return is_there or position != 0 or pool.priorities[user] != 0

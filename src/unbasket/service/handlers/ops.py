@@ -9,7 +9,7 @@ from unbasket.service.schemas.responses import HealthResponse, MeResponse, Model
 
 
 def health(_: Request) -> HealthResponse:
-    """Return that the process is alive."""
+    """Report that the process is alive."""
     return HealthResponse()
 
 
