@@ -1,11 +1,12 @@
-"""Settings for all tests: the project's own data, the longest files first, and a folder for each example."""
+"""Settings for all tests: the datasets that some need, the longest files first, and a folder for each example."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-os.environ.pop("UNBASKET_DATA", None)
+if "UNBASKET_DATA" in os.environ:  # tests change the working directory
+    os.environ["UNBASKET_DATA"] = str(Path(os.environ["UNBASKET_DATA"]).resolve())
 collect_ignore = ["docs/conf.py"]  # it has no examples, and needs what only the site is built with
 
 
@@ -24,6 +25,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the longest files first, to balance the workers."""
     items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test about published datasets, marked with `needs`, where one of their files is missing."""
+    from unbasket.datasets import MissingDatasetError, published_path
+
+    for name in (name for marker in item.iter_markers("needs") for name in marker.args):
+        try:
+            published_path(name)
+        except MissingDatasetError:
+            pytest.skip(f"needs {name}.parquet: see data/README.md")
 
 
 @pytest.fixture(autouse=True)

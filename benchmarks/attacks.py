@@ -1,8 +1,8 @@
 """Attacks on a running service, and their effect on another caller: `python -m benchmarks.attacks`.
 
-The service has the Ta-Feng shop and keys. A caller requests recommendations and learns baskets at a steady pace,
-alternately without and with an attack. The attacker runs on the same machine at a lower priority, since real attackers
-use their own machines. The memory of the service is measured before, during and after.
+The service has the shop of The Complete Journey and keys. A caller requests recommendations and learns baskets at a
+steady pace, alternately without and with an attack. The attacker runs on the same machine at a lower priority, since
+real attackers use their own machines. The memory of the service is measured before, during and after.
 
 With `--write`, the table in SECURITY.md is updated. Arguments select the attacks with one of them in their name.
 """
@@ -134,6 +134,15 @@ def explanations_by_key(target: Target) -> None:
     target.ask("GET", f"/v1/users/{target.user}/recommendations?n=100&explain=true")
 
 
+def previews(items: int) -> Callable[[Target], None]:
+    body = json.dumps({"learn": {"items": [f"unknown-{number}" for number in range(items)]}}).encode()
+
+    def work(target: Target) -> None:
+        target.ask("POST", f"/v1/users/{target.user}/preview", body, target.token)
+
+    return work
+
+
 # 3. Input that costs more than its length -------------------------------------------------------------------------
 
 
@@ -187,6 +196,8 @@ ATTACKS = (
     Attack(1, "unknown addresses, 8 connections", 8, unknown_addresses),
     Attack(2, "one token, 32 at once: 100 explained", 32, explanations_by_token),
     Attack(2, "one key, 32 at once: 100 explained", 32, explanations_by_key),
+    Attack(2, "one token, 4 at once: previews of 500 new items", 4, previews(500)),
+    Attack(2, "one token, 4 at once: previews of 8,000 new items", 4, previews(8_000)),
     Attack(3, "16 at once: rules 50,000 keys deep", 16, deep_rules),
     Attack(3, "ids of 5,000 brackets, 4 at once", 4, deep_ids),
     Attack(3, "100,000 forgets in a request", 2, many_forgets(100_000)),
@@ -310,11 +321,12 @@ def _median(repeats: list[Latencies]) -> Latencies:
 @contextmanager
 def attacked(folder: Path) -> Iterator[tuple[Target, str, list[int]]]:
     """Start a service with keys; yield it, the key of a caller, and users to query."""
-    db, data, access = folder / "shop.db", load("tafeng"), KeyFile.new()
+    db, data, access = folder / "shop.db", load("completejourney"), KeyFile.new()
     keys = [access.add(name, ["admin"]) for name in ("caller", "attacker")]
     access.write(access_of(db))
-    with ub.open(db, data.params) as rec:
+    with ub.open(db) as rec:
         rec.fit(data.history)
+        rec.change_ids(user="text", item="text")  # the requests below name users and items by texts
         users = [int(user) for user in rec.users()[:500]]
         rec.apply([ub.Forget(f"nobody-{number}", None, None) for number in range(2000)])  # a chain to verify
         receipts = b'{"receipts":[' + b",".join([rec.receipts(1, 1)[0].to_json()] * 10_000) + b"]}"

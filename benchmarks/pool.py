@@ -3,6 +3,7 @@
 Each of five datasets is evaluated with neighbors among all users, and among pools of a half to a twentieth of them,
 each with several seeds: once with the paper's parameters (those of Ta-Feng for datasets outside the paper), and once
 with alpha = 0.1, where neighbors contribute nearly the whole score. Writes the tables of docs/pool.md and its figure.
+It needs the files of all five: data/README.md.
 """
 
 import argparse

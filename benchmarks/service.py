@@ -1,4 +1,4 @@
-"""The service on Ta-Feng beside the same server with a constant response, in one run with wrk: `make bench`.
+"""The service on The Complete Journey beside the same server with a constant response, by wrk: `make bench`.
 
 Both run under the same uvicorn with the same settings, in one process each, and alternate in short runs, so other load
 on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute, while
@@ -308,8 +308,8 @@ def main() -> None:
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
         folder = Path(name)
-        data = load("tafeng")
-        with ub.open(folder / "shop.db", data.params) as rec:
+        data = load("completejourney")
+        with ub.open(folder / "shop.db") as rec:
             rec.fit(data.history)
             made = scripts(folder, rec)
             user = rec.users()[0]

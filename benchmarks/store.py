@@ -104,16 +104,16 @@ def alternate(ours: Callable[[int], object], bare: Callable[[int], object], firs
 
 
 def writes(folder: Path, table: Table) -> None:
-    """Measure learns and forgets with Ta-Feng loaded."""
-    data = load("tafeng")
-    rec, bare = ub.open(folder / "tafeng.db", data.params).fit(data.history), Bare(folder / "bare.db")
+    """Measure learns and forgets with The Complete Journey loaded."""
+    data = load("completejourney")
+    rec, bare = ub.open(folder / "journey.db").fit(data.history), Bare(folder / "bare.db")
     rec.digest()
     users = rec.users()
-    bare.load([(row, os.urandom(50)) for row in range(1, 79_424)])
+    bare.load([(row, os.urandom(50)) for row in range(1, 148_150)])
     items: list[Id] = [4, 8, 15, 16, 23, 42]
     body = os.urandom(36)  # the size of our rows
-    rec.learn("warm", items, basket=1)
-    rec.forget("warm")
+    rec.learn(0, items, basket=1)
+    rec.forget(0)
 
     def learn(number: int) -> None:
         rec.learn(users[number % len(users)], items, basket=-number, time=LATER + number)
@@ -121,7 +121,7 @@ def writes(folder: Path, table: Table) -> None:
     def forget(number: int) -> None:
         rec.forget(users[number % len(users)], basket=-number)
 
-    first = 100_000
+    first = 200_000
     for callers in CALLERS:
         pair = alternate(learn, lambda number: bare.insert(number, body), first, callers)
         add(table, f"learns per second, {callers} callers", pair)
@@ -138,11 +138,11 @@ def add(table: Table, work: str, pair: Pair) -> None:
 
 
 def opening(folder: Path, table: Table) -> None:
-    """Measure the opening of ValuedShopper, up to a ready index."""
-    data = load("valuedshopper")
-    path = folder / "valuedshopper.db"
+    """Measure the opening of The Complete Journey, up to a ready index."""
+    data = load("completejourney")
+    path = folder / "opened.db"
     start = time.perf_counter()
-    with ub.open(path, data.params) as rec:
+    with ub.open(path) as rec:
         rec.fit(data.history)
     importing = time.perf_counter() - start
     ours, bare = [], []
@@ -158,7 +158,7 @@ def opening(folder: Path, table: Table) -> None:
         connection.close()
     seconds = median(ours)
     table.add_row(
-        f"reopening ValuedShopper, {rows:,} baskets, rows per second",
+        f"reopening The Complete Journey, {rows:,} baskets, rows per second",
         f"{rows / seconds:,.0f} ({seconds:.1f} s)",
         f"{rows / median(bare):,.0f} (SELECT *)",
         f"{median(bare) / seconds:.0%}",

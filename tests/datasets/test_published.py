@@ -1,7 +1,8 @@
-"""The real Parquet files, against the figures of their README and of the paper's Table 1."""
+"""Prepared Parquet files: made ones and, where they are, the real ones against their README and the paper's Table 1."""
 
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from unbasket.datasets import (
     Dataset,
     DatasetError,
+    MissingDatasetError,
     hold_out_last,
     load,
     published_path,
@@ -20,14 +22,19 @@ from unbasket.params import Params
 real = cache(load)  # some take seconds
 
 
+def needing(name: str, *figures: float) -> Any:
+    """Return parameters of a test that is skipped without the dataset's file."""
+    return pytest.param(name, *figures, marks=pytest.mark.needs(name))
+
+
 @pytest.mark.parametrize(
     ("name", "users", "items", "baskets", "purchases", "size", "repeats", "per_user"),
     [
-        ("tafeng", 13949, 11997, 79423, 494017, 6.220, 6.220, 5.694),
-        ("instacart", 19935, 7999, 158933, 1411006, 8.878, 8.878, 7.973),
-        ("valuedshopper", 10000, 7874, 568573, 4935360, 8.680, 9.128, 56.857),
+        needing("tafeng", 13949, 11997, 79423, 494017, 6.220, 6.220, 5.694),
+        needing("instacart", 19935, 7999, 158933, 1411006, 8.878, 8.878, 7.973),
+        needing("valuedshopper", 10000, 7874, 568573, 4935360, 8.680, 9.128, 56.857),
         ("completejourney", 2399, 19863, 148149, 1313713, 8.868, 8.868, 61.754),
-        ("coop100", 100, 3420, 73664, 638315, 8.665, 8.665, 736.64),
+        needing("coop100", 100, 3420, 73664, 638315, 8.665, 8.665, 736.64),
     ],
 )
 def test_history_statistics(
@@ -52,10 +59,10 @@ def test_history_statistics(
 @pytest.mark.parametrize(
     ("name", "users", "items", "size"),
     [
-        ("tafeng", 13949, 10485, 6.591),
-        ("valuedshopper", 9999, 5716, 9.324),
+        needing("tafeng", 13949, 10485, 6.591),
+        needing("valuedshopper", 9999, 5716, 9.324),
         ("completejourney", 2399, 9172, 9.935),
-        ("coop100", 100, 475, 10.790),
+        needing("coop100", 100, 475, 10.790),
     ],
 )
 def test_future_statistics(name: str, users: int, items: int, size: float) -> None:
@@ -66,6 +73,7 @@ def test_future_statistics(name: str, users: int, items: int, size: float) -> No
     assert round(found.basket_size, 3) == size
 
 
+@pytest.mark.needs("valuedshopper")
 def test_the_union_of_valuedshoppers_futures_is_one_basket_per_user() -> None:
     both, following = real("valuedshopper", future="union"), real("valuedshopper")
     assert both.future is not None
@@ -79,8 +87,10 @@ def test_the_union_of_valuedshoppers_futures_is_one_basket_per_user() -> None:
     assert both.future.join(following.future, on=["user", "basket", "item", "time"], how="semi").height == 93233
 
 
+@pytest.mark.needs("instacart")
 def test_instacart_has_no_future_until_one_is_held_out() -> None:
     instacart = real("instacart")
+    assert instacart.notes.startswith("Instacart as in the paper")
     assert instacart.future is None
     assert "hold_out_last" in instacart.notes
     split = hold_out_last(instacart)
@@ -90,16 +100,7 @@ def test_instacart_has_no_future_until_one_is_held_out() -> None:
     assert split.history.height + split.future.height == instacart.history.height
 
 
-def test_the_papers_parameters_are_attached() -> None:
-    assert real("tafeng").params == Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=300, alpha=0.7)
-    assert real("instacart").params == Params(group_size=3, basket_decay=0.9, group_decay=0.7, neighbors=900, alpha=0.9)
-    assert real("valuedshopper").params == Params(
-        group_size=7, basket_decay=1.0, group_decay=0.6, neighbors=300, alpha=0.7
-    )
-    assert real("coop100").params is None
-
-
-def published(folder: Path, **columns: list[object]) -> Path:
+def published(folder: Path, name: str = "tafeng", **columns: list[object]) -> Path:
     frame = {
         "user_id": [1, 1, 1, 1],
         "basket_id": [5, 6, 7, 8],
@@ -109,7 +110,7 @@ def published(folder: Path, **columns: list[object]) -> Path:
         "split": ["history", "history", "future", "future_later"],
         **columns,
     }
-    path = folder / "tafeng.parquet"
+    path = folder / f"{name}.parquet"
     pl.DataFrame(frame, strict=False).write_parquet(path)
     return path
 
@@ -129,15 +130,47 @@ def test_the_union_sums_quantities_of_the_same_item(tmp_path: Path) -> None:
     assert future.rows() == [(1, 7, 3, 3, 5)]
 
 
-def test_the_environment_comes_before_the_projects_own_files_but_does_not_hide_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the empty folder `data/` of a checkout; no other folder is named."""
+    module = tmp_path / "checkout" / "src" / "unbasket" / "datasets" / "published.py"
+    monkeypatch.setattr("unbasket.datasets.published.__file__", str(module))
+    monkeypatch.delenv("UNBASKET_DATA", raising=False)
+    folder = tmp_path / "checkout" / "data"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def test_the_environment_comes_before_a_checkout_but_does_not_hide_it(
+    checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = published_path("coop100")
+    own = [published(checkout, "coop100"), published(checkout, "tafeng")]
+    assert [published_path("coop100"), published_path("tafeng")] == own
     monkeypatch.setenv("UNBASKET_DATA", str(tmp_path))
-    assert published_path("coop100") == own
-    path = published(tmp_path)
-    assert published_path("tafeng") == path
+    path = published(tmp_path, "tafeng")
+    assert [published_path("coop100"), published_path("tafeng")] == [own[0], path]
     assert load("tafeng").notes == "Read from tafeng.parquet. Future: the next basket."
+
+
+@pytest.mark.usefixtures("checkout")
+@pytest.mark.parametrize(
+    ("name", "download"),
+    [
+        ("tafeng", "TaFang_history_NB.csv and TaFang_future_NB.csv .* prepare tafeng TaFang_history_NB.csv"),
+        ("instacart", "instacart-market-basket-analysis .* prepare instacart FOLDER"),
+        ("valuedshopper", "acquire-valued-shoppers-challenge, .* prepare valuedshopper transactions.csv.gz"),
+        ("coop100", "coop100.json.zip .* prepare coop100 coop100.json"),
+    ],
+)
+def test_a_missing_file_is_named_with_its_download_and_the_command(name: str, download: str) -> None:
+    with pytest.raises(MissingDatasetError, match=rf"^{name}\.parquet is not here: download .*{download}\. Or set UNB"):
+        load(name)
+
+
+@pytest.mark.parametrize("name", ["tafeng", "instacart", "valuedshopper", "coop100"])
+def test_the_papers_parameters_are_attached(tmp_path: Path, name: str) -> None:
+    expected = None if name == "coop100" else Params.paper(name)
+    assert load(published(tmp_path, name)).params == expected
 
 
 def test_a_written_dataset_is_read_again(tmp_path: Path) -> None:
@@ -158,14 +191,29 @@ def test_a_written_dataset_is_read_again(tmp_path: Path) -> None:
     assert again.future.rows() == [("a", 5, "z", 3, 3)]
 
 
-def test_a_real_dataset_survives_being_written(tmp_path: Path) -> None:
-    tafeng = load("tafeng")
-    write_published(tafeng, path := tmp_path / "tafeng.parquet")
+def test_later_baskets_are_written_after_the_future(tmp_path: Path) -> None:
+    columns = ["user", "basket", "item", "time"]
+    parts = [pl.DataFrame([(1, basket, item, 7)], columns, orient="row") for basket, item in ((9, 1), (8, 2), (5, 3))]
+    write_published(Dataset("own", parts[0], parts[1]), path := tmp_path / "own.parquet", later=parts[2])
+    following, union = load(path).future, load(path, future="union").future
+    assert following is not None
+    assert following.rows() == [(1, 8, 2, 2)]
+    assert union is not None
+    assert union.rows() == [(1, 8, 2, 2), (1, 8, 3, 2)]
+
+
+@pytest.mark.parametrize("name", ["completejourney", needing("tafeng")])
+def test_a_real_dataset_survives_being_written(tmp_path: Path, name: str) -> None:
+    """All but the times, of which a basket keeps its position."""
+    dataset = real(name)
+    write_published(dataset, path := tmp_path / f"{name}.parquet")
     again = load(path)
-    assert again.history.equals(tafeng.history)
-    assert tafeng.future is not None
+    columns = ["user", "basket", "item"]
+    assert again.history.select(columns).equals(dataset.history.select(columns))
+    assert dataset.future is not None
     assert again.future is not None
-    assert again.future.equals(tafeng.future)
+    assert again.future.select(columns).equals(dataset.future.select(columns))
+    assert again.history.filter(pl.col("time") < pl.col("time").shift().over("user")).is_empty()
 
 
 def test_a_missing_value_is_refused_with_its_row(tmp_path: Path) -> None:

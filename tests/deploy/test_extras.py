@@ -49,7 +49,7 @@ def test_help_works_without_an_extra(module: str) -> None:
 )
 def test_a_command_that_needs_an_extra_says_so(extra: str, command: str) -> None:
     assert any(name.split()[0] == command for name in ALL)
-    arguments = {"serve": "--db shop.db", "tune": "tafeng", "spark": "run events --checkpoint c --table t"}
+    arguments = {"serve": "--db shop.db", "tune": "completejourney", "spark": "run events --checkpoint c --table t"}
     failed = without(MODULES[extra], command, *arguments.get(command, "").split())
     assert failed.returncode == 2, failed.stderr
     assert f"unbasket[{extra}]" in failed.stderr

@@ -17,7 +17,7 @@ from tests.deploy.recipes import ROOT, Dockerfile, FakeRoot, Unit, settings_exam
 from tests.service.process import Process, ending
 
 DOCKER, UNIT = Dockerfile(), Unit()
-SOURCES = {".css", ".h", ".html", ".js", ".parquet", ".pxd", ".py", ".pyi", ".pyx", ".svg", ".typed"}
+SOURCES = {".css", ".h", ".html", ".js", ".pxd", ".py", ".pyi", ".pyx", ".svg", ".typed"}
 PAGE = ROOT / "src" / "unbasket" / "service" / "web"
 
 
@@ -97,7 +97,7 @@ def test_the_wheel_has_the_needed_files_and_no_others(wheel: Path) -> None:
         names = set(archive.namelist())
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"unbasket"}
     assert {f"unbasket/service/web/{file.relative_to(PAGE)}" for file in PAGE.rglob("*") if file.is_file()} <= names
-    assert [name for name in names if name.endswith(".parquet")] == ["unbasket/datasets/data/tafeng.parquet"]
+    assert not [name for name in names if "/data/" in name or name.endswith((".parquet", ".csv", ".zip"))]
     assert "unbasket/py.typed" in names
     assert not [name for name in names if "tests/" in name or "test_" in name or name.endswith((".pyc", ".c"))]
 
@@ -111,9 +111,10 @@ def test_the_source_distribution_has_all_sources(tmp_path: Path) -> None:
         assert {str(file.relative_to(ROOT)) for file in files} <= names
 
 
-def test_a_dataset_is_included(root: FakeRoot) -> None:
-    code = "from unbasket.datasets import load; print(load('tafeng').history.height)"
-    assert int(_run(root, ["python", "-c", code], DOCKER.environment)) > 400_000
+def test_no_data_of_others_is_installed(root: FakeRoot) -> None:
+    found = json.loads(_run(root, ["unbasket", "datasets", "--json"], DOCKER.environment))
+    assert [dataset["place"] for dataset in found] == [None] * 5
+    assert "unbasket datasets prepare tafeng" in _run(root, ["unbasket", "evaluate", "tafeng"], {}, code=2)
 
 
 # Commands ---------------------------------------------------------------------------------------------------

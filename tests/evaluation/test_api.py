@@ -46,8 +46,7 @@ def test_any_frame_that_fit_accepts(shop: Dataset) -> None:
 
 
 def test_parameters_default_to_the_datasets() -> None:
-    tafeng = ub.datasets.load("tafeng")
-    small = Dataset("small", tafeng.history.filter(pl.col("user") < 50), params=PARAMS)
+    small = Dataset("small", ub.datasets.generate(users=50, seed=1, baskets_per_user=6).history, params=PARAMS)
     assert ub.evaluate(small, baselines=[]).params == PARAMS
     assert ub.evaluate(small, ub.Params(), baselines=[]).params == ub.Params()
     assert ub.evaluate(small.history, baselines=[]).params == ub.Params()

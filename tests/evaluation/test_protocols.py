@@ -56,6 +56,7 @@ def test_only_the_twin_with_the_lowest_id_is_scored() -> None:
     assert first_of_twins([1, 2, 3, 4, 5], ["a", "b", "a", "b", "a"]) == [True, True, False, False, False]
 
 
+@pytest.mark.needs("tafeng")
 def test_the_paper_scores_13904_users_of_tafeng(tafeng: Holdout) -> None:
     """By the paper's equations, 63 users in 19 sets have equal vectors, so 44 are not scored."""
     baskets: dict[int, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
@@ -89,6 +90,7 @@ def shop(baskets: dict[int, int]) -> pl.DataFrame:
     return frame(*((u, b, i) for u, count in baskets.items() for b in range(count) for i in (1, 2)))
 
 
+@pytest.mark.needs("tafeng")
 def test_sizes_on_tafeng(tafeng: Holdout) -> None:
     all_users = all_users_split(*tafeng)
     assert (len(all_users.queries), len(all_users.candidates)) == (13_949, 13_949)
@@ -101,12 +103,27 @@ def test_sizes_on_tafeng(tafeng: Holdout) -> None:
     assert sum(len(users) for users in hu) == 13_891
 
 
-def test_hu_divides_users_in_the_order_of_ids(tafeng: Holdout) -> None:
-    shuffled = tafeng.history.sample(fraction=1, shuffle=True, seed=0)
-    training, validation, test = hu_users(shuffled, tafeng.future)
+def test_sizes_on_the_complete_journey(journey: Holdout) -> None:
+    all_users = all_users_split(*journey)
+    assert (len(all_users.queries), len(all_users.candidates)) == (2_399, 2_399)
+    paper = paper_split(*journey)
+    assert (len(paper.queries), len(paper.candidates)) == (2_399, 2_399)  # there is no user 2939
+    assert [len(users) for users in hu_users(*journey)] == [1_727, 192, 480]
+
+
+def test_the_paper_excludes_a_user_of_every_dataset() -> None:
+    history = shop({1: 2, PAPER_EXCLUDED_USER: 2})
+    paper = paper_split(history, history)
+    assert paper.queries.to_list() == [1]
+    assert paper.candidates.to_list() == [1, PAPER_EXCLUDED_USER]
+
+
+def test_hu_divides_users_in_the_order_of_ids(journey: Holdout) -> None:
+    shuffled = journey.history.sample(fraction=1, shuffle=True, seed=0)
+    training, validation, test = hu_users(shuffled, journey.future)
     in_order = pl.concat([training, validation, test])
     assert in_order.equals(in_order.unique().sort())
-    assert test[-1] == 13_949
+    assert test[-1] == 2_500
 
 
 def test_hu_roles() -> None:
@@ -163,18 +180,24 @@ def test_a_single_basket_is_not_hidden() -> None:
     assert hidden.rows() == [(2, 2, 12)]
 
 
+@pytest.mark.needs("tafeng")
 def test_hidden_baskets_of_tafeng(tafeng: Holdout) -> None:
-    kept, hidden = hide_last_basket(tafeng.history)
-    assert hidden["user"].n_unique() == 13_891
-    assert hidden.select("user", "basket").n_unique() == 13_891
-    assert len(kept) + len(hidden) == len(tafeng.history)
+    assert hide_last_basket(tafeng.history).future["user"].n_unique() == 13_891
+
+
+def test_hidden_baskets_of_the_complete_journey(journey: Holdout) -> None:
+    kept, hidden = hide_last_basket(journey.history)
+    assert hidden["user"].n_unique() == 2_399
+    assert hidden.select("user", "basket").n_unique() == 2_399
+    assert len(kept) + len(hidden) == len(journey.history)
     assert kept.join(hidden, on=["user", "basket"], how="semi").is_empty()
     later = (
         hidden.group_by("user")
         .agg(pl.col("time").min())
         .join(kept.group_by("user").agg(before=pl.col("time").max()), on="user")
     )
-    assert later.select((pl.col("time") - pl.col("before")).unique()).to_series().to_list() == [1]
+    assert later.height == 2_399
+    assert later.filter(pl.col("time") < pl.col("before")).is_empty()
 
 
 @pytest.mark.parametrize("protocol_split", [all_users_split, paper_split, hu_split])

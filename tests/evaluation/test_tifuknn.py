@@ -40,6 +40,7 @@ def names(recommendations: list[tuple[int | str, float]]) -> list[int | str]:
     return [item for item, _ in recommendations]
 
 
+@pytest.mark.needs("tafeng")
 @pytest.mark.parametrize(
     ("protocol", "users", "expected"),
     [
@@ -50,6 +51,21 @@ def names(recommendations: list[tuple[int | str, float]]) -> list[int | str]:
 def test_the_figures_of_tafeng(tafeng: Holdout, protocol: str, users: int, expected: list[float]) -> None:
     params = Params(group_size=7, basket_decay=0.9, group_decay=0.7, neighbors=300, alpha=0.7)
     scores = evaluate(tafeng, params, PROTOCOLS[protocol]).scores[TIFUKNN]
+    assert len(scores) == users
+    assert list(scores.select(pl.col(HEADLINE).mean()).row(0)) == pytest.approx(expected, abs=0.0002)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "users", "expected"),
+    [
+        ("all-users", 2_399, [0.1710, 0.1589, 0.2212, 0.1463]),
+        ("hu", 480, [0.1587, 0.1576, 0.2049, 0.1417]),
+    ],
+)
+def test_the_figures_of_the_complete_journey(
+    journey: Holdout, protocol: str, users: int, expected: list[float]
+) -> None:
+    scores = evaluate(journey, Params(), PROTOCOLS[protocol]).scores[TIFUKNN]
     assert len(scores) == users
     assert list(scores.select(pl.col(HEADLINE).mean()).row(0)) == pytest.approx(expected, abs=0.0002)
 

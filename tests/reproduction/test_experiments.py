@@ -50,7 +50,8 @@ def present(frame: pl.DataFrame) -> Section:
 
 
 @pytest.fixture
-def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
+def recorder(data: Path, monkeypatch: pytest.MonkeyPatch) -> Recorder:
+    assert data.is_dir()
     found = Recorder()
     experiment = Experiment("table1", "Table <1>", ("tafeng", "instacart"), ("tafeng",), found.run, present)
     monkeypatch.setattr(experiments, "EXPERIMENTS", {experiment.name: experiment})
@@ -149,6 +150,7 @@ def test_experiments_on_a_missing_dataset_are_reported_as_left_out(tmp_path: Pat
     assert recorder.tasks == [("table1", "tafeng", False)]
     assert recorder.left_out == ["instacart"]
     assert "<li>instacart.parquet is not here</li>" in text
+    assert "on 1 of the paper's 3 datasets</h2><p>Not among them: instacart, valuedshopper.</p>" in text
     assert "Left out" not in reproduce(tmp_path, Settings(), recorder, datasets=["tafeng"]).read_text()
 
 

@@ -8,9 +8,17 @@ streamed. A file in an unknown format raises a `DatasetError` that names the mis
 
 from unbasket.datasets.dataset import Dataset, Statistics, hold_out_last, statistics
 from unbasket.datasets.generated import SENSITIVE_CATEGORIES, generate
+from unbasket.datasets.preparation import prepare
 from unbasket.datasets.published import published_path, read_published, write_published
-from unbasket.datasets.raw import read_complete_journey, read_instacart, read_tafeng, read_tifuknn, read_valued_shoppers
-from unbasket.datasets.registry import PUBLISHED, load
+from unbasket.datasets.raw import (
+    read_complete_journey,
+    read_coop,
+    read_instacart,
+    read_tafeng,
+    read_tifuknn,
+    read_valued_shoppers,
+)
+from unbasket.datasets.registry import PUBLISHED, Location, load, locate
 from unbasket.datasets.table import read_table
 from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError, MissingDatasetError
@@ -20,14 +28,18 @@ __all__ = [
     "SENSITIVE_CATEGORIES",
     "Dataset",
     "DatasetError",
+    "Location",
     "MissingDatasetError",
     "ReadingProgress",
     "Statistics",
     "generate",
     "hold_out_last",
     "load",
+    "locate",
+    "prepare",
     "published_path",
     "read_complete_journey",
+    "read_coop",
     "read_instacart",
     "read_published",
     "read_table",

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 import polars.selectors as cs
@@ -17,43 +18,72 @@ PUBLISHED_COLUMNS = ("user_id", "basket_id", "position", "item_id", "quantity", 
 
 OF_THE_PAPER = ("tafeng", "instacart", "valuedshopper")
 
-_NOTES = {
-    "tafeng": "Ta-Feng as in the paper: its history and its held-out next basket.",
-    "instacart": "Instacart as in the paper, history only: the paper's future baskets are not available. "
-    "hold_out_last hides each user's last basket instead; figures from that do not compare with the paper's.",
-    "valuedshopper": "ValuedShopper as in the paper; quantity counts repeats, which the paper's code uses.",
-    "coop100": "Coop-100: 100 customers, seven years; not a dataset of the paper.",
+
+class _Publication(NamedTuple):
+    """A dataset of others: its download, the argument of the command that prepares it, and the prepared file."""
+
+    download: str
+    argument: str
+    rows: int
+    """The rows of the history as published, by which a file is recognized: another preparation has others."""
+    notes: str
+
+
+_PUBLICATIONS = {
+    "tafeng": _Publication(
+        "TaFang_history_NB.csv and TaFang_future_NB.csv from the folder data of github.com/HaojiHu/TIFUKNN",
+        "TaFang_history_NB.csv",
+        494_017,
+        "Ta-Feng as in the paper: its history and its held-out next basket.",
+    ),
+    "instacart": _Publication(
+        "the CSV files of the Kaggle competition instacart-market-basket-analysis into one folder",
+        "FOLDER",
+        1_411_006,
+        "Instacart as in the paper, history only: the paper's future baskets are not available. "
+        "hold_out_last hides each user's last basket instead; figures from that do not compare with the paper's.",
+    ),
+    "valuedshopper": _Publication(
+        "transactions.csv.gz of the Kaggle competition acquire-valued-shoppers-challenge",
+        "transactions.csv.gz",
+        4_935_360,
+        "ValuedShopper as in the paper; quantity counts repeats, which the paper's code uses.",
+    ),
+    "coop100": _Publication(
+        "dataset/coop100.json.zip from github.com/GiulioRossetti/tbp-next-basket and unpack it",
+        "coop100.json",
+        638_315,
+        "Coop-100: 100 customers, seven years; not a dataset of the paper.",
+    ),
 }
-PREPARED = tuple(_NOTES)
+PREPARED = tuple(_PUBLICATIONS)
 
 
 def published_path(name: str) -> Path:
-    """Return the Parquet file of a dataset: in the folder that UNBASKET_DATA names, or in one of the project's own."""
+    """Return the Parquet file of a dataset: in the folder that UNBASKET_DATA names, or in `data/` of a checkout."""
     file = f"{name}.parquet"
-    for folder in (*_named_folder(), *_own_folders()):
+    for folder in data_folders():
         if (folder / file).is_file():
             return folder / file
+    download, argument, *_ = _PUBLICATIONS[name]
     raise MissingDatasetError(
-        f"{file} is not here: it is in the folder data/ of the repository, not in the installed package. "
-        f"Set {FOLDER_VARIABLE} to a folder that holds it, or make it from the raw download as docs/datasets.md says."
+        f"{file} is not here: download {download}, then run: unbasket datasets prepare {name} {argument}. "
+        f"Or set {FOLDER_VARIABLE} to a folder that holds {file}"
     )
 
 
-def _named_folder() -> list[Path]:
+def data_folders() -> list[Path]:
+    """Return the folders of prepared files, in the order of the search: UNBASKET_DATA, and `data/` of a checkout."""
+    folders = []
     named = os.environ.get(FOLDER_VARIABLE)
-    if not named:
-        return []
-    if not Path(named).is_dir():
-        raise DatasetError(f"{FOLDER_VARIABLE} names {named}, which is not a folder")
-    return [Path(named)]
-
-
-def _own_folders() -> list[Path]:
-    """Return the package's data folder and, if the package is in a clone of the repository, the clone's."""
-    here = Path(__file__).resolve().parent
-    source = here.parents[1]
-    clone = [source.parent / "data"] if source.name == "src" else []
-    return [here / "data", *clone]
+    if named:
+        if not Path(named).is_dir():
+            raise DatasetError(f"{FOLDER_VARIABLE} names {named}, which is not a folder")
+        folders.append(Path(named))
+    source = Path(__file__).resolve().parents[2]
+    if source.name == "src":
+        folders.append(source.parent / "data")
+    return folders
 
 
 def read_published(path: str | Path, *, future: FutureChoice = "next") -> Dataset:
@@ -73,8 +103,8 @@ def read_published(path: str | Path, *, future: FutureChoice = "next") -> Datase
     history = _split(frame, ["history"])
     later = one_future(_split(frame, ["future", "future_later"]), future)
     history, later = drop_ones([history, later])
-    is_own = name in PREPARED and source.path.resolve().parent in _own_folders()
-    notes = _NOTES[name] if is_own else f"Read from {source.path.name}."
+    known = _PUBLICATIONS.get(name)
+    notes = known.notes if known and known.rows == history.height else f"Read from {source.path.name}."
     if (frame["split"] == "future_later").any():
         meaning = {"next": "the next basket", "union": "the union of the baskets after the history, as one"}
         notes = f"{notes} Future: {meaning[future]}."
@@ -90,18 +120,21 @@ def _split(frame: pl.DataFrame, splits: list[str]) -> pl.DataFrame:
     )
 
 
-def write_published(dataset: Dataset, path: str | Path) -> None:
+def write_published(dataset: Dataset, path: str | Path, *, later: pl.DataFrame | None = None) -> None:
     """Write a dataset as a prepared Parquet file, for `load` to find in the folder that UNBASKET_DATA names.
 
-    Baskets keep their order and lose their times; names and categories of items are not written.
+    Baskets keep their order and lose their times; names and categories of items are not written. `later` holds
+    baskets after the future, if there are any: see `read_published`.
     """
-    splits = [("history", dataset.history), ("future", dataset.future)]
-    purchases = pl.concat([frame.with_columns(split=pl.lit(split)) for split, frame in splits if frame is not None])
+    splits = {"history": dataset.history, "future": dataset.future, "future_later": later}
+    purchases = pl.concat(
+        [frame.with_columns(split=pl.lit(split)) for split, frame in splits.items() if frame is not None]
+    )
     if "quantity" not in purchases.columns:
         purchases = purchases.with_columns(quantity=1)
-    is_future = pl.col("split") == "future"
-    position = pl.struct(is_future.alias("is_future"), "time", "basket").rle_id().over("user")
-    purchases.sort("user", is_future, "time", "basket", maintain_order=True).select(
+    stage = pl.col("split").replace_strict({split: number for number, split in enumerate(splits)})
+    position = pl.struct(stage.alias("stage"), "time", "basket").rle_id().over("user")
+    purchases.sort("user", stage, "time", "basket", maintain_order=True).select(
         user_id="user",
         basket_id="basket",
         position=position.cast(pl.Int32) + 1,

