@@ -1,5 +1,5 @@
 # A fresh machine needs Python 3.11 or newer and make. Tests of the page need Chromium, those of Spark need Java, and the
-# benchmark of the service needs wrk: root on Debian gets them here; other users are told what to install.
+# benchmark of the service needs wrk, slow tests strace: root on Debian gets them here; others are told what to install.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -97,6 +97,7 @@ sanitized: setup  # without a test that inspects freed memory itself
 
 test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)
+	$(call install,strace,strace)
 	$(MAKE) sanitized
 	$(BIN)/pytest -m slow
 
@@ -123,10 +124,10 @@ bench: setup
 bench-scale: setup  # minutes, and 6 GB of memory; writes the table of docs/engine.md and its figure
 	$(BIN)/python -m benchmarks.scale --page docs/engine.md --figure docs/images/scale.svg
 
-bench-pool: setup  # some ten minutes; writes the tables and the figure of docs/pool.md
+bench-pool: setup  # some ten minutes, and all five datasets; writes the tables and the figure of docs/pool.md
 	$(BIN)/python -m benchmarks.pool
 
-bench-defaults: setup  # half an hour on two idle cores; writes the tables of docs/evaluation.md
+bench-defaults: setup  # half an hour on two idle cores, and all five datasets; writes the tables of docs/evaluation.md
 	$(BIN)/python -m benchmarks.defaults
 
 notebook: setup  # tests compare its stored outputs with a run

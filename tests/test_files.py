@@ -96,7 +96,7 @@ def test_a_new_file_and_its_name_are_on_disk_before_it_counts(tmp_path: Path, mo
     monkeypatch.setattr(os, "replace", logged_replace)
     monkeypatch.setattr(files, "fsync", logged_fsync)
     run("keys", "add", "till", "--role", "write", "--access", tmp_path / "access.toml")
-    assert steps == [("sync", "access.toml-partial"), ("replace", "access.toml"), ("sync", tmp_path.name)]
+    assert steps == [("sync", "access.toml"), ("replace", "access.toml"), ("sync", tmp_path.name)]
 
 
 def test_a_link_stays_and_its_file_is_replaced(tmp_path: Path) -> None:

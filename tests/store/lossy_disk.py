@@ -148,6 +148,12 @@ class LossyWal:
     def is_removed(self) -> bool:
         return False
 
+    def is_cut(self) -> bool:
+        return False
+
+    def expect_truncation(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -186,6 +192,10 @@ class Connection:
     def executemany(self, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
             self.execute(statement, row)
+
+    @property
+    def total_changes(self) -> int:
+        return self._connection.total_changes()
 
     @property
     def in_transaction(self) -> bool:

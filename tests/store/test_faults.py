@@ -222,10 +222,10 @@ def test_a_refusal_costs_what_it_undoes(
             yield row, payload
 
     refused: list[Callable[[ub.Recommender], object]] = [
-        lambda engine: engine.learn(7, ["milk", _LONG], basket="new"),
+        lambda engine: engine.learn(7, ["milk", _LONG], basket=99),
         lambda engine: engine.learn(7, ["milk", _LONG], basket=7),  # an edit
-        lambda engine: engine.learn(7, ["milk", _LONG], basket="late", time=3),
-        lambda engine: engine.apply([Forget(7, None, None), Learn(7, [_LONG], 1, None), Learn("new", ["tea"], 1, 1)]),
+        lambda engine: engine.learn(7, ["milk", _LONG], basket=98, time=3),
+        lambda engine: engine.apply([Forget(7, None, None), Learn(7, [_LONG], 1, None), Learn(97, ["tea"], 1, 1)]),
         lambda engine: engine.apply([Forget(7, 207, None), Forget(8, None, "milk"), Learn(7, [_LONG], 3, None)]),
         lambda engine: engine.fit(pl.DataFrame({"user": [7, 2000], "basket": 999, "item": _LONG})),
     ]
@@ -251,8 +251,8 @@ def test_a_refusal_costs_what_it_undoes(
             assert len(engine.catalog) == 1990
             assert len(read) <= 80  # twice: two users' baskets, and the products that only they bought
             assert engine.verify().ok
-        engine.learn(7, ["milk"], basket="new")
-        engine.forget(7, basket="new")
+        engine.learn(7, ["milk"], basket=99)
+        engine.forget(7, basket=99)
         assert engine.digest() == before
     assert digest_of(path) == before
 

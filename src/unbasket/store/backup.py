@@ -33,9 +33,11 @@ def write_copy(source: DatabaseReader, target: Path, progress: Progress | None) 
             translating(target),
             closing(sqlite3.connect(partial, isolation_level=None)) as connection,
         ):
-            schema.prepare(connection, partial, read_only=False)
+            schema.prepare(connection, target, read_only=False)
             connection.execute("PRAGMA synchronous = OFF")  # the file is synced before it gets its name
-            Copy(source, DatabaseReader(partial, connection), connection).make(progress)
+            connection.execute("PRAGMA journal_mode = OFF")  # a copy that fails is removed as a whole
+            Copy(source, DatabaseReader(target, connection), connection).make(progress)
+            connection.execute("PRAGMA journal_mode = WAL")
     except OSError as error:
         raise StoreError(f"cannot write {target}: {error.strerror or error}") from error
 
@@ -84,9 +86,10 @@ class Copy:
         found = self._source.bodies(table, self._last[table] + 1, _ROWS)
         live = [(row, body) for row, body in found if checked_payload(table, row, body)]
         rows = live if found[-1:] == live[-1:] else [*live, found[-1]]
-        self._connection.execute("BEGIN")
-        self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
-        self._connection.execute("COMMIT")
+        with translating(self._copy.path):  # around it is the source's snapshot, whose errors name the source
+            self._connection.execute("BEGIN")
+            self._connection.executemany(f"INSERT INTO {table} VALUES (?, ?)", rows)
+            self._connection.execute("COMMIT")
         if table in COUNTED:
             self._count += len(live)
             self._checksums += sum(checksum_of(body) for _, body in live)
@@ -109,8 +112,9 @@ class Copy:
                         self._zero(table, row)
 
     def _zero(self, table: str, row: int) -> None:
-        body = self._copy.body(table, row)
-        self._connection.execute(f"UPDATE {table} SET body = zeroblob(?) WHERE id = ?", (len(body), row))
+        with translating(self._copy.path):
+            body = self._copy.body(table, row)
+            self._connection.execute(f"UPDATE {table} SET body = zeroblob(?) WHERE id = ?", (len(body), row))
         self._count -= 1
         self._checksums -= checksum_of(body)
 

@@ -2,15 +2,19 @@
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec, TypeVar
 
-from unbasket.core.codec import RowReader
+import numpy as np
+
+from unbasket.core.arrays import Int64s
+from unbasket.core.codec import RowReader, gathered, sorted_by_user
+from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.results import Progress
-from unbasket.errors import StoreCorruptError, StoreError
+from unbasket.errors import MixedIdsError, StoreCorruptError, StoreError
 from unbasket.files import create
 from unbasket.store.compaction import Spaces
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, TABLES, checked_payload, checksum_of, decode_basket
@@ -18,14 +22,41 @@ from unbasket.store.row_totals import COUNTED, RowTotals, TotalsRecord
 from unbasket.store.sqlite_errors import translating
 from unbasket.store.wal import wal_path
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
 _CHUNK = 16_384  # rows that are read at a time
 
 
-class Loaded(NamedTuple):
-    """The content of a database: the baskets as columns, and the payloads of other tables by table and row."""
+class Content(NamedTuple):
+    """The content of a database: the baskets and their rows, and the payloads of other tables by table and row."""
 
-    baskets: RowReader
+    baskets: BasketColumns
+    rows: Int64s
     others: dict[str, dict[int, bytes]]
+
+
+class Snapshot:
+    """A read transaction. No generator: one that an interrupt leaves would roll back later, on a closed connection."""
+
+    def __init__(self, reader: "DatabaseReader", connection: sqlite3.Connection) -> None:
+        self._reader, self._connection = reader, connection
+
+    def __enter__(self) -> None:
+        with translating(self._reader.path):
+            self._connection.execute("BEGIN")
+            try:
+                self._reader.totals = RowTotals()
+                self._reader.find_spaces()
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        with translating(self._reader.path):
+            self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error | UnicodeDecodeError):
+                raise error
 
 
 class DatabaseReader:
@@ -71,17 +102,9 @@ class DatabaseReader:
         for span in [(1, 2**62)] if rows is None else ((row, row) for row in rows):
             yield from self.payloads(table, *span)
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
-        """Read from one snapshot in the block, with new totals. An erasure waits for its end."""
-        with translating(self.path):
-            self._connection.execute("BEGIN")
-            try:
-                self.totals = RowTotals()
-                self.find_spaces()
-                yield
-            finally:
-                self._connection.execute("ROLLBACK")
+    def snapshot(self) -> "Snapshot":
+        """Return a block that reads from one snapshot, with new totals. An erasure waits for its end."""
+        return Snapshot(self, self._connection)
 
     def bodies(self, table: str, first: int, count: int) -> list[tuple[int, bytes]]:
         """Return up to `count` rows of a table from a number on, zeroed ones included."""
@@ -99,22 +122,24 @@ class DatabaseReader:
         """Return the rows of these numbers that are not zeroed."""
         return {row for row, body in self._connection.execute(*self.spaces[table].select(first, last)) if any(body)}
 
-    def load(self, progress: Progress | None) -> Loaded:
+    def load(self, progress: Progress | None) -> Content:
         """Read all tables but the receipts from one snapshot, and check that no row is lost."""
         with self._checking_pages(), self.snapshot():
             record = self.read_record()
             others = {table: self._load_table(table) for table in COUNTED if table != "baskets"}
-            loaded = Loaded(self._load_baskets(record.upto, progress), others)
+            baskets = self._load_baskets(record.upto, progress)
             self._check_receipts()
         self.record = record
-        self._check_totals(record, loaded.baskets)
-        return loaded
+        self._check_totals(record, baskets)
+        if baskets.mixed:
+            raise MixedIdsError(f"{self.path} holds numbers and texts as ids of one kind")
+        return Content(*sorted_columns(baskets), others)
 
     @contextmanager
     def _checking_pages(self) -> Iterator[None]:
         """Let SQLite check its pages during the block, over another connection; an error if they are damaged."""
         with translating(self.path), ThreadPoolExecutor(1) as executor:
-            checking = executor.submit(_check_pages, self.path)
+            checking = _submit(executor, _check_pages, self.path)
             yield
             if checking.result() != "ok":
                 raise StoreCorruptError(f"{self.path} is damaged ({checking.result()}). Restore a backup")
@@ -136,9 +161,9 @@ class DatabaseReader:
         baskets, last = RowReader(TABLE_SEEDS["baskets"], STEP, upto), self.totals.last["baskets"]
         cursor = self._connection.execute(*self.spaces["baskets"].select(1, last))
         with ThreadPoolExecutor(1) as executor:  # fetches the next rows while these are decoded
-            fetching = executor.submit(cursor.fetchmany, _CHUNK)
+            fetching = _submit(executor, cursor.fetchmany, _CHUNK)
             while rows := fetching.result():
-                fetching = executor.submit(cursor.fetchmany, _CHUNK)
+                fetching = _submit(executor, cursor.fetchmany, _CHUNK)
                 decode_baskets(baskets, rows)
                 if progress is not None:
                     progress(rows[-1][0], last)
@@ -192,6 +217,18 @@ class DatabaseReader:
         return self.totals.last[table] + 1
 
 
+def _submit(
+    executor: ThreadPoolExecutor, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
+) -> Future[Result]:
+    """Submit work to a thread or, if the system allows no more of them, do it at once."""
+    try:
+        return executor.submit(work, *args, **kwargs)
+    except RuntimeError:
+        done: Future[Result] = Future()
+        done.set_result(work(*args, **kwargs))
+        return done
+
+
 def decode_baskets(baskets: RowReader, rows: list[tuple[int, bytes]]) -> None:
     """Add rows, given by their numbers and bodies, to the columns of baskets."""
     wrong = baskets.add(rows)
@@ -199,6 +236,22 @@ def decode_baskets(baskets: RowReader, rows: list[tuple[int, bytes]]) -> None:
         row, body = rows[wrong]
         decode_basket(checked_payload("baskets", row, body))
         raise StoreCorruptError(f"row {row} of baskets holds no basket; it was written by something else")
+
+
+def sorted_columns(baskets: RowReader) -> tuple[BasketColumns, Int64s]:
+    """Return the columns of all baskets, user after user, each user's by position; and the row of each basket."""
+    users, items, texts, columns = baskets.columns()
+    owners, positions, rows = columns.pop("owners"), columns.pop("positions"), columns.pop("rows")
+    sizes, purchases = columns.pop("sizes"), columns.pop("purchases")
+    order = sorted_by_user(owners, positions, len(users))
+    if not np.array_equal(order, np.arange(len(order))):
+        purchases = gathered(purchases, sizes, order)
+        owners, rows, sizes = owners[order], rows[order], sizes[order]
+        columns = {name: column[order] for name, column in columns.items()}
+    baskets_by_user = BasketColumns(
+        users=users, items=items, baskets=texts, owners=owners, sizes=sizes, purchases=purchases, **columns
+    )
+    return baskets_by_user, rows
 
 
 def _check_pages(path: Path) -> str:

@@ -1,20 +1,21 @@
 """The write-ahead log beside a database: syncing it, and the damage that SQLite would silently ignore."""
 
 import ctypes
+import errno
 import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
-from unbasket.errors import StoreCorruptError
+from unbasket.errors import StoreCorruptError, StoreError
 
 _MAGIC, _HEADER = 0x377F0682, struct.Struct(">8I")  # see SQLite's file format: the last bit is the checksum's order
 
 
 def _sync_file_range() -> Callable[[int, int, int, int], int]:
     """Return Linux's function of this name, which Python does not offer; elsewhere, one that does nothing."""
-    function = getattr(ctypes.CDLL(None), "sync_file_range", None)
+    function = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
     if function is None:
         return lambda *_: 0
     function.argtypes = (ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint)
@@ -36,14 +37,29 @@ class Wal:
     def __init__(self, database: Path) -> None:
         self._path = wal_path(database)
         self._file: int | None = None
+        self._size = 0  # at the last sync
 
     def start_writing(self) -> None:
         """Let the disk start writing; `sync` waits for the rest."""
-        _sync_range(self._descriptor(), 0, 0, _WRITE)  # if it fails, `sync` does too
+        if _sync_range(self._descriptor(), 0, 0, _WRITE) != 0 and ctypes.get_errno() == errno.EIO:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))  # any other error: the file system can't start early
 
     def sync(self) -> None:
         """Wait until its content, or its length, is on disk."""
         _sync(self._descriptor())
+        self._size = self._end()
+
+    def is_cut(self) -> bool:
+        """Return whether another program has cut the file since the last sync: SQLite would write behind the gap."""
+        return self._end() < self._size
+
+    def expect_truncation(self) -> None:
+        """Expect that this process is about to truncate the file; an interrupt may come between that and the sync."""
+        self._size = 0
+
+    def _end(self) -> int:
+        """Return the length. `fstat` would also read the time of change, and so make the next sync write a new one."""
+        return os.lseek(self._descriptor(), 0, os.SEEK_END)
 
     def is_removed(self) -> bool:
         """Return whether the open file has lost its name: the next process to open the database would not find it."""
@@ -51,7 +67,10 @@ class Wal:
 
     def _descriptor(self) -> int:
         if self._file is None:
-            self._file = os.open(self._path, os.O_RDONLY)
+            try:
+                self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError as error:
+                raise StoreError(f"cannot open {self._path}: {error.strerror}") from error
         return self._file
 
     def close(self) -> None:
@@ -74,6 +93,8 @@ def check_wal(database: Path) -> None:
             head = file.read(_HEADER.size)
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise StoreError(f"cannot read {wal_path(database)}: {error.strerror}") from error
     if any(head) and (len(head) < _HEADER.size or not _is_header(head)):
         raise StoreCorruptError(
             f"{wal_path(database)} is damaged, and with it what was learned last. Restore it or a backup; or, to go on "

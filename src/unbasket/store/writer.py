@@ -5,23 +5,24 @@ in place, so no page keeps a copy, and a truncating checkpoint leaves nothing in
 rows, an index, or rows that change their size would leave fragments in unallocated parts of pages.
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from unbasket.core.codec import BasketRowWriter
 from unbasket.domain.results import Progress
-from unbasket.errors import UncertainError
+from unbasket.errors import StoreError, UncertainError
 from unbasket.files import real_path
 from unbasket.store import compaction, schema
 from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.reader import DatabaseReader, connect
 from unbasket.store.row_codec import TABLES, checksum_of, with_checksum
 from unbasket.store.row_totals import RowTotals, TotalsRecord
-from unbasket.store.sqlite_errors import translated, translating
-from unbasket.store.wal import Wal
+from unbasket.store.sqlite_errors import is_refusal, translated, translating
+from unbasket.store.wal import Wal, wal_path
 
 TIMEOUT = 10
 """Seconds that a forget waits for readers of old pages."""
@@ -32,6 +33,7 @@ PAUSE = 0.01
 _WORTH_COMPACTING = 2**20  # a file with fewer zeroed bytes is left as it is
 _PACE = 0.02  # seconds between two steps of a compaction, so that learns are hardly slowed
 _CHUNK = 16_384  # rows that are written at a time
+_CHECKPOINT_ROWS = 1000  # rows that are changed between two checkpoints, so that the log is reused and does not grow
 _NAMES_CHECKED_EVERY = 0.01  # seconds; each time would take a tenth of a learn
 
 
@@ -54,6 +56,9 @@ class Database:
         self.erasures = 0  # that succeeded
         self.has_reader, self.obstacle = False, ""
         self._names_due = self._compaction_due = 0.0
+        self._checkpoint_due = _CHECKPOINT_ROWS  # by the connection's count of changed rows
+        self._size = 0  # of the file, after the last checkpoint
+        self._failure = ""  # the error that ended writing
         self._newly_zeroed = 0  # bytes, since the last decision whether to compact
         with translating(path):
             self._connection = connect(path, read_only)
@@ -62,17 +67,67 @@ class Database:
             try:
                 schema.prepare(self._connection, path, read_only=read_only)
                 self.reader = DatabaseReader(path, self._connection)
+                self._note_checkpoint()
             except BaseException:
                 self.abandon()
                 raise
         # A compaction of these may have been under way when the file was closed.
         self._to_compact = [table for table in schema.COMPACTED if self.reader.spaces[table].copied_upto]
 
+    # Errors of the disk -----------------------------------------------------------------------------------------
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether an error of the disk has ended writing: its state is unknown until the file is opened again."""
+        return self._failure != ""
+
+    def failure(self, error: sqlite3.Error | OSError) -> StoreError:
+        """Return the error of a write as one of ours. It ends writing, unless the disk merely refused the write."""
+        if isinstance(error, sqlite3.Error) and is_refusal(error):
+            return translated(self.path, error)
+        return self._end_writing(
+            f"{self.path}: the disk did not confirm what was written ({error}): it may be there after a restart, "
+            "or not. Nothing more is written. Check the disk, open the database again, and look"
+        )
+
+    def _raise_unless_refused(self, error: sqlite3.Error | OSError) -> None:
+        failure = self.failure(error)
+        if self.has_failed:
+            raise failure from error
+
+    def _end_writing(self, failure: str) -> UncertainError:
+        self._failure = failure
+        return UncertainError(failure)
+
+    def _check_log(self) -> None:
+        if self._wal.is_cut():
+            raise self._cut(wal_path(self.path))
+
+    def _check_size(self) -> None:
+        size = self._file_size()
+        if size is not None and size < self._size:
+            raise self._cut(self.path)
+
+    def _cut(self, file: Path) -> UncertainError:
+        return self._end_writing(
+            f"{file} was cut off by another program while it was open: rows that were acknowledged are lost. Nothing "
+            "more is written. Restore a backup, or open the database again and look"
+        )
+
+    def _file_size(self) -> int | None:
+        """Return the size of the file; None if the path does not lead to it any more."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return None
+        return found.st_size if (found.st_dev, found.st_ino) == self._identity else None
+
     # Transactions -----------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """Start a transaction, unless one is open: all that is written until `commit` will be there, or nothing."""
         if not self._connection.in_transaction:
+            self._check_log()
             self._before = self.reader.totals.copy(), self.reader.record
             self._connection.execute("BEGIN IMMEDIATE")
 
@@ -87,7 +142,7 @@ class Database:
                 self._connection.execute("UPDATE row_totals SET body = ?", (record.to_bytes(),))
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
-            raise translated(self.path, error) from error
+            raise self.failure(error) from error
         if record is not None:
             self.reader.record = record
         self._totals_due = False
@@ -100,23 +155,34 @@ class Database:
         try:
             self._wal.sync()
         except OSError as error:
-            raise UncertainError(
-                f"{self.path}: the disk did not confirm what was written ({error}): it may be there after a restart, "
-                "or not. Nothing more is written. Check the disk, open the database again, and look"
-            ) from error
+            raise self.failure(error) from error
         self._is_synced = True
+        if self._connection.total_changes >= self._checkpoint_due:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        """Copy from the log to the file what readers do not hold back. SQLite itself would ignore errors of that."""
+        self._check_size()
+        self._size = 0  # until it is known: a checkpoint may shorten the file, and be interrupted
+        try:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except sqlite3.Error as error:
+            self._raise_unless_refused(error)
+        self._note_checkpoint()
+
+    def _note_checkpoint(self) -> None:
+        self._checkpoint_due = self._connection.total_changes + _CHECKPOINT_ROWS
+        self._size = self._file_size() or 0
 
     def check_names(self) -> None:
-        """Check now and then that the path still leads to the file that is being written, and to its log."""
+        """Check now and then that the path still leads to the file that is being written, whole, and to its log."""
         now = time.monotonic()
         if now < self._names_due:
             return
         self._names_due = now + _NAMES_CHECKED_EVERY
-        try:
-            if identity_of(self.path) == self._identity and not self._wal.is_removed():
-                return
-        except OSError:
-            pass  # there is no such file any more
+        self._check_size()
+        if self._file_size() is not None and not self._wal.is_removed():
+            return
         raise UncertainError(
             f"{self.path}, or its log, was moved, replaced or removed while it was open: a program that opens it now "
             "does not find what was written last. Nothing more is written. Put the file back if it was moved, close "
@@ -168,9 +234,13 @@ class Database:
 
     def append_committed(self, payload: bytes) -> int:
         """Append a basket in a transaction of its own, let the disk start writing, and return the row number."""
+        self._check_log()
         self._is_synced = False
         row = self._insert("baskets", payload)
-        self._wal.start_writing()
+        try:
+            self._wal.start_writing()
+        except OSError as error:
+            raise self.failure(error) from error
         return row
 
     def _insert(self, table: str, payload: bytes) -> int:
@@ -227,16 +297,22 @@ class Database:
         If so, all that was committed is on disk. If not, the next call tries again; with `has_reader`, it may succeed
         when that reader has ended.
         """
+        if self.has_failed:
+            raise UncertainError(self._failure)
         if self.is_erased:
             return True
+        self._check_log()
+        self._check_size()
         self.has_reader = False
         try:
             self.has_reader = self._truncate_wal()
+            self._note_checkpoint()
             if self.has_reader:
                 self.obstacle = "a reader keeps them. End that reader"
                 return False
             self._wal.sync()  # SQLite would leave its new length in a cache
-        except (sqlite3.Error, OSError) as error:  # a full disk, for one: what was committed is safe in the log
+        except (sqlite3.Error, OSError) as error:
+            self._raise_unless_refused(error)  # what was committed is safe in the log
             self.obstacle = f"{error}. Check the disk and its free space"
             return False
         self.is_erased = self._is_synced = True  # SQLite has synced the log, and then the file
@@ -245,6 +321,8 @@ class Database:
 
     def _truncate_wal(self) -> bool:
         """Checkpoint the write-ahead log and truncate it, without waiting; return whether a reader forbids it."""
+        self._size = 0
+        self._wal.expect_truncation()
         self._connection.execute("PRAGMA busy_timeout = 0")
         try:
             return bool(self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
@@ -271,12 +349,14 @@ class Database:
         try:
             self._copy_batch(self._to_compact[0], max(compaction.BATCH_SIZE, 2 * newly_zeroed))
             self._compaction_due = time.monotonic() + _PACE
-        except sqlite3.Error:  # a full disk, for one: nothing has happened
+        except sqlite3.Error as error:
+            self._raise_unless_refused(error)
             self._to_compact.clear()
             totals.zeroed = 0  # the next attempt is when more is zeroed
 
     def _copy_batch(self, table: str, size: int) -> None:
         execute = self._connection.execute
+        self._check_log()
         execute("BEGIN IMMEDIATE")
         try:
             batch = compaction.copy_batch(self._connection, self.reader.spaces[table], size)
@@ -304,10 +384,13 @@ class Database:
             self.sync()
 
     def close(self, on_empty_wal: Callable[[], object] = lambda: None) -> None:
-        """Leave one file without a log; `on_empty_wal` is called when the log is empty, just before it is removed."""
+        """Leave one file without a log; `on_empty_wal` is called when the log is empty, just before it is removed.
+
+        After an error that ended writing, the log stays as it is.
+        """
         with translating(self.path), closing(self._wal), ExitStack() as stack:
             stack.callback(self._disconnect)
-            if not self._read_only:
+            if not (self._read_only or self.has_failed):
                 self._write_totals()
                 timeout, self.is_erased = 0 if self.is_erased else TIMEOUT, False
                 if self.erase(timeout):
@@ -319,7 +402,12 @@ class Database:
             self._disconnect()
 
     def _disconnect(self) -> None:
-        self._connection.close()
+        with ExitStack() as stack:
+            if self.has_failed and self._file_size():  # SQLite merges the log when the last connection closes
+                with suppress(StoreError, sqlite3.Error):
+                    reader = stack.enter_context(closing(connect(self.path, read_only=True)))
+                    reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+            self._connection.close()
         descriptors.disconnected(self._identity)
 
 

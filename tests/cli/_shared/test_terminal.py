@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 from tests.cli.running import PROGRAM, error, is_plain, run
+from tests.limits import FEW_FILES, NO_THREADS
 from typer.testing import CliRunner
 
 import unbasket as ub
@@ -131,6 +132,61 @@ def test_too_little_memory(tmp_path: Path) -> None:
     assert done.stderr.startswith("Error: there is not enough memory for this")
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "shop.db").exists()
+
+
+def limited(limits: str, *line: object) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process with limits."""
+    code = f"import unbasket.cli.commands.import_\nfrom unbasket.cli import app\n{limits}\napp()"
+    command = [sys.executable, "-c", code, *map(str, line)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+LINES = [
+    ["history", "ann"],
+    ["recommend", "ann"],
+    ["learn", "ann", "tea", "--basket", "2"],
+    ["forget", "ann"],
+    ["verify"],
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_commands_need_no_second_thread(tmp_path: Path, line: list[str]) -> None:
+    db = made(tmp_path)
+    done = limited(NO_THREADS, *line, "--db", db)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_command_that_needs_threads(tmp_path: Path) -> None:
+    done = limited(NO_THREADS, "serve", "--db", made(tmp_path), "--port", 0)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("Error: the system allows no more threads")
+
+
+@pytest.mark.parametrize("line", LINES[1:3])
+def test_too_few_files(tmp_path: Path, line: list[str]) -> None:
+    """With any number of files that is not enough for the database: one line, which says so."""
+    db = made(tmp_path)
+    refused = 0
+    for files in (5, 7, 9):
+        done = limited(FEW_FILES, files, *line, "--db", db)
+        assert done.returncode in (0, 2), done.stderr
+        if done.returncode == 2:
+            refused += 1
+            assert done.stdout == ""
+            assert done.stderr.count("\n") == 1
+            assert "oo many" in done.stderr
+            assert "open" in done.stderr
+    assert refused > 0
+
+
+def made(folder: Path) -> Path:
+    """Return a new database with a user."""
+    db = folder / "shop.db"
+    with ub.open(db) as rec:
+        rec.learn("ann", ["milk"], basket=1)
+    return db
 
 
 def test_bars_name_the_current_step(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ forge a line.
 
 import functools
 import json
+import signal
 import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -157,20 +158,39 @@ def needing(extra: str) -> Iterator[None]:
         raise UnbasketError(f"{error}. Install what this command needs: pip install 'unbasket[{extra}]'") from error
 
 
+@contextmanager
+def _interrupting_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the block as Ctrl-C does: what it has begun is undone. An ignored signal stays so."""
+    numbers = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) == signal.SIG_DFL]
+    try:
+        for number in numbers:
+            signal.signal(number, signal.default_int_handler)
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """Make a command answer bad input, and a lack of memory or disk, with one line and exit code 2."""
+    """Make a command answer bad input, and a lack of memory, threads or disk, with one line and exit code 2."""
 
     @functools.wraps(function)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         if isinstance(sys.stdout, TextIOWrapper):  # a terminal that knows ASCII only is not a reason to fail
             sys.stdout.reconfigure(errors="backslashreplace")
         try:
-            function(*args, **kwargs)
+            with _interrupting_signals():
+                function(*args, **kwargs)
         except UnbasketError as error:
             complain(message_of(error))
             raise typer.Exit(2) from error
         except MemoryError as error:
             complain("there is not enough memory for this. Close other programs, or use a larger machine")
+            raise typer.Exit(2) from error
+        except RuntimeError as error:
+            if str(error) != "can't start new thread":
+                raise
+            complain("the system allows no more threads. End other programs, or raise the limit (ulimit -u)")
             raise typer.Exit(2) from error
         except BrokenPipeError:  # the reader of the output closed the pipe; Click exits quietly
             raise
