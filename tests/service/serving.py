@@ -49,10 +49,10 @@ def _files() -> dict[str, bytes]:
         with ub.open(db, ub.Params(neighbors=2)) as rec:
             rec.learn("ann", ["milk", "bread"], basket=1, time=10)
             rec.learn("ann", ["milk", "wine", "gin"], basket=2, time=20)
-            rec.learn("bob", ["milk", "tea"], basket="b/1")
+            rec.learn("bob", ["milk", "tea"], basket=3)
             rec.learn("cleo", ["bread", 17], basket=1)
             rec.learn(7, ["milk", "wine"], basket=1)
-            rec.describe(PRODUCTS).describe({"item": [17], "name": ["Eggs"]}, category=None)
+            rec.describe(PRODUCTS).describe({"item": ["17"], "name": ["Eggs"]}, category=None)
         return {suffix: db.with_name(db.name + suffix).read_bytes() for suffix in ("", "-keys")}
 
 

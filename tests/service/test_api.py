@@ -17,10 +17,10 @@ from unbasket.store import DurableRecommender
 
 
 def test_acknowledged_changes_are_on_disk(service: Service, tmp_path: Path) -> None:
-    service("PUT", "/v1/users/dan/baskets/x", json={"items": ["milk"]})
+    service("PUT", "/v1/users/dan/baskets/8", json={"items": ["milk"]})
     service("DELETE", "/v1/users/ann")
     copy = ub.open(tmp_path / "shop.db", read_only=True)
-    assert copy.users() == [7, "bob", "cleo", "dan"]
+    assert copy.users() == ["7", "bob", "cleo", "dan"]
 
 
 def test_concurrent_callers(service: Service) -> None:

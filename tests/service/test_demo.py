@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import re
 import signal
 import socket
@@ -10,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cli.running import PROGRAM
+from tests.cli.running import PROGRAM, interruptible
 from tests.service.process import ask, failing, until
 
 import unbasket as ub
@@ -45,8 +44,9 @@ def test_the_demo_removes_its_data(tmp_path: Path) -> None:
     printed, temporary = tmp_path / "printed", tmp_path / "temporary"
     temporary.mkdir()
     command = [*PROGRAM, "demo", "--offline", "--port", "0"]
-    environment = os.environ | {"TMPDIR": str(temporary)}
-    with printed.open("wb") as stream, subprocess.Popen(command, stdout=stream, env=environment) as process:
+    options = interruptible()
+    options["env"] |= {"TMPDIR": str(temporary)}
+    with printed.open("wb") as stream, subprocess.Popen(command, stdout=stream, **options) as process:
         until(lambda: list(temporary.glob("unbasket-demo-*/demo.db")), process)
         process.send_signal(signal.SIGINT)
         process.wait(60)

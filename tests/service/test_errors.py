@@ -51,7 +51,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
         execute = service.engine._journal._database._connection.execute
         pages = execute("PRAGMA page_count").fetchone()[0]
         execute(f"PRAGMA max_page_count = {pages}")
-        body = {"items": ["x" * 100_000]}
+        body = {"items": [f"{number:0200}" for number in range(500)]}
         response = service("PUT", "/v1/users/ann/baskets/9", 507, json=body)
         assert response["error"]["code"] == "disk_full"
         assert str(tmp_path) not in response["error"]["message"]

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.cli.running import PROGRAM, run
+from tests.limits import FEW_FILES
 from tests.service.process import Service, ask, failing, running, until
 
 import unbasket as ub
@@ -117,6 +118,14 @@ def test_a_port_in_use(tmp_path: Path) -> None:
         refused = failing("serve", "--db", tmp_path / "shop.db", "--port", port)
     assert f"port {port} of 127.0.0.1 is taken. Choose another with --port" in refused
     assert list(tmp_path.iterdir()) == []  # nothing was created
+
+
+def test_too_few_files(db: Path) -> None:
+    code = f"from unbasket.cli import app\n{FEW_FILES}\napp()"
+    line = [PROGRAM[0], "-c", code, "20", "serve", "--db", str(db), "--port", "0"]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert done.stderr.startswith("Error: this process may open 20 files and sockets at a time")
 
 
 def test_an_address_of_another_machine(db: Path) -> None:

@@ -173,6 +173,7 @@ class Api:
         route, path = self._match(scope)
         context.route, context.headers = route, dict(scope["headers"])
         caller = self._caller(route, path, address, context.headers)
+        decoding.check_path_ids(path, self._settings.max_id_bytes)
         query = decoding.decode_query(scope["query_string"], route.query)
         context.request = Request(
             self._loader,
@@ -232,7 +233,7 @@ class Api:
         request, settings = context.request, self._settings
         if route.body is not None:
             length = context.headers.get(b"content-length")
-            request.sent = await read_body(receive, length, settings.max_body, settings.timeout)
+            request.sent = await read_body(receive, length, self._limits.max_body(request.caller), settings.timeout)
             request.media_type = context.headers.get(b"content-type", b"").decode("latin-1")
         queue = self._acquire(context, route)
         try:
@@ -256,7 +257,8 @@ class Api:
 
     def _steps(self, context: RequestContext, route: Route) -> Steps[_Response]:
         request = context.request
-        decode = partial(decoding.decode_body, request.sent, request.media_type, route)
+        limit = self._settings.max_id_bytes
+        decode = partial(decoding.decode_body, request.sent, request.media_type, route, limit)
         request.body = (yield decode) if len(request.sent) > _LARGE else decode()
         fast_path = self._fast_paths.get(route)
         result = None if fast_path is None else fast_path.measure([request])[0]

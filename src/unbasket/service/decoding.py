@@ -1,13 +1,16 @@
-"""Decoding of query strings and bodies into the schemas of their route."""
+"""Decoding of query strings and bodies into the schemas of their route, and the limit on the size of ids."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import chain
 from typing import Any, get_origin
 from urllib.parse import parse_qsl
 
 import msgspec
 
+from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import KINDS
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import too_many_events
 from unbasket.service.routes import JSON, NDJSON, Route
@@ -50,7 +53,25 @@ def _lists(schema: type[msgspec.Struct]) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(schema) if get_origin(field.type) is list)
 
 
-def decode_body(body: bytes, content_type: str, route: Route) -> Any:
+def check_path_ids(path: Mapping[str, str], most: int) -> None:
+    """Raise if an id among the path parameters has more than `most` bytes."""
+    _check_sizes([parse_id(path[kind]) for kind in KINDS if kind in path], most, "invalid_path")
+
+
+def _check_sizes(names: Iterable[object], most: int, code: str) -> None:
+    few = most // 4  # a character has at most 4 bytes
+    for name in names:
+        if isinstance(name, str) and len(name) > few:
+            size = len(name.encode("utf-8", "surrogatepass"))
+            if size > most:
+                raise ApiError(
+                    code,
+                    f"the id {name[:32]!r}... has {size:,} bytes in UTF-8, of at most {most:,} (max_id_bytes): "
+                    "use a shorter one",
+                )
+
+
+def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int) -> Any:
     """Decode a request body as its route wants it."""
     if route.body is None or (route.body_is_optional and not body):
         return None
@@ -60,10 +81,12 @@ def decode_body(body: bytes, content_type: str, route: Route) -> Any:
         raise ApiError("unsupported_media_type", f"the Content-Type must be {wanted}, not {media or 'absent'!r}")
     if route.accepts_ndjson:
         _check_count(body, is_ndjson=media == NDJSON)
-    if media == NDJSON:
-        return _decode_lines(body)
     with _explained("the body"):
-        return _decoder(route).decode(body)
+        decoded = _decode_lines(body) if media == NDJSON else _decoder(route).decode(body)
+    if len(body) > max_id_bytes:
+        parts = decoded if isinstance(decoded, list) else [decoded]
+        _check_sizes(chain.from_iterable(part.ids() for part in parts), max_id_bytes, "invalid_body")
+    return decoded
 
 
 def _check_count(body: bytes, *, is_ndjson: bool) -> None:

@@ -35,7 +35,7 @@ CODES = {
     "malformed_json": Code(400, "body", "the body is not JSON in UTF-8"),
     "invalid_body": Code(400, "body", "the body is JSON of another shape; the message says where"),
     "invalid_query": Code(400, "any", "a query parameter is unknown, repeated or invalid"),
-    "invalid_path": Code(400, "path", "a part of the path is not in UTF-8"),
+    "invalid_path": Code(400, "path", "a part of the path is not in UTF-8, or an id in it is too long"),
     "invalid_rules": Code(400, "named", "the retention rules are not TOML, or not valid"),
     "invalid_request": Code(400, "thread", "another part of the request is invalid; the message says which"),
     "unauthenticated": Code(401, "key", "the key or token is missing, invalid or expired"),

@@ -15,6 +15,7 @@ from unbasket.service.settings import Settings
 
 _KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
 _IN_PROGRESS, _SHOPPER_IN_PROGRESS = 64, 4  # requests of one caller
+_SHOPPER_BODY = 1024 * 1024  # bytes: the largest preview fits, however its ids are escaped
 _LOOPBACK = ("127.0.0.1", "::1")
 _MOST_CALLERS = 10_000
 _BURST = 2.0  # seconds' worth of requests that may come at once
@@ -113,6 +114,11 @@ class Limits:
         """Count a request among the caller's reads or writes; see `ConcurrencyLimiter.acquire`."""
         most = _IN_PROGRESS if caller.shopper is None else _SHOPPER_IN_PROGRESS
         return self._limiters[pool].acquire(_label(caller, address), most)
+
+    def max_body(self, caller: Caller) -> int:
+        """Return the bytes of the caller's largest body."""
+        most = self.settings.max_body
+        return most if caller.shopper is None else min(most, _SHOPPER_BODY)
 
     def _rate(self, *, is_public: bool) -> float:
         """Return the requests per second of a key, or of a shopper or an anonymous caller (`is_public`)."""

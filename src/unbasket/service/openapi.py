@@ -15,8 +15,9 @@ _REF = "#/components/schemas/{name}"
 _DESCRIPTION = """\
 Next-basket recommendations that learn a basket in microseconds and forget it completely.
 
-Ids are whole numbers or texts; in paths they are URL-encoded, and `"17"` in quotes is always text. Every error has
-the same fields, `{"error": {"code": ..., "message": ...}}`.
+Ids of a kind (user, basket, item) are all whole numbers or all texts, and 17 is whichever of the two the shop has. In
+paths they are URL-encoded. An id has at most 256 bytes in UTF-8, unless the shop allows more. Every error has the same
+fields, `{"error": {"code": ..., "message": ...}}`.
 """
 
 

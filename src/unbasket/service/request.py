@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from unbasket.domain.id_text import LiveIdReader, parse_id
-from unbasket.domain.ids import Id
+from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import Id, Kind
 from unbasket.domain.results import Forgotten, Learned
 from unbasket.engine.cold_start import ColdStart
 from unbasket.service.auth import Authenticator, Caller
@@ -50,27 +50,27 @@ class Request:
         return self.loader.engine
 
     @property
-    def user(self) -> Id:
-        """The user in the path; for a token, always its shopper."""
-        if self._user is None:  # a cached_property of Python 3.11 would lock all requests
-            shopper = self.caller.shopper
-            self._user = LiveIdReader(self.rec).user(self.path["user"]) if shopper is None else shopper
-        return self._user
+    def spelled_user(self) -> Id:
+        """The user in the path as it is spelled there, which the engine takes as well; for a token, its shopper."""
+        return parse_id(self.path["user"]) if self.caller.shopper is None else self.caller.shopper
 
-    def possible_users(self) -> tuple[Id, ...]:
-        """Return the ids that the user in the path may mean; the first one that is stored is meant."""
-        if self.caller.shopper is not None:
-            return (self.caller.shopper,)
-        text = self.path["user"]
-        parsed = parse_id(text)
-        return (parsed,) if isinstance(parsed, str) else (parsed, text)
+    @property
+    def user(self) -> Id:
+        """The user in the path as the engine holds it, or would."""
+        if self._user is None:  # a cached_property of Python 3.11 would lock all requests
+            self._user = self.id_of("user", self.spelled_user)
+        return self._user
 
     @property
     def basket(self) -> Id:
         """The basket in the path."""
-        return LiveIdReader(self.rec).basket(self.user, self.path["basket"])
+        return self.id_of("basket", parse_id(self.path["basket"]))
 
     @property
     def item(self) -> Id:
         """The item in the path."""
-        return LiveIdReader(self.rec).item(self.path["item"])
+        return self.id_of("item", parse_id(self.path["item"]))
+
+    def id_of(self, kind: Kind, value: Id) -> Id:
+        """Return an id as the engine holds it, or would, whatever its spelling."""
+        return self.rec.canonical_id(value, kind)

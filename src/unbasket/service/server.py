@@ -6,6 +6,7 @@ SIGHUP reloads keys and settings.
 import asyncio
 import errno
 import os
+import resource
 import signal
 import socket
 import sys
@@ -39,6 +40,7 @@ Handler = Callable[[int, FrameType | None], object]
 CLOSING = 35
 """Seconds that closing may take after the grace period: an erasure waits 10 for readers, then the WAL is merged."""
 
+_DESCRIPTORS = 64  # files and sockets of a service without connections, at most
 _SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
 _LOG_INTERVAL = 5  # seconds between two log lines about loading
 _DOING = {"opening": "opening the database", "preparing": "preparing the first responses"}
@@ -58,6 +60,7 @@ def run(
     `bar` shows the progress of loading; `ready` is called with address and engine; `reload` gathers the settings again
     on SIGHUP. Without it, SIGHUP stops the service as SIGTERM does.
     """
+    check_descriptors()
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     auth = Authenticator.load(settings.access_file)
@@ -80,6 +83,16 @@ def run(
             logs.get().info("closed")
     if loader.failure is not None and not server.stop_signal:
         raise loader.failure
+
+
+def check_descriptors() -> None:
+    """Raise if this process may open too few files and sockets to start."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit < _DESCRIPTORS:
+        raise SettingsError(
+            f"this process may open {limit} files and sockets at a time. Let it open one for each connection and "
+            f"{_DESCRIPTORS} more (ulimit -n, or LimitNOFILE of systemd)"
+        )
 
 
 def check_exposure(settings: Settings, *, has_keys: bool) -> None:

@@ -15,7 +15,7 @@ from unbasket.errors import SettingsError
 PREFIX = "UNBASKET_"
 
 CHANGEABLE = frozenset(
-    {"max_body", "rate", "public_rate", "timeout", "grace"}
+    {"max_body", "max_id_bytes", "rate", "public_rate", "timeout", "grace"}
     | {"fallback", "fallback_days", "fallback_category", "time_unit"}
 )
 """The settings that can change at run time; others need a restart."""
@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     threads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 16
     connections: Annotated[int, msgspec.Meta(ge=2)] = 1000
     max_body: Annotated[int, msgspec.Meta(ge=1024)] = 8 * 1024 * 1024
+    max_id_bytes: Annotated[int, msgspec.Meta(ge=64)] = 256
     rate: Annotated[float, msgspec.Meta(ge=0)] | None = None
     public_rate: Annotated[float, msgspec.Meta(ge=0)] | None = None
     timeout: Annotated[float, msgspec.Meta(gt=0)] = 30

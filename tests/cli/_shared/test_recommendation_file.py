@@ -75,13 +75,12 @@ def test_users_of_a_file(db: Path, tmp_path: Path) -> None:
     assert output.read_text() == "user,item,score,rank\n"
 
 
-def test_ids_of_both_kinds_are_written_as_texts(tmp_path: Path) -> None:
+def test_ids_have_the_types_of_the_shop(tmp_path: Path) -> None:
     db, output = tmp_path / "shop.db", tmp_path / "recs.parquet"
     with ub.open(db) as rec:
-        rec.learn(17, ["17"], basket=1)
-        rec.learn("17", [17], basket=1)
+        rec.learn(17, ["18"], basket=1)
     run("recommend", "--all", "--db", db, "--output", output, "-n", 1)
-    assert [(row["user"], row["item"]) for row in rows_of(output)] == [("17", '"17"'), ('"17"', "17")]
+    assert [(row["user"], row["item"]) for row in rows_of(output)] == [(17, "18")]
 
 
 @pytest.mark.parametrize(
@@ -107,3 +106,32 @@ def test_bad_options_for_many_users(
     monkeypatch.chdir(db.parent)
     assert complaint in error("recommend", *arguments, "--db", db)
     assert not list(db.parent.glob("**/recs*"))
+
+
+FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\t=1+1", "\r=1+1", "\n=1+1"]
+HARMLESS = ["tea", "1-1", "a=b", "'quoted", "7"]
+
+
+def test_a_spreadsheet_runs_no_formula(tmp_path: Path) -> None:
+    """Ids, names and headings that would be formulas begin with an apostrophe; all others, and numbers, stay."""
+    db, output, texts = tmp_path / "shop.db", tmp_path / "recs.csv", FORMULAS + HARMLESS
+    with ub.open(db) as rec:
+        for number, text in enumerate(texts):
+            rec.learn(text, texts, basket=text)
+            rec.describe({"item": [text], "name": [text], "=column": [text], "profit": [-number]}, category=None)
+    columns = ["--column", "name", "--column", "=column", "--column", "profit"]
+    run("recommend", "--all", "--db", db, "--output", output, "-n", 50, *columns, "--spreadsheet")
+    table = pl.read_csv(output)
+    assert table.columns == ["user", "item", "score", "rank", "name", "'=column", "profit"]
+    expected = {f"'{text}" for text in FORMULAS} | set(HARMLESS)
+    for column in ("user", "item", "name", "'=column"):
+        assert set(table[column]) == expected
+    assert set(table["profit"]) == {-number for number in range(len(texts))}
+    run("recommend", "--all", "--db", db, "--output", output, "-n", 50, *columns)
+    assert set(pl.read_csv(output)["item"]) == set(texts)  # for programs, as they are
+
+
+def test_only_csv_files_are_for_spreadsheets(db: Path, tmp_path: Path) -> None:
+    line = ["recommend", "--all", "--db", db, "--spreadsheet", "--output"]
+    assert "--spreadsheet is for CSV files" in error(*line, tmp_path / "recs.parquet")
+    assert "go with --users or --all" in error("recommend", "ann", "--db", db, "--spreadsheet")

@@ -16,6 +16,7 @@ from tests.service.process import Service, running
 
 import unbasket as ub
 from unbasket.datasets import generate
+from unbasket.domain.id_text import format_id, parse_id
 from unbasket.store import Receipt, audit
 
 TIMEOUT = 15_000  # milliseconds; the machine may be busy
@@ -47,14 +48,15 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """Make a shop with names and categories, and a shopper whose ids all look like markup."""
+    """Make a shop with names and categories, and a shopper whose id, and an item's, look like markup."""
     path = tmp_path_factory.mktemp("page") / "shop.db"
     made = generate(users=120, seed=3)
     with ub.open(path, ub.Params(neighbors=20)) as rec:
         rec.fit(made.history)
         rec.describe(made.items)
-        rec.learn(HOSTILE, [HOSTILE, 1], basket=HOSTILE, time=1_700_000_000)
-        rec.learn("17", [1, 2, 3], basket=2**60 + 1)
+        rec.change_ids(user="text", item="text")
+        rec.learn(HOSTILE, [HOSTILE, 1], basket=2**60, time=1_700_000_000)
+        rec.learn("170", [1, 2, 3], basket=2**60 + 1)
     with running(path) as service:
         yield service
 
@@ -186,14 +188,33 @@ def test_ids_never_become_markup(page: Page) -> None:
     assert "broken" not in page.title()
 
 
-def test_a_text_that_looks_like_a_number_and_a_number_that_javascript_rounds(page: Page, shop: Service) -> None:
-    _open(page, "/#/shopper/%2217%22")
-    expect(page.locator("h1")).to_have_text('Shopper "17"')
+def test_an_id_in_any_spelling_and_a_number_that_javascript_rounds(page: Page, shop: Service) -> None:
+    for spelled in ("170", "%22170%22"):
+        _open(page, f"/#/shopper/{spelled}")
+        expect(page.locator("h1")).to_have_text("Shopper 170")
     expect(page.locator(".basket h3")).to_have_text(f"Basket {2**60 + 1}")  # it has no date
     page.get_by_role("button", name=f"Remove basket {2**60 + 1}").click()
     assert _confirm(page).scope == "basket"
-    assert _held(shop, "%2217%22") is None
+    assert _held(shop, "%22170%22") is None
+    assert _held(shop, "170") is None
     assert _held(shop, "17") is not None
+
+
+def test_the_page_spells_ids_as_the_service_does(page: Page) -> None:
+    texts = ["17", "-5", "ann", "007", "+7", "7.0", '"17"', '"a\\"b"', '"open', "null", "-0", " 17", str(2**53 - 1), ""]
+    _open(page, "/")
+    spell = """async (texts) => {
+        const {formatId, parseId} = await import('/static/lib/ids.js');
+        return texts.map((text) => [typeof parseId(text), String(parseId(text)), formatId(text)]);
+    }"""
+    kinds = {int: "number", str: "string"}
+    expected = [[kinds[type(parse_id(text))], str(parse_id(text)), format_id(text)] for text in texts]
+    assert page.evaluate(spell, texts) == expected
+    large = """async (text) => {
+        const {parse, parseId, same, stringify} = await import('/static/lib/ids.js');
+        return [stringify(parse(text)), same(parse(text).id, parseId('1152921504606846977'))];
+    }"""
+    assert page.evaluate(large, '{"id":1152921504606846977}') == ['{"id":1152921504606846977}', True]
 
 
 # Shopper --------------------------------------------------------------------------------------------------------
@@ -781,7 +802,7 @@ def test_add_a_basket_by_hand_and_watch(page: Page, shop: Service) -> None:
     expect(page.get_by_text("Exactly as previewed.")).to_be_visible()
     held = _held(shop, 60)
     assert held is not None
-    assert [item["item"] for item in held["baskets"][-1]["items"]] == [5, 22]
+    assert [item["item"] for item in held["baskets"][-1]["items"]] == ["22", "5"]
 
 
 def test_similar_users(page: Page) -> None:

@@ -1,15 +1,15 @@
 """A file of recommendations for many users, written a chunk at a time."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
 from unbasket.domain.frames import checked_columns
-from unbasket.domain.id_text import format_id
-from unbasket.domain.ids import Id
+from unbasket.domain.ids import Id, type_of
 from unbasket.domain.results import ReadingProgress
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, UnbasketError
@@ -17,26 +17,13 @@ from unbasket.files import replacing
 
 _CHUNK = 4096  # users; only their recommendations are in memory
 
+_FORMULA = r"\A([=+\-@\t\r\n])"  # the beginning of a text that a spreadsheet runs, or skips to find one
+
 SINKS: dict[str, Callable[[pl.LazyFrame, Path], object]] = {
     ".parquet": pl.LazyFrame.sink_parquet,
     ".csv": pl.LazyFrame.sink_csv,
     ".ndjson": pl.LazyFrame.sink_ndjson,
 }
-
-
-class _IdColumn(NamedTuple):
-    """A column of ids. If ids are numbers and texts, all are written as text: 17 as 17, "17" in quotes."""
-
-    dtype: pl.DataType
-    mixed: bool
-
-    @classmethod
-    def of(cls, ids: list[Id]) -> Self:
-        types = set(map(type, ids))
-        return cls(pl.String() if str in types else pl.Int64(), len(types) > 1)
-
-    def value(self, name: Id) -> Id:
-        return format_id(name) if self.mixed else name
 
 
 def write_recommendations(
@@ -46,17 +33,21 @@ def write_recommendations(
     output: Path,
     columns: list[str],
     progress: ReadingProgress,
+    *,
+    spreadsheet: bool = False,
     **filters: Any,
 ) -> int:
     """Write a row per user and item: user, item, score, rank and columns of the catalog. Return the number of rows.
 
-    The file's ending decides the format. The file is written completely or not at all.
+    The file's ending decides the format. The file is written completely or not at all. With `spreadsheet`, no text in
+    it is a formula.
     """
     sink = SINKS.get(output.suffix.lower())
     if sink is None:
         raise InvalidRequestError(f"{output} must end in {', '.join(SINKS)}, which says how it is written")
-    user, item = _IdColumn.of(users), _IdColumn.of(rec.items())
-    own = {"user": user.dtype, "item": item.dtype, "score": pl.Float64(), "rank": pl.Int64()}
+    if spreadsheet and output.suffix.lower() != ".csv":
+        raise InvalidRequestError(f"--spreadsheet is for CSV files; {output} needs no escapes. Leave it out")
+    own = {"user": _dtype(users), "item": _dtype(rec.items()), "score": pl.Float64(), "rank": pl.Int64()}
     schema = pl.Schema({**own, **_catalog_schema(rec, columns)})
     rows = 0
 
@@ -65,7 +56,7 @@ def write_recommendations(
         for start in range(0, len(users), _CHUNK):
             answers = rec.recommend_many(users[start : start + _CHUNK], n, **filters)
             chunk = [
-                [user.value(name), item.value(best), score, rank, *map(rec.catalog[best].value, columns)]
+                [name, best, score, rank, *map(rec.catalog[best].value, columns)]
                 for name, answer in answers.items()
                 for rank, (best, score) in enumerate(answer, 1)
             ]
@@ -75,10 +66,21 @@ def write_recommendations(
 
     try:
         with replacing(output) as partial:
-            sink(register_io_source(chunks, schema=schema), partial)
+            table = register_io_source(chunks, schema=schema)
+            sink(_without_formulas(table) if spreadsheet else table, partial)
     except OSError as error:
         raise UnbasketError(f"cannot write {output}: {error.strerror}") from error
     return rows
+
+
+def _dtype(ids: list[Id]) -> pl.DataType:
+    return pl.String() if type_of(ids[:1]) is str else pl.Int64()
+
+
+def _without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Put an apostrophe before each text that a spreadsheet would run as a formula, names of columns included."""
+    cells = table.with_columns(pl.col(pl.String).str.replace(_FORMULA, "'${1}"))
+    return cells.rename(lambda name: re.sub(_FORMULA, r"'\1", name))
 
 
 def _catalog_schema(rec: Recommender, columns: list[str]) -> dict[str, pl.DataType]:

@@ -6,10 +6,10 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from unbasket.cli._shared.database import Db, item_facts, label, open_to_read
+from unbasket.cli._shared.database import Db, id_of, item_facts, label, open_to_read
 from unbasket.cli._shared.options import with_options
 from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, say_table, warn
-from unbasket.domain.id_text import IdReader
+from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Explanation, ItemCount, Recommendation
 from unbasket.domain.times import UNITS
@@ -28,11 +28,11 @@ class _FilterOptions(NamedTuple):
     only: Annotated[_Items, typer.Option(help="Only this item; may be repeated.", metavar="ITEM")] = None
     category: Annotated[_Items, typer.Option(help="Only items of this category; may be repeated.")] = None
 
-    def arguments(self, ids: IdReader) -> dict[str, Any]:
+    def arguments(self) -> dict[str, Any]:
         """Return the filters that `recommend` and `popular` share, as keyword arguments."""
         return {
-            "exclude": [ids.item(item) for item in self.exclude or []],
-            "only": None if self.only is None else [ids.item(item) for item in self.only],
+            "exclude": [parse_id(item) for item in self.exclude or []],
+            "only": None if self.only is None else [parse_id(item) for item in self.only],
             "category": self.category,
         }
 
@@ -75,6 +75,13 @@ class _BatchOptions(NamedTuple):
         list[str] | None,
         typer.Option(help="Write this column of the items' descriptions, too; may be repeated.", metavar="COLUMN"),
     ] = None
+    spreadsheet: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet",
+            help="Write a CSV file to open in a spreadsheet: texts that it would run as formulas get an apostrophe.",
+        ),
+    ] = False
 
 
 @with_options(filters=_FilterOptions, cold_start=_FallbackOptions, batch=_BatchOptions)
@@ -104,11 +111,10 @@ def recommend(
     fallback = cold_start.checked()
     _check_combination(user, batch, cart, explain=explain)
     rec = open_to_read(db)
-    ids = IdReader(rec)
     if user is None:
-        _write(rec, ids, n, filters, batch, as_json=as_json)
+        _write(rec, n, filters, batch, as_json=as_json)
         return
-    name, shared, carted = ids.user(user), filters.arguments(ids), [ids.item(item) for item in cart or []]
+    name, shared, carted = id_of(rec, "user", user), filters.arguments(), [parse_id(item) for item in cart or []]
     if name not in rec and not carted:
         _show_popular(rec, name, fallback.items(rec, n, **shared), as_json=as_json)
         return
@@ -124,8 +130,8 @@ def _check_combination(user: str | None, batch: _BatchOptions, cart: _Items, *, 
         raise InvalidRequestError("name one USER, or --users FILE, or --all")
     if user is None and batch.output is None:
         raise InvalidRequestError("say where to write recommendations for many users: --output FILE")
-    if user is not None and (batch.output is not None or batch.column):
-        raise InvalidRequestError("--output and --column go with --users or --all, not with one USER")
+    if user is not None and (batch.output is not None or batch.column or batch.spreadsheet):
+        raise InvalidRequestError("--output, --column and --spreadsheet go with --users or --all, not with one USER")
     if user is None and (cart or explain):
         raise InvalidRequestError("--cart and --explain go with one USER")
     if cart and explain:
@@ -148,17 +154,19 @@ def _show(
         say_table(("item", "score"), [(label(rec, item), score) for item, score in found])
 
 
-def _write(
-    rec: DurableRecommender, ids: IdReader, n: int, filters: _FilterOptions, batch: _BatchOptions, *, as_json: bool
-) -> None:
+def _write(rec: DurableRecommender, n: int, filters: _FilterOptions, batch: _BatchOptions, *, as_json: bool) -> None:
     from unbasket.cli._shared.recommendation_file import write_recommendations  # imports Polars
 
     assert batch.output is not None
-    named = dict.fromkeys(rec.users() if batch.users is None else [ids.user(line) for line in _lines(batch.users)])
+    named = dict.fromkeys(
+        rec.users() if batch.users is None else [id_of(rec, "user", line) for line in _lines(batch.users)]
+    )
     users = [user for user in named if user in rec]
-    wanted = {**filters.arguments(ids), "only_new": filters.only_new}
+    wanted = {**filters.arguments(), "only_new": filters.only_new}
     with progress_bar("recommending") as report:
-        rows = write_recommendations(rec, users, n, batch.output, batch.column or [], report, **wanted)
+        rows = write_recommendations(
+            rec, users, n, batch.output, batch.column or [], report, spreadsheet=batch.spreadsheet, **wanted
+        )
     unknown = len(named) - len(users)
     if as_json:
         say_json({"output": str(batch.output), "users": len(users), "unknown": unknown, "rows": rows})

@@ -4,11 +4,12 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import islice
+from typing import Any
 
 import msgspec
 
-from unbasket.domain.id_text import LiveIdReader, format_id, parse_id
-from unbasket.domain.ids import Id, sort_key
+from unbasket.domain.id_text import format_id, parse_id
+from unbasket.domain.ids import Id, Kind
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
@@ -18,7 +19,7 @@ def users(request: Request) -> responses.UsersResponse:
     """Return a page of users."""
     query: requests.UsersQuery = request.query
     found, next_after = _page(
-        request.rec.users(), query.after, query.limit, lambda user: str(user).startswith(query.prefix)
+        request, "user", request.rec.users(), query, lambda user: str(user).startswith(query.prefix)
     )
     return responses.UsersResponse(found, next_after)
 
@@ -31,13 +32,16 @@ def items(request: Request) -> responses.ItemsResponse:
     def matches(item: Id) -> bool:
         return not wanted or wanted in str(item).casefold() or wanted in (rec.catalog[item].name or "").casefold()
 
-    found, next_after = _page(rec.items(), query.after, query.limit, matches)
+    found, next_after = _page(request, "item", rec.items(), query, matches)
     return responses.ItemsResponse([described(rec, item) for item in found], next_after)
 
 
-def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) -> tuple[list[Id], str | None]:
+def _page(
+    request: Request, kind: Kind, ids: list[Any], query: requests.PageQuery, matches: Callable[[Id], bool]
+) -> tuple[list[Id], str | None]:
     """Return the next `limit` ids after `after` that match, and the `after` of the next page."""
-    start = bisect_right(ids, sort_key(parse_id(after)), key=sort_key) if after else 0
+    limit = query.limit
+    start = bisect_right(ids, request.id_of(kind, parse_id(query.after))) if query.after else 0
     found = list(islice(filter(matches, islice(ids, start, None)), limit + 1))
     next_after = format_id(found[limit - 1]) if len(found) > limit else None
     return found[:limit], next_after
@@ -46,7 +50,7 @@ def _page(ids: list[Id], after: str, limit: int, matches: Callable[[Id], bool]) 
 def hidden(request: Request) -> responses.HiddenResponse:
     """Return a page of hidden items."""
     query: requests.PageQuery = request.query
-    found, next_after = _page(request.rec.hidden(), query.after, query.limit, lambda _: True)
+    found, next_after = _page(request, "item", request.rec.hidden(), query, lambda _: True)
     return responses.HiddenResponse(found, next_after)
 
 
@@ -65,8 +69,8 @@ def categories(request: Request) -> responses.CategoriesResponse:
 def popular(request: Request) -> responses.PopularResponse:
     """Return the items in most baskets."""
     query: requests.PopularQuery = request.query
-    catalog, ids = request.rec.catalog, LiveIdReader(request.rec)
-    found = request.rec.popular(query.n, since=query.since, **query.filters(ids))
+    catalog = request.rec.catalog
+    found = request.rec.popular(query.n, since=query.since, **query.filters())
     return responses.PopularResponse(
         [responses.PopularItem(item, count, catalog[item].name, catalog[item].category) for item, count in found]
     )

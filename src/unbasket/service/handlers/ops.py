@@ -5,7 +5,7 @@ from dataclasses import asdict
 import msgspec
 
 from unbasket.service.request import Request
-from unbasket.service.schemas.responses import HealthResponse, MeResponse, ModelParams, ReadyResponse
+from unbasket.service.schemas.responses import HealthResponse, IdTypesResponse, MeResponse, ModelParams, ReadyResponse
 
 
 def health(_: Request) -> HealthResponse:
@@ -30,6 +30,18 @@ def change_params(request: Request) -> ModelParams:
     changed = {name: value for name, value in named.items() if value is not msgspec.UNSET}
     request.rec.change_params(request.rec.params.changed(**changed))
     return params(request)
+
+
+def id_types(request: Request) -> IdTypesResponse:
+    """Return whether ids are numbers or texts."""
+    return IdTypesResponse(**request.rec.id_types())
+
+
+def change_ids(request: Request) -> IdTypesResponse:
+    """Change numbers into texts as ids of some kinds; the old model serves until the new one is complete."""
+    request.empty_receipts.clear()
+    request.rec.change_ids(**msgspec.structs.asdict(request.body))
+    return id_types(request)
 
 
 def me(request: Request) -> MeResponse:

@@ -115,5 +115,6 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
 def token(request: Request) -> responses.TokenResponse:
     """Issue a short-lived token for one shopper."""
     body: requests.TokenRequest = request.body
-    text, expires = request.auth.issue(body.user, body.seconds)
-    return responses.TokenResponse(text, body.user, expires)
+    user = request.id_of("user", body.user)
+    text, expires = request.auth.issue(user, body.seconds)
+    return responses.TokenResponse(text, user, expires)

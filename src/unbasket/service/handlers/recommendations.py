@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from unbasket.domain.id_text import LiveIdReader
-from unbasket.domain.ids import Id, sort_key
+from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket, Explanation, Recommendation
-from unbasket.errors import UnknownUserError
+from unbasket.errors import InvalidIdError, UnknownUserError
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import history_of
 from unbasket.service.request import Request
@@ -25,21 +25,31 @@ def recommend(request: Request) -> Steps[responses.RecommendationsResponse]:
         raise ApiError("invalid_query", f"with `explain`, `n` is at most {requests.MAX_EXPLAINED}, not {query.n}")
     if query.explain and query.cart:
         raise ApiError("invalid_query", "`explain` covers stored baskets only: leave out `cart`")
+    _check_shopper_items(request, "invalid_query", "the cart", query.cart)
     work = partial(_recommend, request, query)
     return (yield work) if query.explain else work()
 
 
+def _check_shopper_items(request: Request, code: str, owner: str, items: Sequence[object]) -> None:
+    """Raise if a shopper sends more items than a token allows: the cost of a request grows with them."""
+    if request.caller.shopper is not None and len(items) > requests.MAX_SHOPPER_ITEMS:
+        raise ApiError(
+            code,
+            f"{owner} has {len(items):,} items: with a shopper's token, send at most {requests.MAX_SHOPPER_ITEMS}",
+        )
+
+
 def _recommend(request: Request, query: requests.RecommendationsQuery) -> responses.RecommendationsResponse:
-    rec, user, ids = request.rec, request.user, LiveIdReader(request.rec)
-    filters, cart = query.filters(ids), [ids.item(text) for text in query.cart]
+    rec, user = request.rec, request.spelled_user
+    filters, cart = query.filters(), [parse_id(text) for text in query.cart]
     try:
         found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters)
         why = rec.explain_many(user, [item for item, _ in found]) if query.explain else []
     except UnknownUserError:
         popular = request.fallback.items(rec, query.n, **filters)
-        return responses.RecommendationsResponse(user, True, _recommended(rec, popular, query.fields))
+        return responses.RecommendationsResponse(request.user, True, _recommended(rec, popular, query.fields))
     return responses.RecommendationsResponse(
-        user, False, _recommended(rec, found, query.fields, [_explained(rec, each) for each in why])
+        request.user, False, _recommended(rec, found, query.fields, [_explained(rec, each) for each in why])
     )
 
 
@@ -63,20 +73,21 @@ def _recommend_alone(request: Request) -> responses.RecommendationsResponse | No
     query: requests.RecommendationsQuery = request.query
     if _is_long(query):
         return None
-    for user in request.possible_users():
-        try:
-            found = request.rec.recommend(user, query.n, only_new=query.only_new)
-        except UnknownUserError:
-            continue
-        return responses.RecommendationsResponse(user, False, _recommended(request.rec, found, query.fields))
-    return None
+    try:
+        found = request.rec.recommend(request.spelled_user, query.n, only_new=query.only_new)
+    except (UnknownUserError, InvalidIdError):
+        return None
+    return responses.RecommendationsResponse(request.user, False, _recommended(request.rec, found, query.fields))
 
 
 def _known(request: Request) -> Id | None:
     """Return the user if they are known and the query is short."""
     if _is_long(request.query):
         return None
-    return next((user for user in request.possible_users() if user in request.rec), None)
+    try:
+        return request.user if request.user in request.rec else None
+    except InvalidIdError:
+        return None
 
 
 def _is_long(query: requests.RecommendationsQuery) -> bool:
@@ -140,9 +151,10 @@ def preview(request: Request) -> responses.PreviewResponse:
     stored = history_of(rec, user)
     history = [set(basket.items) for basket in stored]
     if body.learn and not body.forget:
+        _check_shopper_items(request, "too_large", "the basket", body.learn.items)
         changed = [*history, set(body.learn.items)]
     elif body.forget and not body.learn:
-        changed = _remaining(rec, stored, body.forget)
+        changed = _remaining(request, stored, body.forget)
     else:
         raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
     before: Sequence[tuple[Id, float]] = (
@@ -156,12 +168,14 @@ def preview(request: Request) -> responses.PreviewResponse:
     )
 
 
-def _remaining(rec: DurableRecommender, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
+def _remaining(request: Request, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
     """Return the baskets that a forget would leave."""
-    wanted = None if part.category is None else set(rec.catalog.members(part.category))
+    wanted = None if part.category is None else set(request.rec.catalog.members(part.category))
+    one_basket = None if part.basket is None else request.id_of("basket", part.basket)
+    one_item = None if part.item is None else request.id_of("item", part.item)
 
     def matches(basket: Basket, item: Id) -> bool:
-        return part.basket in (None, basket.basket) and part.item in (None, item) and (wanted is None or item in wanted)
+        return one_basket in (None, basket.basket) and one_item in (None, item) and (wanted is None or item in wanted)
 
     remaining = [{item for item in basket.items if not matches(basket, item)} for basket in history]
     return [basket for basket in remaining if basket]
@@ -173,7 +187,7 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
     own = Counter(item for basket in history if fallback.counts(basket) for item in basket.items)
     found = fallback.items(request.rec, n + len(own))
     remaining = [(item, count - own[item]) for item, count in found if count > own[item]]
-    return sorted(remaining, key=lambda pair: (-pair[1], sort_key(pair[0])))[:n]
+    return sorted(remaining, key=lambda pair: (-pair[1], pair[0]))[:n]
 
 
 def explain(request: Request) -> responses.ExplanationResponse:

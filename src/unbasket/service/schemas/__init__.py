@@ -1,5 +1,6 @@
 """Schemas of requests and responses, for handlers and OpenAPI; here, the types that they share."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -16,3 +17,7 @@ PageSize = Annotated[int, Meta(ge=1, le=1000)]
 
 class Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Base of query parameters and request bodies: an unknown field is an error."""
+
+    def ids(self) -> Iterable[str | int | None]:
+        """Return the ids of users, baskets and items in a body."""
+        return ()

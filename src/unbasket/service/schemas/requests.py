@@ -1,11 +1,13 @@
 """Schemas of requests: query parameters, then bodies, with their limits."""
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 from unbasket.domain.events import Event, Forget, Learn
-from unbasket.domain.id_text import LiveIdReader
+from unbasket.domain.id_text import parse_id
 from unbasket.params import MAX_SEED, Grouping
 from unbasket.service.schemas import HowMany, Id, Items, PageSize, Strict, Time
 from unbasket.store import Receipt
@@ -31,6 +33,9 @@ class HowManyQuery(Strict, frozen=True):
 MAX_EXPLAINED = 100
 """Items per request that can be explained."""
 
+MAX_SHOPPER_ITEMS = 500
+"""Items in the cart, or in the basket of a preview, that a request with a shopper's token may have."""
+
 
 class FilterQuery(Strict, frozen=True):
     """Filters on items. An empty list is no condition."""
@@ -39,11 +44,11 @@ class FilterQuery(Strict, frozen=True):
     only: list[Text] = field(default_factory=list)
     category: list[str] = field(default_factory=list)
 
-    def filters(self, ids: LiveIdReader) -> dict[str, Any]:
+    def filters(self) -> dict[str, Any]:
         """Return the filters as arguments of the engine."""
         return {
-            "exclude": [ids.item(text) for text in self.exclude],
-            "only": [ids.item(text) for text in self.only] or None,
+            "exclude": [parse_id(text) for text in self.exclude],
+            "only": [parse_id(text) for text in self.only] or None,
             "category": self.category or None,
         }
 
@@ -65,27 +70,23 @@ class PopularQuery(FilterQuery, frozen=True):
     since: Time | None = None
 
 
-class UsersQuery(Strict, frozen=True):
-    """A page of users whose ids start with `prefix`."""
-
-    prefix: str = ""
-    after: str = ""
-    limit: PageSize = 100
-
-
-class ItemsQuery(Strict, frozen=True):
-    """A page of items whose names or ids contain `query`."""
-
-    query: str = ""
-    after: str = ""
-    limit: PageSize = 100
-
-
 class PageQuery(Strict, frozen=True):
     """A page of a list."""
 
     after: str = ""
     limit: PageSize = 100
+
+
+class UsersQuery(PageQuery, frozen=True):
+    """A page of users whose ids start with `prefix`."""
+
+    prefix: str = ""
+
+
+class ItemsQuery(PageQuery, frozen=True):
+    """A page of items whose names or ids contain `query`."""
+
+    query: str = ""
 
 
 class ReceiptsQuery(Strict, frozen=True):
@@ -112,11 +113,22 @@ class ChangedParams(Strict, frozen=True):
     pool_seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | UnsetType | None = UNSET
 
 
+class ChangedIds(Strict, frozen=True):
+    """The kinds of ids that become texts; others stay."""
+
+    user: Literal["text"] | None = None
+    basket: Literal["text"] | None = None
+    item: Literal["text"] | None = None
+
+
 class NewBasket(Strict, frozen=True):
     """A basket to learn. Without a time, it becomes the user's latest."""
 
     items: Items
     time: Time | None = None
+
+    def ids(self) -> Iterable[Id]:
+        return self.items
 
 
 class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
@@ -131,6 +143,9 @@ class LearnEvent(Strict, frozen=True, tag_field="event", tag="learn"):
         """Return the engine's event."""
         return Learn(self.user, self.items, self.basket, self.time)
 
+    def ids(self) -> Iterable[Id]:
+        return (self.user, self.basket, *self.items)
+
 
 class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
     """An event that forgets a user, a basket, an item of a basket, or an item of all baskets."""
@@ -142,6 +157,9 @@ class ForgetEvent(Strict, frozen=True, tag_field="event", tag="forget"):
     def event(self) -> Event:
         """Return the engine's event."""
         return Forget(self.user, self.basket, self.item)
+
+    def ids(self) -> Iterable[Id | None]:
+        return (self.user, self.basket, self.item)
 
 
 MAX_EVENTS, MAX_FORGETS, MAX_RECEIPTS = 10_000, 1_000, 10_000
@@ -163,11 +181,17 @@ class ForgetPart(Strict, frozen=True):
     item: Id | None = None
     category: str | None = None
 
+    def ids(self) -> Iterable[Id | None]:
+        return (self.basket, self.item)
+
 
 class LearnPart(Strict, frozen=True):
     """A basket to learn as the user's latest."""
 
-    items: Items
+    items: Annotated[Items, Meta(description=f"At most {MAX_SHOPPER_ITEMS} items with a shopper's token.")]
+
+    def ids(self) -> Iterable[Id]:
+        return self.items
 
 
 class Preview(Strict, frozen=True):
@@ -175,6 +199,9 @@ class Preview(Strict, frozen=True):
 
     forget: ForgetPart | UnsetType = UNSET
     learn: LearnPart | UnsetType = UNSET
+
+    def ids(self) -> Iterable[Id | None]:
+        return chain.from_iterable(part.ids() for part in (self.forget, self.learn) if part)
 
 
 PreviewBody = Annotated[Preview, Meta(extra_json_schema={"minProperties": 1, "maxProperties": 1})]
@@ -200,6 +227,9 @@ class Visitor(Strict, frozen=True):
         """Return the filters as arguments of the engine."""
         return {"exclude": self.exclude, "only": self.only, "category": self.category}
 
+    def ids(self) -> Iterable[Id]:
+        return chain(*self.baskets, self.cart, self.exclude, self.only or ())
+
 
 MAX_AVAILABILITY_ITEMS = 100_000
 """Items that one request may hide, and that it may show."""
@@ -211,11 +241,17 @@ class Availability(Strict, frozen=True):
     hide: Annotated[list[Id], Meta(max_length=MAX_AVAILABILITY_ITEMS)] = field(default_factory=list)
     show: Annotated[list[Id], Meta(max_length=MAX_AVAILABILITY_ITEMS)] = field(default_factory=list)
 
+    def ids(self) -> Iterable[Id]:
+        return chain(self.hide, self.show)
+
 
 class Renaming(Strict, frozen=True):
     """The user into whom another is merged, known or not."""
 
     to: Id
+
+    def ids(self) -> Iterable[Id]:
+        return (self.to,)
 
 
 class GivenReceipts(Strict, frozen=True):
@@ -236,3 +272,6 @@ class TokenRequest(Strict, frozen=True):
 
     user: Id
     seconds: Annotated[int, Meta(ge=1, le=86400)] = 600
+
+    def ids(self) -> Iterable[Id]:
+        return (self.user,)

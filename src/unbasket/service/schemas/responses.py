@@ -310,6 +310,14 @@ class ModelParams(msgspec.Struct, frozen=True):
     pool_seed: int | None
 
 
+class IdTypesResponse(msgspec.Struct, frozen=True):
+    """The type of each kind of id; null for a kind that is not held yet, whose first id will decide."""
+
+    user: Literal["number", "text"] | None
+    basket: Literal["number", "text"] | None
+    item: Literal["number", "text"] | None
+
+
 class StatsResponse(Stats, frozen=True):
     """The stats of the last minute, and the parameters of the model."""
 

@@ -35,7 +35,7 @@ async function similar(text) {
     event.preventDefault();
     location.hash = `#/engineer/similar/${encodeURIComponent(input.value.trim())}`;
   };
-  if (text) into(result, () => nearest(parseId(text, [])), 'Searching');
+  if (text) into(result, () => nearest(parseId(text)), 'Searching');
   return [
     h(
       'form',

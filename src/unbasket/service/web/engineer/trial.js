@@ -25,7 +25,7 @@ export async function trial(text) {
   };
   item.addEventListener('input', () => offer(offers, item.value.trim()));
   await offer(offers, '');
-  const act = (action) => () => action(parseId(user.value.trim(), []), basket, result);
+  const act = (action) => () => action(parseId(user.value.trim()), basket, result);
   return [
     h(
       'section',
@@ -71,15 +71,7 @@ async function meant(text) {
   const known =
     items.find((entry) => nameOf(entry) === text || entry.name === text) ??
     items.find((entry) => formatId(entry.item) === text);
-  if (known) return known;
-  const ids = items.length ? items : (await api.items({limit: SUGGESTED})).items;
-  return {
-    item: parseId(
-      text,
-      ids.map((entry) => entry.item),
-    ),
-    category: 'new to the shop',
-  };
+  return known ?? {item: parseId(text), category: 'new to the shop'};
 }
 
 async function pick(basket, text) {

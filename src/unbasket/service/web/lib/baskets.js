@@ -4,7 +4,7 @@ import {button, fresh, h, show} from './dom.js';
 import {basketName, number, plural, theBasket} from './format.js';
 import {forgetting} from './forgetting.js';
 import {CROSS, drawing, tile} from './icons.js';
-import {key, formatId} from './ids.js';
+import {formatId, same} from './ids.js';
 import {categoryName, isSensitive, nameOf, product, sensitiveBadge, shortCategoryName} from './products.js';
 
 const PAGE = 8;
@@ -25,7 +25,7 @@ export class Record {
 
   /** Return the number of baskets that hold an item. */
   holding(item) {
-    return this.baskets.filter((basket) => basket.items.some((entry) => key(entry.item) === key(item))).length;
+    return this.baskets.filter((basket) => basket.items.some((entry) => same(entry.item, item))).length;
   }
 
   /** Return categories with their numbers of purchases: sensitive ones first, then the largest. */

@@ -5,7 +5,7 @@ import {bar} from './widgets.js';
 import {h} from './dom.js';
 import {percent, score} from './format.js';
 import {CROSS, DOWN, EQUAL, PLUS, UP, drawing} from './icons.js';
-import {key} from './ids.js';
+import {same} from './ids.js';
 import {product} from './products.js';
 
 const SIGNS = {up: UP, down: DOWN, new: PLUS, gone: CROSS, same: EQUAL};
@@ -15,13 +15,13 @@ export function compare(before, after) {
   const was = places(before);
   const is = places(after);
   return {
-    before: before.map((entry) => (is.has(key(entry.item)) ? {kind: 'same', by: 0} : {kind: 'gone', by: 0})),
-    after: after.map((entry, place) => change(was.get(key(entry.item)), place)),
+    before: before.map((entry) => (is.has(String(entry.item)) ? {kind: 'same', by: 0} : {kind: 'gone', by: 0})),
+    after: after.map((entry, place) => change(was.get(String(entry.item)), place)),
   };
 }
 
 function places(entries) {
-  return new Map(entries.map((entry, place) => [key(entry.item), place]));
+  return new Map(entries.map((entry, place) => [String(entry.item), place]));
 }
 
 function change(was, is) {
@@ -34,7 +34,7 @@ function change(was, is) {
 export function identical(one, other) {
   return (
     one.length === other.length &&
-    one.every((entry, place) => key(entry.item) === key(other[place].item) && entry.score === other[place].score)
+    one.every((entry, place) => same(entry.item, other[place].item) && entry.score === other[place].score)
   );
 }
 

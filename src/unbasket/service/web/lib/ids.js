@@ -1,5 +1,6 @@
-// Ids are numbers or texts, and 17 and "17" are two ids. A URL holds text only, so a text that looks like a number is
-// written in JSON's quotes. Whole numbers go up to 2^63: those that a JavaScript number can't hold are kept as BigInt.
+// Ids of a kind are all numbers or all texts: the service knows which, and takes 17 and "17" for the same id. Whole
+// numbers go up to 2^63: those that a JavaScript number can't hold are kept as BigInt. As in domain/id_text.py, a text in
+// JSON's quotes is its content; a test compares the two.
 
 /** Return an id as a path segment of a URL. */
 export function segment(id) {
@@ -8,28 +9,21 @@ export function segment(id) {
 
 /** Return an id as a person would type it. */
 export function formatId(id) {
-  if (typeof id !== 'string') return String(id);
-  const ambiguous = wholeNumber(id) !== null || isQuoted(id) || id === '.' || id === '..';
-  return ambiguous ? JSON.stringify(id) : id;
+  const text = String(id);
+  const ambiguous = isQuoted(text) || text === '.' || text === '..'; // dots would be taken for folders of a URL
+  return ambiguous ? JSON.stringify(text) : text;
 }
 
-/** Return the id that a typed text means among known ids, by the service's rule. */
-export function parseId(text, known) {
+/** Return the id that a typed text spells. */
+export function parseId(text) {
   if (isQuoted(text)) return JSON.parse(text);
   const number = wholeNumber(text);
-  if (number === null) return text;
-  const held = known.some((id) => typeof id !== 'string' && String(id) === text);
-  return held || !known.some((id) => typeof id === 'string') ? number : text;
+  return number === null ? text : number;
 }
 
-/** Return whether two ids are equal. */
+/** Return whether two ids are equal, whatever their types. */
 export function same(a, b) {
-  return key(a) === key(b);
-}
-
-/** Return a text that differs for different ids, as a key of maps. */
-export function key(id) {
-  return typeof id === 'string' ? `"${id}` : String(id);
+  return String(a) === String(b);
 }
 
 function wholeNumber(text) {

@@ -4,7 +4,7 @@ import * as api from '../lib/api.js';
 import {records} from './csv.js';
 import {announce, button, field, h, show} from '../lib/dom.js';
 import {milliseconds, number, plural, removed} from '../lib/format.js';
-import {key, parseId, same, formatId} from '../lib/ids.js';
+import {parseId, same, formatId} from '../lib/ids.js';
 import {fault, waiting} from '../lib/notices.js';
 import {nameOf} from '../lib/products.js';
 import {saveButton} from '../lib/receipts.js';
@@ -91,13 +91,13 @@ async function lookUp(lines, report) {
 
 /** Drop requests that another one covers, with a note for each; of two that cover each other, the first stays. */
 function once(requests) {
-  const byUser = Map.groupBy(requests, (request) => key(request.event.user));
+  const byUser = Map.groupBy(requests, (request) => String(request.event.user));
   const kept = [];
   const repeated = [];
   for (const request of requests) {
     const {line, event} = request;
     const other = byUser
-      .get(key(event.user))
+      .get(String(event.user))
       .find(
         (each) => each.line !== line && covers(each.event, event) && (each.line < line || !covers(event, each.event)),
       );
@@ -114,28 +114,20 @@ function covers(one, other) {
 }
 
 async function fileOf(text) {
-  const user = parseId(text, []);
+  const user = parseId(text);
   return (await api.held(user)) ?? {user, baskets: []};
 }
 
 function request(line, file) {
   const event = {event: 'forget', user: file.user};
-  if (line.basket)
-    event.basket = parseId(
-      line.basket,
-      file.baskets.map((basket) => basket.basket),
-    );
-  if (line.item)
-    event.item = parseId(
-      line.item,
-      file.baskets.flatMap((basket) => basket.items.map((entry) => entry.item)),
-    );
+  if (line.basket) event.basket = parseId(line.basket);
+  if (line.item) event.item = parseId(line.item);
   const baskets = file.baskets.filter(
-    (basket) => event.basket === undefined || key(basket.basket) === key(event.basket),
+    (basket) => event.basket === undefined || same(basket.basket, event.basket),
   );
   const found = baskets
     .flatMap((basket) => basket.items)
-    .filter((entry) => event.item === undefined || key(entry.item) === key(event.item));
+    .filter((entry) => event.item === undefined || same(entry.item, event.item));
   return {
     line: line.line,
     event,

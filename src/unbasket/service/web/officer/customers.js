@@ -18,7 +18,7 @@ export async function customers() {
 /** Return the record of one customer. */
 export async function customer(text) {
   const place = h('div');
-  await open(place, parseId(text, []));
+  await open(place, parseId(text));
   return place;
 }
 

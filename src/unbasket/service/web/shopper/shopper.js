@@ -13,7 +13,7 @@ import {suppressed} from '../lib/suppressions.js';
 export async function show(place, [text]) {
   const owner = tokenOwner();
   if (owner === undefined && !text) return void fill(place, await welcome());
-  await open(place, owner ?? parseId(text, []), owner === undefined);
+  await open(place, owner ?? parseId(text), owner === undefined);
 }
 
 async function welcome() {
