@@ -5,6 +5,7 @@ bit, to a fresh engine that only ever saw the remaining baskets, in another orde
 """
 
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
 from typing import Any, NamedTuple
@@ -12,10 +13,11 @@ from typing import Any, NamedTuple
 import polars as pl
 import pytest
 from hypothesis import strategies as st
-from tests.oracle import Oracle
+from tests.oracle import Oracle, RefusedIdError
 
 from unbasket import Basket, Params, Recommender
-from unbasket.domain.ids import Id
+from unbasket.domain.ids import Id, Kind
+from unbasket.errors import InvalidIdError
 
 Factory = Callable[[Params], Recommender]
 
@@ -78,7 +80,7 @@ ShopEvent = Event | Hide | Show | Suppress | Allow | Rename
 
 
 class World(NamedTuple):
-    """The ids of random events: few, to make them collide, and of both types."""
+    """The ids of random events: few, to make them collide."""
 
     timed: tuple[Id, ...]
     untimed: tuple[Id, ...]
@@ -89,6 +91,10 @@ class World(NamedTuple):
     @property
     def users(self) -> tuple[Id, ...]:
         return self.timed + self.untimed + self.mixed
+
+    @property
+    def _unknown_item(self) -> Id:
+        return 10**9 if isinstance(self.items[0], int) else "unknown"
 
     def events(self, most: int) -> st.SearchStrategy[list[Event]]:
         """Return lists of events, two learns to a forget."""
@@ -116,11 +122,11 @@ class World(NamedTuple):
         return st.builds(Forget, st.sampled_from(self.users), basket, item)
 
     def _availability_changes(self) -> st.SearchStrategy[Hide | Show]:
-        items = st.lists(st.sampled_from((*self.items, "unknown")), max_size=3).map(tuple)
+        items = st.lists(st.sampled_from((*self.items, self._unknown_item)), max_size=3).map(tuple)
         return st.builds(Hide, items) | st.builds(Show, items)
 
     def _suppressions(self) -> st.SearchStrategy[Suppress | Allow]:
-        user, item = st.sampled_from(self.users), st.sampled_from((*self.items, "unknown"))
+        user, item = st.sampled_from(self.users), st.sampled_from((*self.items, self._unknown_item))
         return st.builds(Suppress, user, item) | st.builds(Suppress, user, item) | st.builds(Allow, user, item)
 
     def _renames(self) -> st.SearchStrategy[Rename]:
@@ -129,17 +135,38 @@ class World(NamedTuple):
         return st.sampled_from(pairs).map(lambda pair: Rename(*pair))
 
 
-MIXED_IDS = World(("t", 2), (-1,), ("m", 10**12), (1, "b", 2, "a", 3, "1"), ("x", 1, "ä", 2, "1", "z", 7))
+NUMBER_IDS = World((10, 2, 2**62 + 1), (-1, 8), (11, 10**12), (1, 10, 2, 9, 3, 0), (5, 1, -2, 20, 7, 2**62))
 TEXT_IDS = World(("t", "s", "r"), ("u", "v"), (), ("a", "b", "c", "d", "e", "f"), ("p", "q", "x", "y", "z"))
+SPELLED_IDS = World(
+    (2, "2", "t", "02"),
+    (-1, "-1"),
+    (10**12, "1000000000000", "m"),
+    (1, "1", 2, "2", "b", "01"),
+    (1, "1", "x", 7, "7", "ä"),
+)
+"""Ids of both types: the first of a kind decides, and then the same id comes in two spellings, or is refused."""
 
-SOME: tuple[Id, ...] = ("x", 1, "1", "z", "p", "unknown")
-CART: tuple[Id, ...] = ("x", 7, "unknown too")
-FILTERS: list[dict[str, Any]] = [
-    {"only_new": True},
-    {"only": SOME},
-    {"only": SOME, "exclude": ["x"], "only_new": True},
-    {"only": SOME, "cart": CART},
-]
+
+def some_of(engine: Recommender) -> list[Id]:
+    """Return some items of an engine, and an unknown one."""
+    return [*engine.items()[::2], 10**15]
+
+
+def cart_of(engine: Recommender) -> list[Id]:
+    """Return a cart with items of an engine, and an unknown one."""
+    return [*engine.items()[:2], 10**15 + 1]
+
+
+def filters_of(engine: Recommender) -> list[dict[str, Any]]:
+    """Return filters for recommendations; the last one has a cart."""
+    some = some_of(engine)
+    return [
+        {"only_new": True},
+        {"only": some},
+        {"only": some, "exclude": some[:1], "only_new": True},
+        {"only": some, "cart": cart_of(engine)},
+    ]
+
 
 PARAMS = st.builds(
     lambda pool, **others: Params(**others, **pool),
@@ -169,30 +196,40 @@ def shards_are_small() -> Iterator[None]:
         yield
 
 
-def apply(engine: Recommender | Oracle, events: Sequence[ShopEvent]) -> None:
-    """Apply the events."""
+def apply(engine: Recommender | Oracle, events: Sequence[ShopEvent]) -> list[ShopEvent]:
+    """Apply the events; return those that were refused, since an id does not spell one of the type held."""
+    refused = []
     for event in events:
-        match event:
-            case Learn(user, items, basket, time):
-                engine.learn(user, list(items), basket=basket, time=time)
-            case Forget(user, basket, item):
-                engine.forget(user, basket=basket, item=item)
-            case Hide(items):
-                engine.hide(items)
-            case Show(items):
-                engine.show(items)
-            case Suppress(user, item):
-                if user in engine.users():  # else it is an error
-                    engine.suppress(user, item)
-            case Allow(user, item):
-                engine.allow(user, item)
-            case Rename(user, other):
-                if user in engine.users() and not _basket_ids(engine, user) & _basket_ids(engine, other):
-                    engine.rename(user, other)
+        try:
+            _apply(engine, event)
+        except (InvalidIdError, RefusedIdError):
+            refused.append(event)
+    return refused
 
 
-def _basket_ids(engine: Recommender | Oracle, user: Id) -> set[Id]:
-    return {basket.basket for basket in engine.history(user)} if user in engine.users() else set()
+def _apply(engine: Recommender | Oracle, event: ShopEvent) -> None:
+    match event:
+        case Learn(user, items, basket, time):
+            engine.learn(user, list(items), basket=basket, time=time)
+        case Forget(user, basket, item):
+            engine.forget(user, basket=basket, item=item)
+        case Hide(items):
+            engine.hide(items)
+        case Show(items):
+            engine.show(items)
+        case Suppress(user, item):
+            if user in engine:  # else it is an error
+                engine.suppress(user, item)
+        case Allow(user, item):
+            engine.allow(user, item)
+        case Rename(user, other):
+            if str(user) != str(other) and user in engine and not _common_baskets(engine, user, other):
+                engine.rename(user, other)
+
+
+def _common_baskets(engine: Recommender | Oracle, user: Id, other: Id) -> set[Id]:
+    names = [{basket.basket for basket in engine.history(each)} if each in engine else set() for each in (user, other)]
+    return names[0] & names[1]
 
 
 def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
@@ -200,7 +237,8 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
     assert engine.users() == oracle.users()
     assert engine.hidden() == oracle.hidden()
     assert engine.popular(100) == oracle.popular(100)
-    assert engine.popular(3, only=SOME) == oracle.popular(3, SOME)
+    some = some_of(engine)
+    assert engine.popular(3, only=some) == oracle.popular(3, some)
     for since in (-2, 0, 3, 5):
         assert engine.popular(100, since=since) == oracle.popular(100, since=since)
     for user in oracle.users():
@@ -223,29 +261,30 @@ def _check_filters(engine: Recommender, oracle: Oracle, user: Id) -> None:
     """Check that filters select among the scores, and that a cart counts as a learned basket."""
     bought = {item for basket in oracle.history(user) for item in basket.items}
     new = {item for item in engine.items() if item not in bought}
-    carted = oracle.with_cart(user, CART)
-    offered = {item for item in SOME if item not in CART}
+    some, cart = some_of(engine), cart_of(engine)
+    carted = oracle.with_cart(user, cart)
+    offered = {item for item in some if item not in cart}
     for found, expected in (
-        (engine.recommend(user, 100, only=SOME), oracle.recommend(user, 100, SOME)),
+        (engine.recommend(user, 100, only=some), oracle.recommend(user, 100, some)),
         (engine.recommend(user, 100, only_new=True), oracle.recommend(user, 100, new)),
-        (engine.recommend(user, 100, only=SOME, cart=CART), carted.recommend(user, 100, offered)),
+        (engine.recommend(user, 100, only=some, cart=cart), carted.recommend(user, 100, offered)),
     ):
         assert dict(found) == pytest.approx({item: score for item, score in expected if score > 1e-6}, abs=1e-6)
 
 
 def law_of_the_cart(engine: Recommender, user: Id, cart: Sequence[Id]) -> None:
     """Check that a cart gives the same answer, bit for bit, as learning it as the user's newest basket."""
-    before = engine.digest()
-    asked = engine.recommend(user, 100, cart=cart), engine.recommend(user, 2, only=SOME, only_new=True, cart=cart)
+    before, some = engine.digest(), some_of(engine)
+    asked = engine.recommend(user, 100, cart=cart), engine.recommend(user, 2, only=some, only_new=True, cart=cart)
     assert engine.digest() == before
     items = engine.items()
     bought = [item for basket in engine.history(user) for item in basket.items] if user in engine else []
-    engine.learn(user, cart, basket="the cart, an id that no basket has")
+    engine.learn(user, cart, basket=10**15)  # an id that no basket has
     learned = (
         engine.recommend(user, 100, exclude=cart),
-        engine.recommend(user, 2, only=SOME, exclude=[*cart, *bought]),
+        engine.recommend(user, 2, only=some, exclude=[*cart, *bought]),
     )
-    engine.forget(user, basket="the cart, an id that no basket has")
+    engine.forget(user, basket=10**15)
     assert engine.items() == items
     assert engine.digest() == before
     assert asked == learned
@@ -272,22 +311,37 @@ def law_of_equality(engine: Recommender, other: Recommender) -> None:
     assert engine.items() == other.items()
     assert engine.hidden() == other.hidden()
     assert engine.popular(100) == other.popular(100)
+    some, filters_tried = some_of(engine), filters_of(engine)
     for user in engine.users():
         assert engine.history(user) == other.history(user)
         assert engine.suppressed(user) == other.suppressed(user)
-        assert engine.recommend_for([["x"]], user=user) == other.recommend_for([["x"]], user=user)
+        assert engine.recommend_for([some[:1]], user=user) == other.recommend_for([some[:1]], user=user)
         assert engine.groups(user) == other.groups(user)
         assert engine.vector(user) == other.vector(user)
         assert engine.similar_users(user, 100) == other.similar_users(user, 100)
         assert engine.recommend(user, 100) == other.recommend(user, 100)
-        for filters in FILTERS:
+        for filters in filters_tried:
             assert engine.recommend(user, 2, **filters) == other.recommend(user, 2, **filters)
-    for filters in ({}, *FILTERS[:-1]):
+    for filters in ({}, *filters_tried[:-1]):
         assert engine.recommend_many(n=3, **filters) == other.recommend_many(n=3, **filters)
         expected = {user: engine.recommend(user, 3, **filters) for user in engine.users()}
         assert engine.recommend_many(n=3, **filters) == expected
-    assert engine.popular(2, exclude=["x"], only=SOME) == other.popular(2, exclude=["x"], only=SOME)
-    assert engine.recommend_for([["x"], ["y", "unheard of"]]) == other.recommend_for([["x"], ["y", "unheard of"]])
+    assert engine.popular(2, exclude=some[:1], only=some) == other.popular(2, exclude=some[:1], only=some)
+    assert engine.recommend_for([some[:1], [10**9, 10**15]]) == other.recommend_for([some[:1], [10**9, 10**15]])
+
+
+def law_of_one_person(engine: Recommender) -> None:
+    """Check that no id is there twice, and that every spelling of an id finds the same."""
+    for ids in (engine.users(), engine.items(), engine.hidden()):
+        assert len({str(name) for name in ids}) == len(ids)
+        assert len({type(name) for name in ids}) <= 1
+    for user in engine.users():
+        other = str(user) if isinstance(user, int) else int(user) if re.fullmatch("0|-?[1-9][0-9]*", user) else user
+        assert other in engine
+        assert engine.history(other) == engine.history(user)
+        assert engine.recommend(other, 3) == engine.recommend(user, 3)
+        baskets = [str(basket.basket) for basket in engine.history(user)]
+        assert len(set(baskets)) == len(baskets)
 
 
 def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
@@ -295,12 +349,12 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
     assert engine.verify() == (True, len(engine), ())
     shuffle = random.Random(seed)
     fresh = make(engine.params)
-    occupy_codes(fresh)
+    other_user = occupy_codes(fresh, engine)
     if engine.params.grouping == "fixed":
         _learn_remainder(engine, fresh, shuffle)
     else:
         _fit_remainder(engine, fresh, shuffle)
-    fresh.forget("other user")
+    fresh.forget(other_user)
     fresh.hide(engine.hidden())
     for user in shuffle.sample(engine.users(), len(engine.users())):
         for item in shuffle.sample(engine.suppressed(user), len(engine.suppressed(user))):
@@ -308,10 +362,18 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
     law_of_equality(engine, fresh)
 
 
-def occupy_codes(engine: Recommender) -> None:
-    """Occupy codes, to give later users other codes than in an engine without this."""
+def occupy_codes(fresh: Recommender, engine: Recommender) -> Id:
+    """Let a user with ids of an engine's types occupy codes, so that others get other codes there; return the user."""
+    held = engine.id_types()
+
+    def typed(kind: Kind, number: int) -> Id:
+        return str(number) if held[kind] == "text" else number
+
+    user = typed("user", 10**15)
     for number in range(3):
-        engine.learn("other user", [f"other item {number}", "x", 1], basket=number)
+        items = [typed("item", each) for each in (10**15 + number, 1, 7)]
+        fresh.learn(user, items, basket=typed("basket", number))
+    return user
 
 
 def _learn_remainder(engine: Recommender, fresh: Recommender, shuffle: random.Random) -> None:

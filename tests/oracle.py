@@ -1,15 +1,18 @@
 """A naive model of the whole engine, written from the paper's equations: slow, obvious, plain Python.
 
 Everything fast must agree with it. It stores each user's baskets and computes the rest in every query. Its input is
-taken as valid; an unknown user is a KeyError.
+taken as valid, but for an id that does not spell one of the type held: a `RefusedIdError`. An unknown user is a
+KeyError.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from copy import deepcopy
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from math import fsum, sqrt
 from typing import NamedTuple, TypeVar
 
@@ -77,6 +80,16 @@ class StoredBasket:
         return (self.time, id_key(self.basket)) > (other.time, id_key(other.basket))
 
 
+class RefusedIdError(ValueError):
+    """An id that does not spell one of the type that is held."""
+
+
+def column(ids: Iterable[Id]) -> list[Id]:
+    """Return ids of one type: texts, unless all are numbers."""
+    names = list(ids)
+    return names if all(isinstance(name, int) for name in names) else list(map(str, names))
+
+
 class Oracle:
     """The engine's methods, recomputed from the baskets in every query."""
 
@@ -86,8 +99,37 @@ class Oracle:
         self._hidden: set[Id] = set()
         self._suppressed: dict[Id, set[Id]] = {}
 
+    def _held(self, kind: str) -> list[Id]:
+        """Return the ids of a kind that are held, some more than once."""
+        stored = [basket for history in self._histories.values() for basket in history]
+        if kind == "user":
+            return [*self._histories]
+        if kind == "basket":
+            return [basket.basket for basket in stored]
+        return [*self._hidden, *chain(*(basket.items for basket in stored), *self._suppressed.values())]
+
+    def canonical(self, kind: str, spelled: Id) -> Id:
+        """Return the id that a value spells: of the type of the ids that are held or, without any, the value itself."""
+        held = self._held(kind)
+        if not held or type(spelled) is type(held[0]):
+            return spelled
+        if isinstance(held[0], str):
+            return str(spelled)
+        if not re.fullmatch("0|-?[1-9][0-9]*", str(spelled)):
+            raise RefusedIdError(spelled)
+        return int(spelled)
+
+    def __contains__(self, user: Id) -> bool:
+        try:
+            return self.canonical("user", user) in self._histories
+        except RefusedIdError:
+            return False
+
     def rename(self, user: Id, other: Id) -> None:
         """Learn a user's baskets under another id, and forget the user."""
+        user, other = self.canonical("user", user), self.canonical("user", other)
+        if user == other:
+            raise RefusedIdError(other)
         for basket, time, items in self.history(user):
             self.learn(other, items, basket, time)
         for item in self.suppressed(user):
@@ -96,10 +138,12 @@ class Oracle:
 
     def suppress(self, user: Id, item: Id) -> None:
         """Never recommend an item to a user."""
+        user, item = self.canonical("user", user), self.canonical("item", item)
         self._suppressed.setdefault(user, set()).add(item)
 
     def allow(self, user: Id, item: Id) -> None:
         """Undo `suppress`."""
+        user, item = self.canonical("user", user), self.canonical("item", item)
         self._suppressed.get(user, set()).discard(item)
 
     def suppressed(self, user: Id) -> list[Id]:
@@ -108,11 +152,11 @@ class Oracle:
 
     def hide(self, items: Iterable[Id]) -> None:
         """Stop recommending these items."""
-        self._hidden |= set(items)
+        self._hidden |= {self.canonical("item", item) for item in column(items)}
 
     def show(self, items: Iterable[Id]) -> None:
         """Recommend these items again."""
-        self._hidden -= set(items)
+        self._hidden -= {self.canonical("item", item) for item in column(items)}
 
     def hidden(self) -> list[Id]:
         """Return the hidden items by id."""
@@ -120,6 +164,8 @@ class Oracle:
 
     def learn(self, user: Id, items: Iterable[Id], basket: Id, time: int | None = None) -> None:
         """Add a basket, or edit the one of this id: in place unless a different time moves it."""
+        user, basket = self.canonical("user", user), self.canonical("basket", basket)
+        items = [self.canonical("item", item) for item in column(items)]
         history = self._histories.setdefault(user, [])
         known = [stored for stored in history if stored.basket == basket]
         if known and time in (None, known[0].time):
@@ -131,6 +177,9 @@ class Oracle:
 
     def forget(self, user: Id, basket: Id | None = None, item: Id | None = None) -> None:
         """Forget the user, a basket, an item of a basket or an item of all baskets, if present."""
+        user = self.canonical("user", user)
+        basket = None if basket is None else self.canonical("basket", basket)
+        item = None if item is None else self.canonical("item", item)
         history = self._histories.get(user, [])
         for stored in list(history):
             if basket is None or stored.basket == basket:
@@ -146,7 +195,7 @@ class Oracle:
 
     def history(self, user: Id) -> list[Basket]:
         """Return the user's baskets, oldest first."""
-        return [_shown(stored) for stored in self._histories[user]]
+        return [_shown(stored) for stored in self._histories[self.canonical("user", user)]]
 
     def groups(self, user: Id) -> list[list[Basket]]:
         """Return the user's baskets, oldest first, split into groups."""
@@ -193,7 +242,7 @@ class Oracle:
         other = Oracle(self.params)
         other._histories, other._hidden = deepcopy(self._histories), self._hidden
         other._suppressed = self._suppressed
-        other.learn(user, cart, basket="the cart, an id that no basket has")
+        other.learn(user, cart, basket=10**15)  # an id that no basket has
         return other
 
     def popular(self, n: int, allowed: Collection[Id] | None = None, since: int | None = None) -> list[tuple[Id, int]]:

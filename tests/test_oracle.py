@@ -3,7 +3,7 @@
 from math import sqrt
 
 import pytest
-from tests.oracle import Basket, Id, Oracle, group_vector, user_vector
+from tests.oracle import Basket, Id, Oracle, RefusedIdError, group_vector, user_vector
 
 from unbasket.params import Grouping, Params
 
@@ -60,8 +60,23 @@ def test_vector_of_a_user_with_three_baskets() -> None:
 
 def test_history_shows_items_in_id_order() -> None:
     model = oracle()
-    model.learn("u", ["b", 10, "a", 9], 1, 5)
-    assert model.history("u") == [Basket(1, 5, (9, 10, "a", "b"))]
+    model.learn("u", [100, 10, 9], 1, 5)
+    assert model.history("u") == [Basket(1, 5, (9, 10, 100))]
+
+
+def test_the_first_id_of_a_kind_decides_its_type() -> None:
+    model = oracle()
+    model.learn(17, ["b", 10, "9"], 1)
+    model.learn("17", [9], "2")
+    assert model.history("17") == [Basket(1, None, ("10", "9", "b")), Basket(2, None, ("9",))]
+    for spelled in ("017", " 17", "A-5", "17.0", ""):
+        assert spelled not in model
+        with pytest.raises(RefusedIdError):
+            model.learn(spelled, ["b"], 3)
+    model.forget("17")
+    model.learn("A-5", [1], "x")
+    assert model.users() == ["A-5"]
+    assert model.popular(1) == [(1, 1)]
 
 
 def test_distances_and_neighbors_of_three_users() -> None:
@@ -73,11 +88,10 @@ def test_distances_and_neighbors_of_three_users() -> None:
 
 def test_equally_near_neighbors_are_in_id_order() -> None:
     model = oracle()
-    users: list[Id] = ["b", 10, "a", 9, "target"]
-    for user in users:
+    for user in (100, 10, 9, 1):
         model.learn(user, ["x"], 1)
-    assert model.users() == [9, 10, "a", "b", "target"]
-    assert [user for user, _ in model.neighbors_of("target", 3)] == [9, 10, "a"]
+    assert model.users() == [1, 9, 10, 100]
+    assert [user for user, _ in model.neighbors_of(9, 3)] == [1, 10, 100]
 
 
 def test_prediction_with_one_neighbor() -> None:
@@ -109,8 +123,8 @@ def test_popular_counts_baskets_with_ties_by_id() -> None:
     model = oracle()
     model.learn("a", ["x", "y"], 1)
     model.learn("a", ["y", "w"], 2)
-    model.learn("b", ["y", 7], 1)
-    assert model.popular(3) == [("y", 3), (7, 1), ("w", 1)]
+    model.learn("b", ["y", "v"], 1)
+    assert model.popular(3) == [("y", 3), ("v", 1), ("w", 1)]
 
 
 def test_relearning_the_same_basket_changes_nothing() -> None:
@@ -150,10 +164,9 @@ def test_another_time_moves_a_basket() -> None:
 
 def test_timed_baskets_are_ordered_by_time_then_id() -> None:
     model = oracle()
-    baskets: list[tuple[Id, int]] = [("b", 20), (10, 20), ("c", 10), (9, 20), (11, 20), ("a", 30)]
-    for basket, time in baskets:
+    for basket, time in [(10, 20), (12, 10), (9, 20), (11, 20), (1, 30)]:
         model.learn("u", ["x"], basket, time)
-    assert order(model) == ["c", 9, 10, 11, "b", "a"]
+    assert order(model) == [12, 9, 10, 11, 1]
 
 
 def test_untimed_baskets_stay_behind_the_timed_one_they_arrived_after() -> None:

@@ -29,7 +29,7 @@ class InvalidRequestError(UnbasketError, ValueError):
 
 
 class InvalidEventError(UnbasketError, ValueError):
-    """A malformed event, or one that lacks a field."""
+    """A malformed event, one that lacks a field, or one that exceeds a limit."""
 
 
 class UnknownUserError(UnbasketError, LookupError):
@@ -83,6 +83,10 @@ class StoreVersionError(StoreError):
 
 class StoreCorruptError(StoreError):
     """A damaged database."""
+
+
+class MixedIdsError(StoreError):
+    """A database of an earlier version that holds numbers and texts as ids of one kind: 17 and "17" are two users."""
 
 
 class ErasureBlockedError(StoreError):

@@ -1,9 +1,12 @@
 """Functions that run commands as typed in a shell."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from unicodedata import category
 
 from typer.testing import CliRunner
@@ -12,6 +15,21 @@ from unbasket.cli import app
 
 PROGRAM = [sys.executable, "-c", "from unbasket.cli import app; app()"]
 SALES = "user,basket,item,time\nann,1,10,100\nann,1,11,100\nann,2,10,200\nbob,1,10,150\nbob,1,12,150\n7,1,13,9\n"
+
+
+def interruptible() -> dict[str, Any]:
+    """Return options of `Popen` for a child that is to be ended by signals.
+
+    In the background, some of them may be ignored. Coverage is not measured: it would wait for its own lock for ever if
+    a signal came while it holds that.
+    """
+
+    def reset_signals() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    return {"preexec_fn": reset_signals, "env": environment}
 
 
 def run(*arguments: object, stdin: str | bytes | None = None, code: int = 0) -> str:

@@ -22,7 +22,6 @@ from unbasket.domain.ids import Id
 from unbasket.params import Grouping
 
 KEPT = Path(__file__).with_name("fingerprints.json")
-ROOT = Path(__file__).parents[2]
 GROUPINGS: tuple[Grouping, ...] = ("fixed", "varying")
 EVENTS, QUERIES = 3000, 2000
 
@@ -40,15 +39,7 @@ Fingerprint = dict[str, str]
 
 def purchases(shop: str) -> pl.DataFrame:
     """Return the history of a shop, in the columns that `fit` reads."""
-    if shop == "completejourney":  # comes with a package of its own
-        return ub.datasets.read_complete_journey().history
-    folder = ROOT / "src/unbasket/datasets/data" if shop == "tafeng" else ROOT / "data"
-    return (
-        pl.scan_parquet(folder / f"{shop}.parquet")
-        .filter(pl.col("split") == "history")
-        .select(user="user_id", basket="basket_id", item="item_id", time="position")
-        .collect()
-    )
+    return ub.datasets.load(shop).history.select("user", "basket", "item", "time")
 
 
 def fitted(shop: str, grouping: Grouping) -> ub.Recommender:
@@ -66,12 +57,12 @@ def apply_events(rec: ub.Recommender, count: int) -> None:
         bought = chance.sample(items, chance.randint(1, 20))
         if not history or chance.random() < 0.4:
             time = history[-1].time if history else 0
-            rec.learn(user, bought, basket=f"next {number}", time=None if time is None else time + chance.randint(0, 2))
+            rec.learn(user, bought, basket=10**12 + number, time=None if time is None else time + chance.randint(0, 2))
             continue
         basket = chance.choice(history)
         match chance.randrange(6):
             case 0:
-                rec.learn(user, bought, basket=f"late {number % 7}", time=basket.time)
+                rec.learn(user, bought, basket=10**13 + number % 7, time=basket.time)
             case 1:
                 rec.learn(user, bought, basket=basket.basket)
             case 2:

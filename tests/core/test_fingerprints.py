@@ -3,18 +3,21 @@
 import json
 
 import pytest
-from tests.core.fingerprints import GROUPINGS, KEPT, SHOPS, fingerprints
+from tests.core.fingerprints import GROUPINGS, KEPT, fingerprints
 
 from unbasket.params import Grouping
 
 
 @pytest.mark.parametrize("grouping", GROUPINGS)
-def test_ta_feng(grouping: Grouping) -> None:
-    assert fingerprints("tafeng", grouping) == json.loads(KEPT.read_text())[f"tafeng {grouping}"]
+@pytest.mark.parametrize("shop", ["completejourney", pytest.param("tafeng", marks=pytest.mark.needs("tafeng"))])
+def test_small_shops(shop: str, grouping: Grouping) -> None:
+    assert fingerprints(shop, grouping) == json.loads(KEPT.read_text())[f"{shop} {grouping}"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("grouping", GROUPINGS)
-@pytest.mark.parametrize("shop", [shop for shop in SHOPS if shop != "tafeng"])
+@pytest.mark.parametrize(
+    "shop", [pytest.param(name, marks=pytest.mark.needs(name)) for name in ("coop100", "instacart", "valuedshopper")]
+)
 def test_larger_shops(shop: str, grouping: Grouping) -> None:
     assert fingerprints(shop, grouping) == json.loads(KEPT.read_text())[f"{shop} {grouping}"]

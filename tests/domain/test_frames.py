@@ -362,10 +362,11 @@ def test_ids_of_other_types(column: str, values: list[Any], kind: str) -> None:
     assert f"column '{column}' has type {kind}; ids must be whole numbers or text" in message
 
 
-def test_mixed_ids() -> None:
+def test_a_column_of_numbers_and_texts_is_one_of_texts() -> None:
     rows = {"user": ["u", "u"], "basket": [1, 1], "item": ["a", 1]}
-    assert "column 'item'" in frame_error(pd.DataFrame(rows))
-    assert "column 'item'" in frame_error(OldPandas(rows))
+    for frame in (pd.DataFrame(rows), OldPandas(rows)):
+        assert ub.Recommender().fit(frame).items() == ["1", "a"]
+    assert "column 'item'" in frame_error(pd.DataFrame({**rows, "item": ["a", 1.5]}))
     assert "column 'item'" in frame_error(pl.DataFrame(rows, schema_overrides={"item": pl.Object}))
 
 
@@ -462,8 +463,15 @@ def test_frame_of_whole_number_ids_has_numbers() -> None:
     assert frame.schema == {"user": pl.Int64, "item": pl.Int64, "score": pl.Float64, "rank": pl.Int64}
 
 
-def test_ids_of_two_kinds_are_no_column() -> None:
+def test_a_frame_takes_the_types_of_the_engine() -> None:
     rec = recommender()
-    rec.learn("ann", ["tea", 1], basket=1)
-    with pytest.raises(ub.InvalidRequestError, match="some item ids are numbers and some are text"):
-        rec.recommend_frame()
+    rec.learn(17, ["1", "a"], basket=2)
+    rows = {"user": ["17", "9", "10", "9"], "basket": ["10", "9", "9", "10"], "item": 1, "time": [5, 5, 5, 5]}
+    rec.fit(pl.DataFrame(rows))
+    assert rec.users() == [9, 10, 17]
+    assert rec.items() == ["1", "a"]
+    assert [basket.basket for basket in rec.history(9)] == [9, 10]  # at the same time, by number
+    assert rec.verify().ok
+    with pytest.raises(ub.InvalidIdError, match="user id 'A-5' is not written as a whole number"):
+        rec.fit(pl.DataFrame({**rows, "user": ["20", "21", "A-5", "22"]}))
+    assert rec.users() == [9, 10, 17]

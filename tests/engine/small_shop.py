@@ -29,7 +29,7 @@ def small_shop() -> ub.Recommender:
     rec.learn("ann", ["milk", "bread"], basket=1, time=10)
     rec.learn("ann", ["milk"], basket=2, time=20)
     rec.learn("bob", ["milk", "tea"], basket=1)
-    rec.learn("cat", ["tea"], basket="first")
+    rec.learn("cat", ["tea"], basket=7)
     return rec
 
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.laws import (
-    MIXED_IDS,
     PARAMS,
+    SPELLED_IDS,
     TEXT_IDS,
     ShopEvent,
     apply,
@@ -44,8 +44,8 @@ class Change(NamedTuple):
     after: list[ShopEvent]
 
 
-EVENTS = MIXED_IDS.shop_events(most=20)
-CHANGES = st.builds(Change, PARAMS, PARAMS, EVENTS, EVENTS, MIXED_IDS.shop_events(most=10))
+EVENTS = SPELLED_IDS.shop_events(most=20)
+CHANGES = st.builds(Change, PARAMS, PARAMS, EVENTS, EVENTS, SPELLED_IDS.shop_events(most=10))
 
 
 @pytest.fixture(autouse=True, scope="module")

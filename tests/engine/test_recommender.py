@@ -16,6 +16,7 @@ from unbasket.core.check import testing
 from unbasket.core.index import MAX_BASKET, Index
 from unbasket.core.memory import JaggedArray
 from unbasket.core.model import Histories
+from unbasket.domain.events import Learn
 from unbasket.domain.ids import FREE
 from unbasket.params import Grouping
 
@@ -29,7 +30,7 @@ def test_learning_adds(shop: ub.Recommender) -> None:
     assert shop.learn("ann", ["tea"], basket=3, time=30) is Learned.ADDED
     assert shop.history("ann")[2] == Basket(3, 30, ("tea",))
     assert shop.vector("ann") == {"bread": 0.0625, "milk": 0.1875, "tea": 0.5}
-    assert shop.learn("dan", ["salt"], basket="x") is Learned.ADDED
+    assert shop.learn("dan", ["salt"], basket=9) is Learned.ADDED
     assert shop.users() == ["ann", "bob", "cat", "dan"]
 
 
@@ -37,7 +38,7 @@ def test_learning_the_same_again_changes_nothing(shop: ub.Recommender) -> None:
     before = state(shop)
     assert shop.learn("ann", ["bread", "milk", "bread"], basket=1) is Learned.UNCHANGED
     assert shop.learn("ann", ["bread", "milk"], basket=1, time=10) is Learned.UNCHANGED
-    assert shop.learn("cat", ["tea"], basket="first") is Learned.UNCHANGED
+    assert shop.learn("cat", ["tea"], basket=7) is Learned.UNCHANGED
     assert state(shop) == before
 
 
@@ -56,19 +57,18 @@ def test_learning_another_time_moves_the_basket(shop: ub.Recommender) -> None:
 
 
 def test_moving_the_only_basket_of_a_user(shop: ub.Recommender) -> None:
-    assert shop.learn("cat", ["tea"], basket="first", time=7) is Learned.REPLACED
-    assert shop.history("cat") == [Basket("first", 7, ("tea",))]
-    assert shop.learn("cat", ["salt"], basket="first", time=8) is Learned.REPLACED
-    assert shop.history("cat") == [Basket("first", 8, ("salt",))]
+    assert shop.learn("cat", ["tea"], basket=7, time=7) is Learned.REPLACED
+    assert shop.history("cat") == [Basket(7, 7, ("tea",))]
+    assert shop.learn("cat", ["salt"], basket=7, time=8) is Learned.REPLACED
+    assert shop.history("cat") == [Basket(7, 8, ("salt",))]
     assert len(shop) == 3
     assert shop.verify().ok
 
 
 def test_late_baskets_are_inserted_by_time_and_id(shop: ub.Recommender) -> None:
-    late: list[tuple[Any, int]] = [(0, 20), (5, 20), ("b", 20), ("a", 20), (9, 5), (-1, 10)]
-    for basket, time in late:
+    for basket, time in [(0, 20), (5, 20), (11, 20), (10, 20), (9, 5), (-1, 10)]:
         assert shop.learn("ann", ["salt"], basket=basket, time=time) is Learned.ADDED
-    expected = [(5, 9), (10, -1), (10, 1), (20, 0), (20, 2), (20, 5), (20, "a"), (20, "b")]
+    expected = [(5, 9), (10, -1), (10, 1), (20, 0), (20, 2), (20, 5), (20, 10), (20, 11)]
     assert [(basket.time, basket.basket) for basket in shop.history("ann")] == expected
 
 
@@ -80,27 +80,111 @@ def test_baskets_without_a_time_follow_all_existing_ones(shop: ub.Recommender) -
     assert [basket.basket for basket in shop.history("ann")] == [1, 8, 2, 7, 3, 9]
 
 
-def test_an_int_and_a_text_are_different_ids() -> None:
+def test_a_number_and_its_text_are_one_id() -> None:
     rec = ub.Recommender(params())
-    rec.learn(1, [1, "1"], basket=1)
-    rec.learn(1, [1], basket="1")
-    rec.learn("1", ["1"], basket=1)
-    assert rec.users() == [1, "1"]
-    assert rec.items() == [1, "1"]
-    assert rec.history(1) == [Basket(1, None, (1, "1")), Basket("1", None, (1,))]
-    assert rec.forget(1, basket="1") == Forgotten(1, 1, 0)
+    assert rec.learn(1, [1, "1", 2], basket="1") is Learned.ADDED
+    assert rec.learn("1", ["2", "1"], basket=1) is Learned.UNCHANGED
+    assert rec.users() == [1]
+    assert rec.items() == ["1", "2"]
+    assert rec.history("1") == [Basket("1", None, ("1", "2"))]
+    assert rec.forget("1", basket=1, item=2) == Forgotten(1, 0, 0)
+    assert rec.forget(1) == Forgotten(1, 1, 1)
+    assert rec.id_types() == {"user": None, "basket": None, "item": None}
+
+
+@pytest.mark.parametrize("spelling", ["A-5", "017", " 17", "17 ", "+17", "17.0", "-0", "١٧", str(2**63)])
+def test_a_text_that_spells_no_number_is_refused_among_numbers(spelling: str) -> None:
+    rec = ub.Recommender(params())
+    rec.learn(17, [17], basket=17)
+    before = state(rec)
+    calls: list[Callable[[], object]] = [
+        lambda: rec.learn(spelling, [17], basket=1),
+        lambda: rec.learn(17, [17, spelling], basket=1),
+        lambda: rec.learn(17, [17], basket=spelling),
+        lambda: rec.apply([Learn(18, [1], 1, None), Learn(spelling, [1], 1, None)]),
+        lambda: rec.fit(pl.DataFrame({"user": ["18", spelling], "basket": 1, "item": 1})),
+        lambda: rec.forget(spelling),
+        lambda: rec.forget(17, basket=spelling),
+        lambda: rec.forget(17, item=spelling),
+        lambda: rec.rename(17, spelling),
+        lambda: rec.suppress(17, spelling),
+        lambda: rec.allow(17, spelling),
+        lambda: rec.hide([spelling]),
+        lambda: rec.show([spelling]),
+        lambda: rec.describe(pl.DataFrame({"item": [spelling], "name": "a", "category": "b"})),
+        lambda: rec.recommend(spelling),
+        lambda: rec.recommend(17, exclude=[spelling]),
+        lambda: rec.recommend(17, only=frozenset([spelling])),
+        lambda: rec.recommend(17, cart=[spelling]),
+        lambda: rec.recommend_for([[spelling]]),
+        lambda: rec.recommend_many([17, spelling]),
+        lambda: rec.explain(17, spelling),
+        lambda: rec.history(spelling),
+        lambda: rec.verify(spelling),
+    ]
+    for call in calls:
+        with pytest.raises(ub.InvalidIdError, match=r"not written as a whole number such as 17.* ids to-text --kind"):
+            call()
+    assert spelling not in rec
+    assert state(rec) == before
+    assert rec.verify().ok
+
+
+@pytest.mark.parametrize("kinds", [["user"], ["basket"], ["item"], ["user", "basket", "item"]])
+@pytest.mark.parametrize("grouping", GROUPINGS)
+def test_numbers_become_texts(grouping: Grouping, kinds: list[str]) -> None:
+    """The engine equals one that learned the same baskets, oldest first, under the new ids."""
+    chance = random.Random(7)
+    rec = ub.Recommender(params(grouping))
+    for basket in chance.sample(range(200), 60):
+        time = chance.choice([None, chance.randrange(3)])
+        rec.learn(chance.randrange(8), chance.sample(range(30), 3), basket=basket, time=time)
+    rec.suppress(3, 7)
+    rec.hide([5, 1000])
+    rec.describe(pl.DataFrame({"item": [1, 2], "name": ["one", "two"], "category": "c"}))
+    before = {user: rec.history(user) for user in rec.users()}
+    rec.change_ids(**dict.fromkeys(kinds, "text"))  # type: ignore[arg-type]
+    assert {kind for kind, held in rec.id_types().items() if held == "text"} == set(kinds)
+    fresh = ub.Recommender(params(grouping))
+    for user, history in before.items():
+        for name, moment, items in history:
+            ids = {"user": user, "basket": name}
+            user_id, basket_id = (str(ids[kind]) if kind in kinds else ids[kind] for kind in ("user", "basket"))
+            fresh.learn(user_id, map(str, items) if "item" in kinds else items, basket=basket_id, time=moment)
+    fresh.suppress(3, 7)
+    fresh.hide([5, 1000])
+    for user in before:
+        assert sorted(rec.history(user)) == sorted(fresh.history(user))
+        assert [basket.time for basket in rec.history(user)] == [basket.time for basket in before[user]]
+    assert rec.hidden() == fresh.hidden()
+    assert rec.catalog[1].name == rec.catalog["1"].name == "one"
+    assert rec.verify() == (True, len(before), ())
+    again = ub.Recommender(params(grouping))
+    for user in rec.users():
+        for name, moment, items in rec.history(user):
+            again.learn(user, items, basket=name, time=moment)
+    if grouping == "fixed":
+        again.suppress(3, 7)
+        assert rec.digest() == again.digest()
+    assert rec.learn("A-5" if "user" in kinds else 9, [1], basket=1000) is Learned.ADDED
+
+
+def test_ids_become_nothing_but_texts() -> None:
+    with pytest.raises(ub.InvalidRequestError, match='ids can become texts only, by item="text"'):
+        ub.Recommender().change_ids(item="number")  # type: ignore[arg-type]
 
 
 def test_numpy_ids_and_times_are_plain_ones() -> None:
     plain, numpy = ub.Recommender(params()), ub.Recommender(params())
-    plain.learn(1, [2, "a"], basket="b", time=5)
+    plain.learn(1, [2, 3], basket="b", time=5)
     one: Any = np.int32(1)
     two: Any = np.int64(2)
+    three: Any = np.int8(3)
     five: Any = np.int16(5)
-    numpy.learn(one, [two, np.str_("a")], basket=np.str_("b"), time=five)
+    numpy.learn(one, [two, three], basket=np.str_("b"), time=five)
     assert numpy.digest() == plain.digest()
     assert type(numpy.history(1)[0].time) is int
-    assert [type(item) for item in numpy.items()] == [int, str]
+    assert [type(item) for item in numpy.items()] == [int, int]
 
 
 def test_items_may_come_from_any_iterable() -> None:
@@ -125,9 +209,9 @@ def test_a_history_that_is_no_longer_long(grouping: Grouping, monkeypatch: pytes
         rec.learn("u", ["milk"], basket=basket)
     for basket in range(4):
         rec.forget("u", basket=basket)
-    assert rec.learn("u", ["milk"], basket="new") is Learned.ADDED
-    assert rec.learn("u", ["milk"], basket="new") is Learned.UNCHANGED
-    assert [basket.basket for basket in rec.history("u")] == [4, 5, "new"]
+    assert rec.learn("u", ["milk"], basket=9) is Learned.ADDED
+    assert rec.learn("u", ["milk"], basket=9) is Learned.UNCHANGED
+    assert [basket.basket for basket in rec.history("u")] == [4, 5, 9]
 
 
 def test_long_histories_know_their_baskets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +251,7 @@ def test_forgetting_a_basket(shop: ub.Recommender) -> None:
     assert shop.forget("ann", basket=1) == Forgotten(purchases=2, baskets=1, users=0)
     assert shop.history("ann") == [Basket(2, 20, ("milk",))]
     assert shop.vector("ann") == {"milk": 1.0}
-    assert shop.forget("cat", basket="first") == Forgotten(purchases=1, baskets=1, users=1)
+    assert shop.forget("cat", basket=7) == Forgotten(purchases=1, baskets=1, users=1)
     assert shop.users() == ["ann", "bob"]
 
 
@@ -193,8 +277,7 @@ NOTHING: list[dict[str, Any]] = [
     {"user": "unknown"},
     {"user": "unknown", "basket": 1},
     {"user": "ann", "basket": 3},
-    {"user": "ann", "basket": "1"},
-    {"user": "ann", "basket": "first"},
+    {"user": "ann", "basket": 7},
     {"user": "ann", "basket": 2, "item": "bread"},
     {"user": "ann", "basket": 1, "item": "salt"},
     {"user": "ann", "item": "tea"},
@@ -223,7 +306,7 @@ def test_the_maps_of_ids_keep_no_residue(shop: ub.Recommender) -> None:
         shop.forget(user)
     assert not shop._model.digest._hashes.any()  # at once: a hash confirms a guess
     live = shop._state
-    names = [*live.users.names, *live.items.names, *live.texts.names]
+    names = [*live.users.names, *live.items.names, *live.baskets._names]
     assert set(names) == {FREE}
     assert shop.digest() == ub.Recommender(params()).digest()
     assert (shop.users(), shop.items(), len(shop), shop.popular()) == ([], [], 0, [])
@@ -275,7 +358,7 @@ def test_vectors_by_hand(shop: ub.Recommender) -> None:
     assert list(shop.vector("ann").items()) == [("bread", 0.25), ("milk", 0.75)]
     assert shop.vector("bob") == {"milk": 1.0, "tea": 1.0}
     shop.learn("cat", ["salt", 7], basket=2)
-    assert list(shop.vector("cat").items()) == [(7, 0.5), ("salt", 0.5), ("tea", 0.25)]
+    assert list(shop.vector("cat").items()) == [("7", 0.5), ("salt", 0.5), ("tea", 0.25)]
 
 
 def test_vectors_are_not_rounded() -> None:
@@ -295,11 +378,10 @@ def test_similar_users_by_hand(shop: ub.Recommender) -> None:
 
 def test_equally_similar_users_are_in_the_order_of_ids() -> None:
     rec = ub.Recommender(params())
-    users: list[Any] = ["b", 2, "a", 1, "me"]
-    for user in users:
+    for user in (100, 10, 9, 2, 0):
         rec.learn(user, ["x"], basket=1)
-    assert rec.similar_users("me") == [(1, 0.0), (2, 0.0), ("a", 0.0), ("b", 0.0)]
-    assert rec.similar_users("me", 3) == [(1, 0.0), (2, 0.0), ("a", 0.0)]
+    assert rec.similar_users(0) == [(2, 0.0), (9, 0.0), (10, 0.0), (100, 0.0)]
+    assert rec.similar_users(0, 3) == [(2, 0.0), (9, 0.0), (10, 0.0)]
 
 
 def test_histories(shop: ub.Recommender) -> None:
@@ -310,12 +392,13 @@ def test_histories(shop: ub.Recommender) -> None:
 
 def test_users_items_and_membership(shop: ub.Recommender) -> None:
     shop.learn(3, [8, "aa"], basket=1)
-    assert shop.users() == [3, "ann", "bob", "cat"]
-    assert shop.items() == [8, "aa", "bread", "milk", "tea"]
+    assert shop.users() == ["3", "ann", "bob", "cat"]
+    assert shop.items() == ["8", "aa", "bread", "milk", "tea"]
     assert len(shop) == 4
     assert 3 in shop
+    assert "3" in shop
     assert "ann" in shop
-    assert "3" not in shop
+    assert "03" not in shop
     assert "dan" not in shop
     assert shop.params == params()
 
@@ -419,7 +502,7 @@ def test_every_change_changes_the_digest(shop: ub.Recommender, change: Change) -
 def test_equal_data_in_another_order_have_the_same_digest(shop: ub.Recommender) -> None:
     other = ub.Recommender(params())
     other.learn("zoe", ["soap"], basket=1)
-    other.learn("cat", ["tea"], basket="first")
+    other.learn("cat", ["tea"], basket=7)
     other.learn("ann", ["milk"], basket=2, time=20)
     other.forget("zoe")
     other.learn("bob", ["tea", "milk"], basket=1)
@@ -533,6 +616,6 @@ def test_the_hash_of_a_changed_user_is_wiped_at_once(change: Callable[[ub.Recomm
 def test_a_basket_id_that_was_learned_twice_is_removed_with_its_basket() -> None:
     rec = ub.Recommender(ub.Params())
     for items in (["milk"], ["milk"], ["tea"]):
-        rec.learn("ann", items, basket="first")
+        rec.learn("ann", items, basket=7)
     rec.forget("ann")
-    assert not rec.has_texts("basket")
+    assert rec.id_types()["basket"] is None

@@ -14,7 +14,7 @@ def shop() -> ub.Recommender:
     rec.learn("ann", ["milk", "bread"], basket=1, time=10)
     rec.learn("ann", ["milk"], basket=3, time=30)
     rec.learn("guest", ["milk", "gin"], basket=2, time=20)
-    rec.learn("guest", ["tea"], basket="late", time=5)
+    rec.learn("guest", ["tea"], basket=9, time=5)
     rec.learn("bob", ["milk", "wine", "tea"], basket=1, time=1)
     return rec
 
@@ -24,7 +24,7 @@ def test_a_merge_equals_learning_under_the_other_id(shop: ub.Recommender) -> Non
     shop.suppress("ann", "gin")
     assert shop.rename("guest", "ann") == (3, 2)
     assert "guest" not in shop
-    assert [basket.basket for basket in shop.history("ann")] == ["late", 1, 2, 3]
+    assert [basket.basket for basket in shop.history("ann")] == [9, 1, 2, 3]
     assert shop.suppressed("ann") == ["gin", "rum"]
     fresh = ub.Recommender(shop.params)
     for user in ("bob", "ann"):
@@ -40,7 +40,9 @@ def test_a_new_id(shop: ub.Recommender) -> None:
     history = shop.history("guest")
     shop.rename("guest", 7)
     assert shop.history(7) == history
-    assert shop.users() == [7, "ann", "bob"]
+    assert shop.users() == ["7", "ann", "bob"]
+    with pytest.raises(ub.InvalidEventError, match="'7' can't be renamed to the same id"):
+        shop.rename(7, "7")
     assert shop.verify().ok
 
 

@@ -24,9 +24,9 @@ def shop() -> Recommender:
 
 
 def toggle(rec: Recommender) -> None:
-    rec.learn(CHANGED, LARGE, basket="toggled")
-    rec.learn(CHANGED, SMALL, basket="toggled")
-    rec.forget(CHANGED, basket="toggled")
+    rec.learn(CHANGED, LARGE, basket=99)
+    rec.learn(CHANGED, SMALL, basket=99)
+    rec.forget(CHANGED, basket=99)
     rec.learn("passer-by", LARGE, basket=1)
     rec.forget("passer-by")
 
@@ -50,11 +50,11 @@ def states(ask: Callable[[Recommender], object]) -> list[object]:
     """Return the answers in all states that the writer's events lead to."""
     rec = shop()
     answers = [ask(rec)]
-    rec.learn(CHANGED, LARGE, basket="toggled")
+    rec.learn(CHANGED, LARGE, basket=99)
     answers.append(ask(rec))
-    rec.learn(CHANGED, SMALL, basket="toggled")
+    rec.learn(CHANGED, SMALL, basket=99)
     answers.append(ask(rec))
-    rec.forget(CHANGED, basket="toggled")
+    rec.forget(CHANGED, basket=99)
     rec.learn("passer-by", LARGE, basket=1)
     answers.append(ask(rec))
     return answers
@@ -143,7 +143,7 @@ def test_an_iterator_that_calls_the_engine_does_not_block_it() -> None:
 
     def users() -> Iterator[str]:
         for user in SHOPPERS[:3]:
-            rec.learn(user, ["item 1"], basket="on the way")
+            rec.learn(user, ["item 1"], basket=99)
             yield user
 
     answers: list[object] = []

@@ -1,12 +1,16 @@
 """Workspaces, and the thread pool: tasks, cancellation, errors and forks. See also core/search/test_parallel.py."""
 
 import multiprocessing
+import subprocess
+import sys
 import threading
 import weakref
 
 import pytest
+from tests.limits import NO_THREADS
 
 from unbasket.engine.model import Model
+from unbasket.engine.recommender import Recommender
 from unbasket.engine.workspaces import THREAD_POOL, Task, ThreadPool, Work
 from unbasket.params import Params
 
@@ -96,3 +100,38 @@ def test_a_single_reader_gets_the_thread_pool() -> None:
             assert first.search.thread_pool is THREAD_POOL
             with model.workspaces.take() as second:
                 assert second.search.thread_pool is None
+
+
+ALONE = f"""
+import unbasket as ub
+from unbasket.engine.workspaces import THREAD_POOL
+{NO_THREADS}
+THREAD_POOL.size, THREAD_POOL.users_per_thread = 3, 1
+rec = ub.Recommender()
+for user in range(500):
+    rec.learn(user, [user % 7, user % 11], basket=1)
+print(rec.recommend_many(range(100)))
+print(rec.verify().ok, THREAD_POOL._tasks.qsize())
+"""
+
+
+def test_a_search_without_threads_works_alone() -> None:
+    """The system allows no more threads: the answers are the same, and no tasks pile up."""
+    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False)
+    rec = Recommender()
+    for user in range(500):
+        rec.learn(user, [user % 7, user % 11], basket=1)
+    assert (done.stdout, done.stderr) == (f"{rec.recommend_many(range(100))}\nTrue 0\n", "")
+
+
+def test_threads_are_started_when_the_system_allows_some_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, done = ThreadPool(1), list[str]()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", _no_thread)
+        assert submitted(pool, lambda: done.append("never")).cancel()
+    submitted(pool, lambda: done.append("run")).wait()
+    assert done == ["run"]
+
+
+def _no_thread(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")

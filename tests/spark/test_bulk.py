@@ -66,6 +66,15 @@ def test_an_engine_is_loaded_updated_and_exported(spark: SparkSession, tmp_path:
         maintain(events, PARAMS, checkpoint=str(tmp_path / "other")).into_table(str(table))
 
 
+def test_a_history_with_ids_of_other_types_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Else the same user would be there twice, as 17 and as "17"."""
+    history = spark.createDataFrame([(17, "a", [1], 5)], "user long, basket string, items array<long>, time long")
+    (tmp_path / "events").mkdir()
+    events = read_files(spark, str(tmp_path / "events"), event_schema("long", "long", "long"))
+    with pytest.raises(SparkError, match=r"the history has ids of the types \{.*'basket': 'string'.*, and the stream"):
+        maintain(events, PARAMS, checkpoint=str(tmp_path / "checkpoint"), loaded=load(history, PARAMS))
+
+
 def test_loaded_vectors_equal_the_engines(spark: SparkSession) -> None:
     rows = [(user, basket, [basket % 5, user % 3], 7 * basket % 11) for user in range(20) for basket in range(user % 9)]
     frame = spark.createDataFrame(rows, "user long, basket long, items array<long>, time long")

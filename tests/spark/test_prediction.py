@@ -29,7 +29,7 @@ def test_a_lone_user_and_items_of_text(spark: SparkSession) -> None:
 
 
 def test_evaluation_of_both_is_equal(spark: SparkSession) -> None:
-    """The paper's protocol on a small shop; test_tafeng uses the paper's data."""
+    """The paper's protocol on a small shop; test_real_shop uses the paper's data."""
     data = hold_out_last(generate(users=60, seed=3, baskets_per_user=6, basket_size=5))
     assert data.future is not None
     vectors = vectors_of(spark, Recommender(PARAMS).fit(data.history), "long", "long")

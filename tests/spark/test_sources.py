@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from unbasket import InvalidFrameError
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, parse_messages, read_files
-from unbasket.spark.sources import Format, ordered
+from unbasket.spark.sources import Format, in_types, ordered
 from unbasket.spark.stream import parsed
 
 JSON = """{"event": "learn", "user": "ann", "basket": "1", "items": ["tea", "milk"], "time": 5}
@@ -53,6 +53,42 @@ def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea")]
     assert [row.change for row in rejected] == ["rejected"]
     assert "must be 'learn' or 'forget'" in rejected[0].reason
+
+
+SPELLED = """{"event": "learn", "user": 17, "basket": 1, "items": [1, "2"]}
+{"event": "learn", "user": "17", "basket": "2", "items": ["1"]}
+{"event": "learn", "user": "A-5", "basket": 3, "items": [1]}
+{"event": "learn", "user": 17, "basket": 3, "items": [1, "02"]}
+{"event": "forget", "user": 17, "basket": "A-5"}
+{"event": "forget", "user": "9223372036854775808"}
+"""
+
+
+def test_ids_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
+    """An id that spells no number is rejected: as null, a basket would be the whole user."""
+    write_text("a.ndjson", SPELLED, tmp_path / "events")
+    schema = event_schema("long", "long", "long")
+    rows = collected(read_files(spark, str(tmp_path / "events"), schema), tmp_path / "checkpoint")
+    events, rejected = parsed(rows)
+    assert events == [(17, [1, 2], 1, None), (17, [1], 2, None)]
+    assert [row.reason for row in rejected] == [
+        "user id 'A-5' is not a whole number, as in this stream",
+        "item id '02' is not a whole number, as in this stream",
+        "basket id 'A-5' is not a whole number, as in this stream",
+        "user id '9223372036854775808' is not a whole number, as in this stream",
+    ]
+    texts = collected(read_files(spark, str(tmp_path / "events"), event_schema()), tmp_path / "other checkpoint")
+    assert [event.user for event in parsed(texts)[0]] == ["17", "17", "A-5", "17", "17", "9223372036854775808"]
+
+
+def test_events_take_the_types_of_the_checkpoint(spark: SparkSession) -> None:
+    rows = [("learn", "17", "1", None, ["1", "x"], None)]
+    events = ordered(spark.createDataFrame(rows, event_schema()))
+    [row] = in_types(events, {"user": "bigint", "basket": "bigint", "item": "string"}).collect()
+    assert (row.user, row.basket, row["items"], row.fault) == (17, 1, ["1", "x"], None)
+    numbers = spark.createDataFrame([("learn", 17, 1, None, [1], None)], event_schema("long", "long", "long"))
+    [row] = in_types(ordered(numbers), {"user": "string", "basket": "bigint", "item": "string"}).collect()
+    assert (row.user, row.basket, row["items"], row.fault) == ("17", 1, ["1"], None)
 
 
 @pytest.mark.parametrize("kind", WRITERS)

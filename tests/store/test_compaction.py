@@ -52,6 +52,7 @@ def test_each_row_is_there_once(connection: sqlite3.Connection, path: Path, long
     chance = random.Random(longest + size)
     bodies = fill(connection, chance, longest)
     prefixes = sorted(body[4:12] for body in bodies.values())
+    assert in_file(connection, path) == prefixes
     length, spaces, is_last, freed = path.stat().st_size, Spaces("baskets", "baskets_2", 0), False, 0
     batches = 0
     while not is_last:

@@ -227,8 +227,8 @@ def test_a_compaction_goes_on_after_opening(path: Path, monkeypatch: pytest.Monk
         rec = ub.open(path)
         assert rec.digest() == digest
         for _ in range(5):
-            rec.learn("ann", ["milk"], basket=1)
-            rec.forget("ann")
+            rec.learn(10_000, ["milk"], basket=1)
+            rec.forget(10_000)
     assert all_rows(path) < 350
     rec.close()
 

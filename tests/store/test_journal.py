@@ -117,7 +117,7 @@ def test_an_unknown_user_does_not_affect_other_callers(path: Path) -> None:
         digest = rec.digest()
     with ub.open(path) as rec:
         assert rec.digest() == digest
-        assert rec.suppressed("user 3") == [*range(3, 200, 20)]
+        assert rec.suppressed("user 3") == sorted(map(str, range(3, 200, 20)))
 
 
 @pytest.mark.parametrize("grouping", ["fixed", "varying"])

@@ -1,6 +1,8 @@
 """The encoding of rows, and their checksums."""
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,16 +23,29 @@ from unbasket.store.row_codec import (
     with_checksum,
 )
 
-IDS = st.integers(-(2**63), 2**63 - 1) | st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
-BASKETS = st.builds(
-    BasketRow,
-    user=IDS,
-    basket=IDS,
-    time=st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
-    shift=st.integers(-(2**60), 0),
-    opens=st.booleans(),
-    items=st.lists(IDS, min_size=1, max_size=9),
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+IDS = NUMBERS | TEXTS
+
+
+def baskets_of(users: Any, baskets: Any, items: Any) -> st.SearchStrategy[BasketRow]:
+    """Return baskets whose ids are drawn from these strategies."""
+    return st.builds(
+        BasketRow,
+        user=users,
+        basket=baskets,
+        time=st.none() | st.integers(-(2**63) + 1, 2**63 - 1),
+        shift=st.integers(-(2**60), 0),
+        opens=st.booleans(),
+        items=st.lists(items, min_size=1, max_size=9),
+    )
+
+
+BASKETS = baskets_of(IDS, IDS, IDS)
+BASKET_LISTS = st.one_of(
+    [st.lists(baskets_of(*kinds), max_size=5) for kinds in itertools.product((NUMBERS, TEXTS), repeat=3)]
 )
+"""Baskets with one type of id for each kind."""
 
 
 @given(BASKETS, st.integers(1, 2**40), st.data())
@@ -104,7 +119,7 @@ def test_a_row_whose_checksum_happens_to_be_zero(tmp_path: Path) -> None:
         except KeyError:
             continue
     with ub.open(path) as rec:
-        rec.learn("ann", ["milk"], basket=1)
+        rec.learn("ann", [1], basket=1)
         rec.learn(f"user {number}", [item], basket=1)
         digest = rec.digest()
         [body] = rec._journal._database._connection.execute("SELECT body FROM baskets WHERE id = 2").fetchone()

@@ -13,10 +13,10 @@ from unbasket.cli._shared.terminal import command, say
 
 _USERS = "Its users"
 PANELS = {
-    "A shop's database": ("import", "items", "params", "retain", "backup", "receipts", "serve", "keys"),
+    "A shop's database": ("import", "items", "ids", "params", "retain", "backup", "receipts", "serve", "keys"),
     _USERS: ("recommend", "explain", "learn", "forget", "suppress", "allow", "rename", "history", "export", "verify"),
     "More than one machine": ("spark",),
-    "Trying and measuring": ("demo", "evaluate", "tune", "reproduce"),
+    "Trying and measuring": ("demo", "datasets", "evaluate", "tune", "reproduce"),
 }
 COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 # The modules whose names differ from their command's.

@@ -1,9 +1,9 @@
 """Events that change a user's data: learn, forget, suppress, allow, rename."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
-from unbasket.domain.ids import Id, checked
+from unbasket.domain.ids import Id, IdTypes, all_in_type, checked, in_type
 from unbasket.domain.validation import checked_items, checked_time
 from unbasket.errors import InvalidEventError
 
@@ -22,6 +22,16 @@ class Learn(NamedTuple):
         user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
         return cls(user, checked_items(items, f"basket {basket!r} of user {user!r}"), basket, time)
 
+    def in_types(self, types: IdTypes) -> Self:
+        """Return the event with ids of an engine's types; an error names an id that spells none."""
+        user, items, basket, _ = self
+        user_type, basket_type, item_type = types
+        return self._replace(
+            user=in_type(user, user_type, "user"),
+            items=list(dict.fromkeys(all_in_type(items, item_type, "item"))),
+            basket=in_type(basket, basket_type, "basket"),
+        )
+
 
 class Forget(NamedTuple):
     """A user, a basket, an item of a basket, or an item of all the user's baskets to forget."""
@@ -39,6 +49,16 @@ class Forget(NamedTuple):
             None if item is None else checked(item, "item"),
         )
 
+    def in_types(self, types: IdTypes) -> Self:
+        """Return the event with ids of an engine's types; an error names an id that spells none."""
+        user, basket, item = self
+        user_type, basket_type, item_type = types
+        return type(self)(
+            in_type(user, user_type, "user"),
+            None if basket is None else in_type(basket, basket_type, "basket"),
+            None if item is None else in_type(item, item_type, "item"),
+        )
+
 
 class Suppress(NamedTuple):
     """An item never to recommend to a user."""
@@ -50,6 +70,10 @@ class Suppress(NamedTuple):
     def checked(cls, user: object, item: object) -> Self:
         """Return the event, or raise an error that names the invalid value."""
         return cls(checked(user, "user"), checked(item, "item"))
+
+    def in_types(self, types: IdTypes) -> Self:
+        """Return the event with ids of an engine's types; an error names an id that spells none."""
+        return type(self)(in_type(self.user, types.user, "user"), in_type(self.item, types.item, "item"))
 
 
 class Allow(Suppress):
@@ -65,9 +89,13 @@ class Rename(NamedTuple):
     @classmethod
     def checked(cls, user: object, other: object) -> Self:
         """Return the event, or raise an error that names the invalid value."""
-        event = cls(checked(user, "user"), checked(other, "user"))
+        return cls(checked(user, "user"), checked(other, "user"))
+
+    def in_types(self, types: IdTypes) -> Self:
+        """Return the event with ids of an engine's types; an error names an id that spells none, or equal ids."""
+        event = type(self)(in_type(self.user, types.user, "user"), in_type(self.other, types.user, "user"))
         if event.user == event.other:
-            raise InvalidEventError(f"user {user!r} can't be renamed to the same id")
+            raise InvalidEventError(f"user {event.user!r} can't be renamed to the same id")
         return event
 
 
@@ -75,6 +103,15 @@ Event = Learn | Forget
 """An event that callers may apply in bulk."""
 
 Change = Event | Suppress | Allow | Rename
+
+
+def in_types(events: Sequence[Change], types: IdTypes) -> list[Change]:
+    """Return events with ids of an engine's types. A kind that has no type yet gets that of the ids to be learned."""
+    if None in types:
+        learned = [event for event in events if isinstance(event, Learn)]
+        items = (item for event in learned for item in event.items)
+        types = types.or_of((event.user for event in learned), (event.basket for event in learned), items)
+    return [event.in_types(types) for event in events]
 
 
 def rechecked(events: Iterable[Event]) -> list[Event]:

@@ -29,7 +29,6 @@ def read_baskets(
     user_codes, users = _codes(table[user])
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
-    texts = baskets if isinstance(baskets, list) else []
     times = _times(table[time]) if time else np.zeros(0, np.int64)
     by_user = np.empty(len(user_codes), np.uint32)
     ends = rows_by_user(user_codes, len(users), by_user)
@@ -49,10 +48,9 @@ def read_baskets(
     return BasketColumns(
         users=_listed(users),
         items=_listed(items),
-        texts=texts,
+        baskets=baskets if isinstance(baskets, list) else None,
         owners=owners,
         keys=basket_codes[rows].astype(np.int64) if isinstance(baskets, list) else baskets[basket_codes[rows]],
-        are_texts=np.full(len(rows), isinstance(baskets, list), np.uint8),
         times=times[rows] if time else np.full(len(rows), UNTIMED),
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
@@ -140,18 +138,10 @@ def recommendation_frame(
     items = [item for answer in answers.values() for item, _ in answer]
     scores = [score for answer in answers.values() for _, score in answer]
     ranks = [rank for answer in answers.values() for rank in range(1, len(answer) + 1)]
-    own = [_ids("user", users), _ids("item", items), pl.Series("score", scores, pl.Float64)]
+    own = [pl.Series("user", users), pl.Series("item", items), pl.Series("score", scores, pl.Float64)]
     products = [product(item) for item in items] if columns else []
     further = [pl.Series(column, [each.value(column) for each in products], strict=False) for column in columns]
     return pl.DataFrame([*own, pl.Series("rank", ranks, pl.Int64), *further])
-
-
-def _ids(name: str, ids: list[Id]) -> pl.Series:
-    if len(set(map(type, ids))) > 1:
-        raise InvalidRequestError(
-            f"some {name} ids are numbers and some are text, and a column holds one kind: use recommend_many"
-        )
-    return pl.Series(name, ids)
 
 
 def _frame(frame: Any) -> Any:
@@ -190,6 +180,8 @@ def _series(name: str, column: Any) -> pl.Series:
         raise InvalidFrameError(f"column {name!r} holds booleans; ids must be whole numbers or text")
     if values.dtype.kind == "O" or missing.any():
         values = [None if gap else value for value, gap in zip(column.astype(object), missing, strict=True)]
+    if {type(value) for value in values} == {int, str}:  # as in a file, that is a column of texts
+        values = list(map(str, values))
     try:
         return pl.Series(name, values)
     except (TypeError, pl.exceptions.PolarsError) as error:

@@ -1,36 +1,105 @@
 """External ids (the caller's str or int) and the dense internal codes that stand for them.
 
-The order of ids, which breaks all ties, is: ints by value, then strs by code point. The core knows codes only, and each
-code has a *label*, an int64 that sorts as its id does (order maintenance). An int below 2^62 is its own label; the
-labels above are for larger ints and for strs. Such an id gets a label between its neighbors'; when no gap is left, ids
-around it are relabeled.
+One id is one person: in an engine, all ids of a kind (user, basket, item) have one type, that of the ids it holds. An
+incoming id is converted to that type, if it spells an id of it: "17" is 17 among numbers, and 17 is "17" among texts.
+
+The order of ids, which breaks all ties, is that of numbers by value and of texts by code point. The core knows codes
+only, and each code has a *label*, an int64 that sorts as its id does (order maintenance). An int below 2^62 is its own
+label; the labels above are for larger ints and for texts. Such an id gets a label between its neighbors'; when no gap
+is left, ids around it are relabeled.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from operator import eq
 from operator import index as as_index
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from sortedcontainers import SortedList
 
 from unbasket.core.memory import GrowableArray
-from unbasket.core.util import ShardedDict, are_plain
+from unbasket.core.util import ShardedDict, are_of_type, are_plain
 from unbasket.errors import InvalidIdError
 
 Id = str | int
-Kind = Literal["user", "item", "basket"]
+Kind = Literal["user", "basket", "item"]
 """The kind of thing that an id names."""
+
+KINDS: tuple[Kind, ...] = ("user", "basket", "item")
+
+IdType = type[int] | type[str]
+"""The type of all ids of a kind in an engine."""
 
 FREE = ""  # the name of an unused code; no id is empty
 
 _LARGE = 2**62  # ints from here on are not their own labels
-_LARGE_INTS = range(_LARGE, _LARGE + 2**61)  # the labels of these ints, and of strs
-_TEXTS = range(_LARGE + 2**61, 2**63)
+_LABELS = range(_LARGE, 2**63)  # the labels of large ints, and of texts
 _FEW = 32  # smallest number of ids that are relabeled at once
 _STEP = 2**16  # between the labels of ids that arrive in order
 _CHUNK = 512  # ids that are checked in one step, in some milliseconds
+
+
+class IdTypes(NamedTuple):
+    """The types of the ids that an engine holds; None for a kind of which it holds none."""
+
+    user: IdType | None
+    basket: IdType | None
+    item: IdType | None
+
+    def or_of(self, users: Iterable[Id], baskets: Iterable[Id], items: Iterable[Id]) -> Self:
+        """Return the types, where those that are None are the types of these ids."""
+        return type(self)(self.user or type_of(users), self.basket or type_of(baskets), self.item or type_of(items))
+
+
+NO_TYPES = IdTypes(None, None, None)
+
+
+def text_types(kinds: Collection[Kind]) -> IdTypes:
+    """Return the types of a conversion of these kinds to texts."""
+    return IdTypes(*(str if kind in kinds else None for kind in KINDS))
+
+
+def type_of(ids: Iterable[Id]) -> IdType | None:
+    """Return the type of a column of ids: numbers if all of them are, None without any."""
+    types = {type(name) for name in ids}
+    return None if not types else int if types == {int} else str
+
+
+def in_type(name: Id, id_type: IdType | None, kind: Kind) -> Id:
+    """Return the id of a type that a value spells, or raise an error with the way out.
+
+    >>> in_type("17", int, "user"), in_type(17, str, "user"), in_type("017", str, "user")
+    (17, '17', '017')
+    >>> in_type("017", int, "user")
+    Traceback (most recent call last):
+    unbasket.errors.InvalidIdError: user id '017' is not written as a whole number such as 17...
+    """
+    if id_type is None or type(name) is id_type:
+        return name
+    if id_type is str:
+        return str(name)
+    number = whole_number(str(name))
+    if number is None:
+        raise InvalidIdError(
+            f"{kind} id {name!r} is not written as a whole number such as 17, as all {kind} ids here are. To have "
+            f'texts, change them first: `unbasket ids to-text --kind {kind}`, in Python change_ids({kind}="text")'
+        )
+    return number
+
+
+def all_in_type(names: list[Id], id_type: IdType | None, kind: Kind) -> list[Id]:
+    """Return ids of a type, in their order; without a type, they are a column of their own."""
+    id_type = id_type or type_of(names)
+    return names if are_of_type(names, id_type) else [in_type(name, id_type, kind) for name in names]
+
+
+def whole_number(text: str) -> int | None:
+    """Return the number of a text in canonical form, else None: 007 is a text, as in an imported CSV file."""
+    if len(text) > 20 or not text.removeprefix("-").isdecimal():
+        return None
+    number = int(text)
+    return number if str(number) == text and -(2**63) <= number < 2**63 else None
 
 
 def checked(value: object, what: str) -> Id:
@@ -56,6 +125,11 @@ def checked_all(values: Iterable[object], what: str) -> list[Id]:
     return ids if are_plain(ids) else [checked(value, what) for value in ids]
 
 
+def in_order(ids: Iterable[Any]) -> list[Any]:
+    """Return ids of one type in order."""
+    return sorted(ids)
+
+
 def _checked_text(value: str, what: str) -> str:
     if not value:
         raise InvalidIdError(f"{what} id must not be empty")
@@ -66,32 +140,20 @@ def _checked_text(value: str, what: str) -> str:
     return str.__str__(value)  # the value of a str Enum
 
 
-def sort_key(value: Id) -> tuple[bool, Id]:
-    """Return a sort key for an id: ints before strs."""
-    return isinstance(value, str), value
-
-
-def in_order(ids: list[Id]) -> list[Id]:
-    """Return the ids in order. Sort keys, which cost more than the sort, are made for mixed types only."""
-    try:
-        return sorted(ids)
-    except TypeError:
-        return sorted(ids, key=sort_key)
-
-
 class Ids:
     """A two-way map between ids and codes. Codes of removed ids are reused."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind) -> None:
+        self.type: IdType | None = None  # of all ids; None without any
         self.codes: ShardedDict[Id, int] = ShardedDict()
         self.names: list[Id] = []
         self.order = GrowableArray(1)  # the labels, as the core reads them
         self.labels: npt.NDArray[np.int64] = np.asarray(self.order)
         self.changes = 0  # number of changes so far, by which caches see that they are stale
+        self._kind: Kind = kind
         self._free: list[int] = []
-        self._ints: SortedList[int] = SortedList()
-        self._large_ints: SortedList[int] = SortedList()
-        self._texts: SortedList[str] = SortedList()
+        self._ints: SortedList[int] = SortedList()  # that are their own labels
+        self._others: SortedList[Any] = SortedList()
         self._newest = 0  # the latest label
 
     def __len__(self) -> int:
@@ -102,11 +164,16 @@ class Ids:
 
     def knows(self, name: Id) -> bool:
         """Return whether an id has a code, or is in the order without one, which would be residue."""
-        return name in self.codes or name in self._sorted_of(name)
+        return name in self.codes or (self.type in (None, type(name)) and name in self._sorted_of(name))
 
-    def has_texts(self) -> bool:
-        """Return whether any id is a str."""
-        return bool(self._texts)
+    def find(self, name: object) -> int | None:
+        """Return the code of an id in any spelling, or None if it is unknown."""
+        code = self.codes.get(name) if type(name) is self.type else None
+        return self.codes.get(self.canonical(name)) if code is None else code
+
+    def canonical(self, name: object) -> Id:
+        """Return an id as it is held here, or would be; raise an error for any other value."""
+        return in_type(checked(name, self._kind), self.type, self._kind)
 
     def looks(self) -> Iterator[bool]:
         """Check chunk by chunk that codes and names agree, and that labels sort as the names do.
@@ -119,10 +186,12 @@ class Ids:
         for first in range(0, len(self.names), _CHUNK):
             names = self.names[first : first + _CHUNK]
             yield all(name == FREE or self.codes.get(name) == code for code, name in enumerate(names, first))
-        yield len(self.codes) == sum(len(ids) for ids, _ in self._orders())
+        yield len(self.codes) == len(self._ints) + len(self._others)
 
     def _is_right(self, name: Id) -> bool:
         """Return whether an id is the name of its code, and both the id and its label are in order."""
+        if type(name) is not self.type:
+            return False
         code, ids = self.codes[name], self._sorted_of(name)
         position = ids.bisect_left(name)
         if code >= len(self.names) or self.names[code] != name or position == len(ids) or ids[position] != name:
@@ -131,11 +200,11 @@ class Ids:
             return bool(self.labels[code] == name)
         below = self.codes.get(ids[position - 1]) if position > 0 else None
         rises = position == 0 or (below is not None and self.labels[below] < self.labels[code])
-        return rises and int(self.labels[code]) in (_TEXTS if ids is self._texts else _LARGE_INTS)
+        return rises and int(self.labels[code]) in _LABELS
 
     def sorted(self) -> list[Id]:
         """Return all ids in order."""
-        return [*self._ints, *self._large_ints, *self._texts]
+        return [*self._ints, *self._others]
 
     def add(self, name: Id) -> int:
         """Return the code of an id, after assigning one to a new id."""
@@ -150,23 +219,17 @@ class Ids:
         """Add many ids at the cost of one sort. Returns their codes."""
         new = [name for name in dict.fromkeys(names) if name not in self.codes]
         self._claim_all(new)
-        numbers = [name for name in new if not isinstance(name, str)]
-        parts: list[list[Any]] = [
-            [name for name in numbers if name < _LARGE],
-            [name for name in numbers if name >= _LARGE],
-            [name for name in new if isinstance(name, str)],
-        ]
-        for (ids, labels), mine in zip(self._orders(), parts, strict=True):
-            if labels is not None and 4 * len(mine) < len(ids):
-                for name in mine:
-                    ids.add(name)
-                    self._label(name, self.codes[name])
-                continue
-            ids.update(mine)
-            if labels is None:
-                self.labels[[self.codes[name] for name in mine]] = mine
-            else:
-                self._spread(ids, 0, len(ids), labels.start - 1, labels.stop)
+        ints = [name for name in new if _is_own_label(name)]
+        self._ints.update(ints)
+        self.labels[[self.codes[name] for name in ints]] = ints
+        others = new if not ints else [name for name in new if not _is_own_label(name)]
+        if 4 * len(others) < len(self._others):
+            for name in others:
+                self._others.add(name)
+                self._label(name, self.codes[name])
+        else:
+            self._others.update(others)
+            self._spread(0, len(self._others), _LABELS.start - 1, _LABELS.stop)
         return [self.codes[name] for name in names]
 
     def remove(self, name: Id) -> None:
@@ -179,15 +242,11 @@ class Ids:
         self.changes += 1
         self._free.append(code)
         self._sorted_of(name).remove(name)
-
-    def _orders(self) -> "list[tuple[SortedList[Any], range | None]]":
-        """Return the sorted lists of ids, each with its range of labels, or None for ids that are their own labels."""
-        return [(self._ints, None), (self._large_ints, _LARGE_INTS), (self._texts, _TEXTS)]
+        if not self.codes:
+            self.type = None
 
     def _sorted_of(self, name: Id) -> "SortedList[Any]":
-        if isinstance(name, str):
-            return self._texts
-        return self._ints if name < _LARGE else self._large_ints
+        return self._ints if _is_own_label(name) else self._others
 
     def _claim(self, name: Id) -> int:
         if self._free:
@@ -198,6 +257,7 @@ class Ids:
             self.names.append(name)
             self._make_room()
         self.codes[name] = code
+        self.type = type(name)
         self.changes += 1
         return code
 
@@ -211,6 +271,8 @@ class Ids:
         self.changes += 1
         for name, code in zip(names, [*free, *range(first, len(self.names))], strict=True):
             self.codes[name] = code
+        if names:
+            self.type = type(names[0])
 
     def _make_room(self) -> None:
         count = len(self.names)
@@ -221,15 +283,15 @@ class Ids:
 
     def _label(self, name: Id, code: int) -> None:
         """Assign a label to an id that is in the sorted list already."""
-        if isinstance(name, int) and name < _LARGE:
+        if _is_own_label(name):
             self.labels[code] = name
             return
-        ids, labels = (self._texts, _TEXTS) if isinstance(name, str) else (self._large_ints, _LARGE_INTS)
+        ids = self._others
         position = ids.bisect_left(name)
-        below = self._label_of(ids[position - 1]) if position > 0 else labels.start - 1
-        above = self._label_of(ids[position + 1]) if position + 1 < len(ids) else labels.stop
+        below = self._label_of(ids[position - 1]) if position > 0 else _LABELS.start - 1
+        above = self._label_of(ids[position + 1]) if position + 1 < len(ids) else _LABELS.stop
         if above - below < 2:
-            self._spread_around(ids, position, labels)
+            self._spread_around(position)
             return
         label = (below + above) // 2
         if below == self._newest or (position + 1 == len(ids) and position > 0):
@@ -241,64 +303,95 @@ class Ids:
     def _label_of(self, name: Id) -> int:
         return int(self.labels[self.codes[name]])
 
-    def _spread_around(self, ids: "SortedList[Any]", position: int, labels: range) -> None:
+    def _spread_around(self, position: int) -> None:
         """Relabel the smallest neighborhood of a position that has wide enough gaps.
 
         Twice as many ids need gaps twice as wide, which leaves both halves far from full: an id is relabeled a
         logarithmic number of times on average, wherever new ids arrive.
         """
-        count = _FEW
+        ids, count = self._others, _FEW
         while True:
             first, end = max(position - count // 2, 0), min(position + count // 2, len(ids))
-            below = self._label_of(ids[first - 1]) if first > 0 else labels.start - 1
-            above = self._label_of(ids[end]) if end < len(ids) else labels.stop
+            below = self._label_of(ids[first - 1]) if first > 0 else _LABELS.start - 1
+            above = self._label_of(ids[end]) if end < len(ids) else _LABELS.stop
             if above - below > count * (end - first + 1) or end - first == len(ids):
-                self._spread(ids, first, end, below, above)
+                self._spread(first, end, below, above)
                 return
             count *= 2
 
-    def _spread(self, ids: "SortedList[Any]", first: int, end: int, below: int, above: int) -> None:
+    def _spread(self, first: int, end: int, below: int, above: int) -> None:
         """Assign evenly spaced labels between two others to the ids at these positions."""
         step = (above - below) // (end - first + 1)
-        codes = [self.codes[name] for name in ids.islice(first, end)]
+        codes = [self.codes[name] for name in self._others.islice(first, end)]
         self.labels[codes] = below + step * np.arange(1, end - first + 1)
         self._newest = 0
 
 
-class Texts:
-    """Str ids of baskets, each stored once under a code, with the number of baskets that use it."""
+def _is_own_label(name: Id) -> bool:
+    return isinstance(name, int) and name < _LARGE
+
+
+class BasketIds:
+    """The ids of baskets as keys: a number is its own key; each text is stored once, with the number of its uses."""
 
     def __init__(self) -> None:
-        self.codes: ShardedDict[str, int] = ShardedDict()
-        self.names: list[str] = []
+        self._codes: ShardedDict[str, int] = ShardedDict()
+        self._names: list[str] = []
         self._uses: list[int] = []
         self._free: list[int] = []
 
-    def claim(self, text: str, uses: int = 1) -> int:
-        """Add uses to a text. Returns its code."""
-        code = self.codes.get(text)
+    @property
+    def names(self) -> list[str] | None:
+        """The texts by key; None if keys are numbers."""
+        return self._names if self._codes else None
+
+    def key(self, name: Id) -> int:
+        """Return the key of an id; of a text that no basket has, a key that no basket has."""
+        return name if isinstance(name, int) else self._codes.get(name, -1)
+
+    def name(self, key: int) -> Id:
+        """Return the id of a key."""
+        return self._names[key] if self._codes else key
+
+    def claim(self, name: Id) -> int:
+        """Return the key of an id for one more basket."""
+        return name if isinstance(name, int) else self._claim_text(name, 1)
+
+    def claim_all(self, names: list[str], codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the keys of baskets whose ids are texts, given as positions in a list."""
+        uses = np.bincount(codes, minlength=len(names)).tolist()
+        keys = [self._claim_text(*use) if use[1] else 0 for use in zip(names, uses, strict=True)]
+        return np.array(keys, np.int64)[codes]
+
+    def _claim_text(self, text: str, uses: int) -> int:
+        code = self._codes.get(text)
         if code is None:
             if self._free:
                 code = self._free.pop()
-                self.names[code] = text
+                self._names[code] = text
             else:
-                code = len(self.names)
-                self.names.append(text)
+                code = len(self._names)
+                self._names.append(text)
                 self._uses.append(0)
-            self.codes[text] = code
+            self._codes[text] = code
         self._uses[code] += uses
         return code
 
-    def is_consistent(self, uses: list[int]) -> bool:
-        """Return whether codes and names agree, and each text has the given number of uses."""
-        coded = {code: name for name, code in self.codes.items()}
-        names = [coded.get(code, FREE) for code in range(len(self.names))]
-        return names == self.names and uses == self._uses and all(map(eq, map(bool, names), map(bool, uses)))
-
-    def release(self, code: int) -> None:
-        """Remove one use of a text; the text is removed with the last one."""
+    def release(self, name: Id) -> None:
+        """Remove one use of an id; a text is removed with the last one."""
+        if isinstance(name, int):
+            return
+        code = self._codes[name]
         self._uses[code] -= 1
         if self._uses[code] == 0:
-            del self.codes[self.names[code]]
-            self.names[code] = FREE
+            del self._codes[name]
+            self._names[code] = FREE
             self._free.append(code)
+
+    def is_consistent(self, uses: list[int]) -> bool:
+        """Return whether codes and names agree, and each text has the given number of uses; without texts, none."""
+        if not uses:
+            return not self._codes and not any(self._names) and not any(self._uses)
+        coded = {code: name for name, code in self._codes.items()}
+        names = [coded.get(code, FREE) for code in range(len(self._names))]
+        return names == self._names and uses == self._uses and all(map(eq, map(bool, names), map(bool, uses)))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from unbasket.domain.ids import Id
+from unbasket.domain.ids import Id, whole_number
 from unbasket.domain.results import Product
 
 
@@ -21,11 +21,15 @@ class Catalog:
         return iter(list(self._products.values()))
 
     def __contains__(self, item: object) -> bool:
-        return item in self._products
+        return isinstance(item, str | int) and self.get(item) is not None
 
     def get(self, item: Id) -> Product | None:
-        """Return the product of an item, or None if the item is not described."""
-        return self._products.get(item)
+        """Return the product of an item, in any spelling, or None if the item is not described."""
+        product = self._products.get(item)
+        if product is None and self._products:
+            other = whole_number(item) if isinstance(item, str) else str(item)
+            product = None if other is None else self._products.get(other)
+        return product
 
     def __getitem__(self, item: Id) -> Product:
         """Return the product of an item; one without a name if the item is not described."""
@@ -77,6 +81,9 @@ class Availability:
 
     def __iter__(self) -> Iterator[Id]:
         return iter(self._hidden)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._hidden
 
     def hide(self, items: Iterable[Id]) -> list[Id]:
         """Hide items. Returns the items that were not hidden before."""

@@ -39,7 +39,7 @@ def _total(hashes: npt.NDArray[np.uint8]) -> int:
 
 
 def _extended(digest: bytes, suppressed: set[Id]) -> npt.NDArray[np.uint8]:
-    items = msgspec.msgpack.encode(in_order(list(suppressed)))
+    items = msgspec.msgpack.encode(in_order(suppressed))
     # The personalization string is part of every digest on record, so it keeps its old word.
     return np.frombuffer(blake2b(digest + items, digest_size=_SIZE, person=b"suppressions").digest(), np.uint8)
 
@@ -142,7 +142,7 @@ class Digest:
     def _hashes_of(self, codes: list[int]) -> npt.NDArray[np.uint8]:
         state, items, hashes = self._state, self._state.items, np.empty((len(codes), _SIZE), np.uint8)
         self._hasher.hash_users(
-            state.histories, codes, state.users.names, items.names, items.labels, state.texts.names, hashes
+            state.histories, codes, state.users.names, items.names, items.labels, state.baskets.names, hashes
         )
         for row, code in enumerate(codes) if state.suppressed else ():
             suppressed = state.suppressed.get(state.users.names[code])

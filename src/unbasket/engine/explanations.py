@@ -17,8 +17,8 @@ from unbasket.params import Params
 def explain(model: Model, user: Id, items: list[Id]) -> list[Explanation]:
     """Explain the scores of items for a user, with one search for neighbors."""
     with model.lock.reading, model.workspaces.take() as workspace:
-        state, owner = model.state, model.owner(user)
-        params, records = state.params, state.records(user)
+        state, owner, items = model.state, model.owner(user), model.canonical_items(items)
+        params, records = state.params, state.records(state.users.names[owner])
         codes = [state.items.codes.get(item, -1) for item in items]
         query, wanted = state.query(owner, workspace.fold), np.array(codes, np.int64)
         own, totals, having, found = workspace.search.holders(

@@ -3,15 +3,14 @@
 Every method applies one change completely or answers one query; locking and validation are the caller's.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
 from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.ids import Id, Ids, Kind, Texts, in_order, sort_key
+from unbasket.domain.ids import NO_TYPES, BasketIds, Id, Ids, IdTypes, in_order
 from unbasket.domain.results import Basket, Forgotten, Learned, Renamed
 from unbasket.params import Params
 
@@ -31,13 +30,14 @@ class HistoryState:
     """Users, items and baskets under their codes, their histories, and suppressions: no index."""
 
     def __init__(self, params: Params) -> None:
-        self.users = Ids()
-        self.items = Ids()
-        self.texts = Texts()
+        self.users = Ids("user")
+        self.items = Ids("item")
+        self.baskets = BasketIds()
         self.histories = Histories()
         self.params = params.seeded()
         self.rule = rule_of(params)
         self.events = EventApplier(self.histories, self.rule)
+        self._types = NO_TYPES
         self._room = (0, 0)
         self.long_histories: dict[int, set[Id]] = {}  # basket ids of long histories that an event has searched
         self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
@@ -59,18 +59,16 @@ class HistoryState:
         if is_new:
             self._users_added([owner], [user])
         moment = UNTIMED if time is None else time
-        is_text = isinstance(basket, str)
-        key = self.texts.claim(basket) if isinstance(basket, str) else basket
+        key = self.baskets.claim(basket)
         known = self.long_histories.get(owner)
         search = known is None or basket in known
-        found, position, count = self.events.learn(owner, key, is_text, moment, codes, search)
+        found, position, count = self.events.learn(owner, key, moment, codes, search)
         if found >= 0:
-            if is_text:
-                self.texts.release(key)
+            self.baskets.release(basket)
             return self._relearn(owner, found, user, items, basket, time)
         if found == TIED:
             position = self._position_by_id(owner, position, moment, basket)
-            self.events.learn_at(owner, position, key, is_text, moment, codes)
+            self.events.learn_at(owner, position, key, moment, codes)
         if known is not None:
             known.add(basket)
         elif count >= LONG:
@@ -84,7 +82,7 @@ class HistoryState:
             return True
         known = self.long_histories.get(owner)
         moment = UNTIMED if time is None else time
-        return self.events.comes_last(owner, *self._key(basket), moment, known is None or basket in known)
+        return self.events.comes_last(owner, self.baskets.key(basket), moment, known is None or basket in known)
 
     def _relearn(self, owner: int, position: int, user: Id, items: list[Id], basket: Id, time: int | None) -> Learned:
         """Learn a basket whose id is known: unchanged, with other items, or at another time."""
@@ -167,11 +165,11 @@ class HistoryState:
         """Return where a basket (None: all baskets) starts and ends in the user's history; -1 and 0 if unknown."""
         if basket is None:
             return 0, self.histories.count(owner)
-        first = self.histories.position_of(owner, *self._key(basket))
+        first = self.histories.position_of(owner, self.baskets.key(basket))
         return first, first + 1
 
     def _forget_basket(self, owner: int, basket: Id) -> Forgotten:
-        size, left, orphaned = self.events.forget_basket(owner, *self._key(basket))
+        size, left, orphaned = self.events.forget_basket(owner, self.baskets.key(basket))
         if size == 0:
             return Forgotten(0, 0, 0)
         self._drop_basket(owner, basket)
@@ -202,22 +200,28 @@ class HistoryState:
         self.events.load(self._baskets(columns), np.array(owners, np.int64), *ends, codes, columns.purchases)
 
     def _baskets(self, columns: BasketColumns) -> Baskets:
-        keys = columns.keys
-        if columns.texts:
-            are_texts = columns.are_texts.astype(np.bool_)
-            uses = np.bincount(keys[are_texts], minlength=len(columns.texts)).tolist()
-            claimed = [self.texts.claim(*use) if use[1] else 0 for use in zip(columns.texts, uses, strict=True)]
-            keys = keys.copy()
-            keys[are_texts] = np.array(claimed, np.int64)[keys[are_texts]]
-        opens = columns.opens.astype(np.uint8) * self.rule.varying
-        return Baskets(keys, columns.are_texts, columns.times, columns.sizes, opens)
+        keys = columns.keys if columns.baskets is None else self.baskets.claim_all(columns.baskets, columns.keys)
+        return Baskets(keys, columns.times, columns.sizes, columns.opens.astype(np.uint8) * self.rule.varying)
 
     def columns(self, users: list[Id]) -> BasketColumns:
         """Return the baskets of some users, as `load` takes them."""
-        names = self.items.names
-        return BasketColumns.of(
-            (user, [(r.basket, r.time, [names[code] for code in r.items], r.opens) for r in self.records(user)])
-            for user in users
+        owners = np.array([self.users.codes[user] for user in users], np.int64)
+        keys, times, sizes, opens, counts, bought = self.histories.columns(owners)
+        items, purchases = np.unique(bought, return_inverse=True)
+        baskets = self.baskets.names
+        if baskets is not None:
+            used, keys = np.unique(keys, return_inverse=True)
+            baskets = [baskets[key] for key in used.tolist()]
+        return BasketColumns(
+            users=users,
+            items=[self.items.names[code] for code in items.tolist()],
+            baskets=baskets,
+            owners=np.repeat(np.arange(len(users), dtype=np.uint32), counts),
+            keys=keys,
+            times=times,
+            sizes=sizes,
+            opens=opens,
+            purchases=purchases.astype(np.uint32),
         )
 
     def holds(self, user: Id, basket: Id | None, item: Id | None) -> bool:
@@ -229,35 +233,24 @@ class HistoryState:
         if item is None or first < 0:
             return first >= 0
         code = self.items.codes.get(item)
-        return any(code in items for _, _, _, items, _ in self.histories.read(owner, first, end))
+        return any(code in items for _, _, items, _ in self.histories.read(owner, first, end))
 
-    def has_texts(self, kind: Kind) -> bool:
-        """Return whether any id of a kind is a text."""
-        if kind == "basket":
-            return bool(self.texts.codes)
-        return (self.users if kind == "user" else self.items).has_texts()
+    def id_types(self) -> IdTypes:
+        """Return the types of the ids held here, which are asked for before every change.
 
-    def has_basket_like(self, user: Id, basket: int) -> bool:
-        """Return whether the user has a basket of this number, or no basket with a text id."""
-        owner = self.users.codes[user]
-        return self.histories.position_of(owner, basket, False) >= 0 or not self.histories.has_texts(owner)
+        They change only while there are no users: every user has baskets, and every basket has items.
+        """
+        held = self.users.type
+        if held is None:
+            self._types = NO_TYPES
+        elif held is not self._types.user:
+            self._types = IdTypes(held, int if self.baskets.names is None else str, self.items.type)
+        return self._types
 
     def take_orphaned_items(self) -> list[Id]:
         """Return and clear the items that lost their last purchase, except items bought again since."""
         orphaned, self.orphaned_items = self.orphaned_items, set()
         return [item for item in orphaned if item not in self.items]
-
-    @contextmanager
-    def lent_items(self, items: Iterable[Id]) -> Iterator[None]:
-        """Give codes to unknown items for the duration of a query."""
-        for item in items:
-            self.items.add(item)
-        self._admit()
-        try:
-            yield
-        finally:
-            for item in items:
-                self.items.remove(item)
 
     def history(self, user: Id) -> list[Basket]:
         """Return the user's baskets, oldest first."""
@@ -269,8 +262,7 @@ class HistoryState:
 
     def basket_ids(self, owner: int) -> set[Id]:
         """Return the ids of a user's baskets."""
-        numbers, texts = self.histories.keys(owner)
-        return {*numbers, *map(self.texts.names.__getitem__, texts)}
+        return {*map(self.baskets.name, self.histories.keys(owner))}
 
     def records(self, user: Id, first: int = 0, end: int | None = None) -> list[Record]:
         """Return the user's baskets with item codes, oldest first: all, or those at positions `first` to `end`."""
@@ -279,23 +271,16 @@ class HistoryState:
 
     def _records(self, owner: int, first: int, end: int) -> list[Record]:
         return [
-            Record(self._basket_id(key, is_text), None if time == UNTIMED else time, items, opens)
-            for key, is_text, time, items, opens in self.histories.read(owner, first, end)
+            Record(self.baskets.name(key), None if time == UNTIMED else time, items, opens)
+            for key, time, items, opens in self.histories.read(owner, first, end)
         ]
-
-    def _basket_id(self, key: int, is_text: bool) -> Id:
-        return self.texts.names[key] if is_text else key
-
-    def _key(self, basket: Id) -> tuple[int, bool]:
-        """Return how a basket id is stored; a text that is no basket's id gets a key that no basket has."""
-        return (self.texts.codes.get(basket, -1), True) if isinstance(basket, str) else (basket, False)
 
     def _position_by_id(self, owner: int, position: int, time: int, basket: Id) -> int:
         """Return where a basket goes among baskets of the same time, the last of which is before `position`."""
         for earlier in range(position - 1, -1, -1):
             other = self._records(owner, earlier, earlier + 1)[0]
             if other.time is not None:
-                if other.time != time or sort_key(other.basket) < sort_key(basket):
+                if other.time != time or in_order([other.basket, basket])[0] != basket:
                     break
                 position = earlier
         return position
@@ -320,15 +305,14 @@ class HistoryState:
             self.orphaned_items.add(self.items.names[code])
             self.items.remove(self.items.names[code])
 
-    def _drop_baskets(self, owner: int, keys: list[tuple[int, bool]]) -> None:
-        for key, is_text in keys:
-            self._drop_basket(owner, self._basket_id(key, is_text))
+    def _drop_baskets(self, owner: int, keys: list[int]) -> None:
+        for key in keys:
+            self._drop_basket(owner, self.baskets.name(key))
 
     def _drop_basket(self, owner: int, basket: Id) -> None:
         if owner in self.long_histories:
             self.long_histories[owner].discard(basket)
-        if isinstance(basket, str):
-            self.texts.release(self.texts.codes[basket])
+        self.baskets.release(basket)
 
 
 def rule_of(params: Params) -> Rule:

@@ -1,6 +1,6 @@
 """Item filters by code: the items that a query may recommend."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -27,10 +27,17 @@ class ItemFilters:
     code, or the catalog or the availability changes. Cached codes are sorted, for sequential access to memory.
     """
 
-    def __init__(self, catalog: Catalog, availability: Availability, items: Ids) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        availability: Availability,
+        items: Ids,
+        canonical: Callable[[list[Id]], list[Id]],
+    ) -> None:
         self._catalog = catalog
         self._availability = availability
         self._items = items
+        self._canonical = canonical
         self._cache: dict[Hashable, Codes] = {}
         self._version = (0, 0, 0)
 
@@ -38,7 +45,7 @@ class ItemFilters:
         """Return the filter for a query with this cart; None allows every item."""
         if filters is None and cart is None and not self._availability:
             return None
-        banned = self._codes([*(filters.exclude if filters else []), *(cart or [])])
+        banned = self._codes(self._canonical([*(filters.exclude if filters else []), *(cart or [])]))
         self._refresh()
         if self._availability:
             banned = np.concatenate([banned, self._cached(None, self._availability)])
@@ -48,8 +55,24 @@ class ItemFilters:
             return ItemFilter(banned, self._of_categories(filters.categories or []))
         if filters.categories is None:
             return ItemFilter(banned, self._of_items(filters.only))
-        wanted = set(filters.categories)
-        return ItemFilter(banned, self._codes(item for item in filters.only if self._catalog[item].category in wanted))
+        wanted, only = set(filters.categories), self._canonical(checked_all(filters.only, "item"))
+        return ItemFilter(banned, self._codes(item for item in only if self._catalog[item].category in wanted))
+
+    def allowed(self, items: list[Id], filters: Filters | None) -> list[Id]:
+        """Return those of some items without a code that a query with these filters may recommend."""
+        if not items:
+            return []
+        exclude = set(self._canonical(filters.exclude)) if filters else set()
+        only = None if filters is None or filters.only is None else set(self._canonical(list(filters.only)))
+        categories = None if filters is None else filters.categories
+        return [
+            item
+            for item in items
+            if item not in self._availability
+            and item not in exclude
+            and (only is None or item in only)
+            and (categories is None or self._catalog[item].category in categories)
+        ]
 
     def clear(self) -> None:
         """Empty the cache, whose keys may contain a forgotten item."""
@@ -66,8 +89,8 @@ class ItemFilters:
 
     def _of_items(self, items: list[Id] | frozenset[Id]) -> Codes:
         if not isinstance(items, frozenset):
-            return self._codes(items)
-        return self._cached(items, items if items in self._cache else checked_all(items, "item"))
+            return self._codes(self._canonical(items))
+        return self._cached(items, [] if items in self._cache else self._canonical(checked_all(items, "item")))
 
     def _cached(self, key: Hashable, items: Iterable[Id]) -> Codes:
         codes = self._cache.get(key)

@@ -4,15 +4,19 @@ Readers run in parallel, a writer excludes them for the time of one event, and e
 after an event.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain, islice
 from threading import Lock
 from typing import Any, NamedTuple, cast
 
+import msgspec
+
+from unbasket.core.util import have_types
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress
-from unbasket.domain.ids import Id, checked, sort_key
-from unbasket.domain.results import Forgotten, Learned, Progress, Renamed, Verification
+from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress, in_types
+from unbasket.domain.ids import Id, IdTypes, Kind, all_in_type, checked, in_order, in_type, text_types, type_of
+from unbasket.domain.results import Forgotten, Learned, Product, Progress, Renamed, Verification
 from unbasket.engine import verification
 from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
@@ -20,10 +24,20 @@ from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, ReadWriteLock
 from unbasket.engine.state import EngineState, Rebuild
 from unbasket.engine.workspaces import WorkspacePool
-from unbasket.errors import BasketConflictError, BusyError, InvalidFrameError, UnknownUserError
+from unbasket.errors import (
+    BasketConflictError,
+    BusyError,
+    InvalidEventError,
+    InvalidFrameError,
+    InvalidRequestError,
+    UnknownUserError,
+)
 from unbasket.params import Params
 
 _CHUNK = 256  # users that are rebuilt under one lock: writers wait for no more than these
+
+MAX_SUPPRESSIONS = 1_000
+"""Items that a user may suppress."""
 
 EventResult = Learned | Forgotten | Renamed | bool
 """The answer to an event; to suppress and allow, whether they changed anything."""
@@ -47,11 +61,84 @@ class Model:
         self.catalog = Catalog()
         self.drop_product: Callable[[Id], object] = self.catalog.drop  # a durable engine also erases the product's row
         self.availability = Availability()
-        self.item_filters = ItemFilters(self.catalog, self.availability, self.state.items)
+        self.item_filters = ItemFilters(self.catalog, self.availability, self.state.items, self.canonical_items)
         self.lock = ReadWriteLock()
         self._digesting = Lock()
         self.workspaces = WorkspacePool()
         self._rebuild: Rebuild | None = None
+
+    # Ids: one type for each kind --------------------------------------------------------------------------------
+
+    def id_types(self) -> IdTypes:
+        """Return the types of the ids that are held: of items in baskets or, without any, hidden or described ones."""
+        types = self.state.id_types()
+        if types.item is None:
+            others = chain(self.availability, (product.item for product in self.catalog))
+            types = types._replace(item=type_of(islice(others, 1)))
+        return types
+
+    def canonical(self, value: object, kind: Kind) -> Id:
+        """Return an id as it is held, or would be, whatever its spelling; under the lock."""
+        return in_type(checked(value, kind), getattr(self.id_types(), kind), kind)
+
+    def canonical_items(self, items: list[Id]) -> list[Id]:
+        """Return the same for many items."""
+        return all_in_type(items, self.id_types().item, "item")
+
+    def canonical_events(self, events: Sequence[Change]) -> Sequence[Change]:
+        """Return events with ids as they are held, or raise an error that names one. The caller keeps writers out.
+
+        An event that would leave a user with too many suppressions is an error too; `apply` accepts it, since a
+        database of an earlier version may hold more.
+        """
+        if have_types(events, self.state.id_types()):  # as nearly always: learns and forgets only
+            return events
+        canonical = in_types(events, self.id_types())
+        for event in canonical:
+            self._check_suppressions(event)
+        return canonical
+
+    def _check_suppressions(self, event: Change) -> None:
+        suppressed = self.state.suppressed
+        if type(event) is Suppress:
+            user, added = event.user, {event.item}
+        elif isinstance(event, Rename):
+            user, added = event.other, suppressed.get(event.user, set())
+        else:
+            return
+        held = suppressed.get(user, set())
+        if not added <= held and len(held | added) > MAX_SUPPRESSIONS:
+            raise InvalidEventError(
+                f"user {user!r} would have {len(held | added):,} suppressed items, of at most {MAX_SUPPRESSIONS:,}. "
+                "Allow some of them first"
+            )
+
+    def canonical_products(self, products: Iterable[Product]) -> list[Product]:
+        """Return the same for products."""
+        described = list(products)
+        items = self.canonical_items([product.item for product in described])
+        return [msgspec.structs.replace(product, item=item) for product, item in zip(described, items, strict=True)]
+
+    def canonical_availability(self, hide: list[Id], show: list[Id]) -> tuple[list[Id], list[Id]]:
+        """Return the same for items to hide and to show, which must differ."""
+        items = self.canonical_items([*hide, *show])
+        hidden, shown = dict.fromkeys(items[: len(hide)]), dict.fromkeys(items[len(hide) :])
+        both = in_order(hidden.keys() & shown.keys())
+        if both:
+            raise InvalidRequestError(f"item {both[0]!r} can't be hidden and shown at once")
+        return list(hidden), list(shown)
+
+    def with_texts(self, kinds: Sequence[Kind]) -> "Model":
+        """Return a model of the same data whose ids of these kinds are texts. The caller keeps writers out."""
+        types, model = text_types(kinds), Model(self.state.params)
+        with self.lock.reading:
+            model.load(self.state.columns(self.state.users.sorted()).in_types(types))
+            pairs = [(user, item) for user, items in self.state.suppressed.items() for item in items]
+            model.apply([Suppress(user, item).in_types(types) for user, item in pairs])
+            model.availability.hide(all_in_type([*self.availability], types.item, "item"))
+            for product in self.catalog:
+                model.catalog.put(msgspec.structs.replace(product, item=in_type(product.item, types.item, "item")))
+        return model
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -107,7 +194,7 @@ class Model:
         common = state.common_baskets(*event)
         if common:
             raise BasketConflictError(
-                f"users {event.user!r} and {event.other!r} both have a basket {min(common, key=sort_key)!r}. "
+                f"users {event.user!r} and {event.other!r} both have a basket {in_order(common)[0]!r}. "
                 "Forget one of the two, or learn it under another id first"
             )
         renamed = state.rename(*event)
@@ -219,6 +306,7 @@ class Model:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
         self.fingerprint()  # hashes users a few at a time, so writers wait less below
         with self.lock.reading, self._digesting:
+            user = None if user is None else self.state.users.canonical(user)
             if user is None:
                 verifying: verification.FullVerification | verification.UserVerification
                 verifying = verification.FullVerification(self.state, self.digest)
@@ -234,10 +322,14 @@ class Model:
 
     def owner(self, user: Id) -> int:
         """Return the code of a user, under the lock; raise an error if nothing is held about them."""
-        owner = self.state.users.codes.get(checked(user, "user"))
+        owner = self.state.users.find(user)
         if owner is None:
             raise UnknownUserError(f"nothing is held about user {user!r}; popular() and recommend_for() need no user")
         return owner
+
+    def known_user(self, user: Id) -> Id:
+        """Return the id of a user as it is held, under the lock; raise an error if nothing is held about them."""
+        return self.state.users.names[self.owner(user)]
 
     def close(self, message: str) -> None:
         """Refuse all further reads and writes with a `ClosedError` that has this message."""

@@ -9,18 +9,20 @@ durable engine is an engine with another journal.
 """
 
 from collections.abc import Iterable, Sequence
+from threading import Lock
 from typing import Protocol
 
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change
-from unbasket.domain.ids import Id
+from unbasket.domain.ids import Id, Kind
 from unbasket.domain.results import AvailabilityChange, Product, Progress
 from unbasket.engine.model import EventResult, Model
+from unbasket.errors import BusyError
 from unbasket.params import Params
 
 
 class Journal(Protocol):
-    """The one way to change a model. Events have been checked before.
+    """The one way to change a model. Events have been checked before; ids get the types of the model here.
 
     A method returns when the model has applied the change and the journal keeps it. If it raises an error, nothing has
     happened, unless the error says otherwise.
@@ -39,34 +41,62 @@ class Journal(Protocol):
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog."""
 
-    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
+    def set_availability(self, hide: list[Id], show: list[Id]) -> AvailabilityChange:
         """Hide items and show others: all of them, or none."""
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         """Rebuild the model with other parameters."""
 
+    def change_ids(self, kinds: Sequence[Kind]) -> None:
+        """Replace the model by one whose ids of these kinds are texts."""
+
 
 class InMemoryJournal:
-    """The journal of an engine in memory: it applies events, and keeps them nowhere."""
+    """The journal of an engine in memory: it applies events, and keeps them nowhere.
+
+    One caller writes at a time, so the types of ids do not change while a batch of events is applied.
+    """
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.apply = model.apply
+        self._lock = Lock()
+
+    def apply(self, events: Sequence[Change]) -> list[EventResult]:
+        with self._lock:
+            return self.model.apply(self.model.canonical_events(events))
 
     def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
-        self.model.load(columns, group)
+        with self._lock:
+            self.model.load(columns.in_types(self.model.id_types()), group)
         if progress is not None:
             progress(len(columns.owners), len(columns.owners))
 
     def describe(self, products: Iterable[Product]) -> None:
-        with self.model.lock.writing:
-            for product in products:
-                self.model.catalog.put(product)
+        with self._lock:
+            described = self.model.canonical_products(products)
+            with self.model.lock.writing:
+                for product in described:
+                    self.model.catalog.put(product)
 
-    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
-        with self.model.lock.writing:
-            return AvailabilityChange(len(self.model.availability.hide(hide)), len(self.model.availability.show(show)))
+    def set_availability(self, hide: list[Id], show: list[Id]) -> AvailabilityChange:
+        availability = self.model.availability
+        with self._lock:
+            hidden, shown = self.model.canonical_availability(hide, show)
+            with self.model.lock.writing:
+                return AvailabilityChange(len(availability.hide(hidden)), len(availability.show(shown)))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
-        with self.model.rebuilt(params, progress) as swap:
+        model = self.model
+        with model.rebuilt(params, progress) as swap, self._lock:
+            if self.model is not model:
+                raise ids_changed()
             swap()
+
+    def change_ids(self, kinds: Sequence[Kind]) -> None:
+        with self._lock:
+            self.model = self.model.with_texts(kinds)
+
+
+def ids_changed() -> BusyError:
+    """Return the error of a rebuild whose model was replaced meanwhile."""
+    return BusyError("the types of ids were changed meanwhile. Try again")

@@ -3,14 +3,14 @@
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 
 from unbasket.core.model import ONE, queries
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
-from unbasket.domain.ids import Id, Kind, checked, in_order, sort_key
+from unbasket.domain.ids import KINDS, Id, Kind, checked, in_order
 from unbasket.domain.results import (
     AvailabilityChange,
     Basket,
@@ -34,15 +34,23 @@ from unbasket.domain.validation import (
     checked_time,
     checked_users,
 )
+from unbasket.engine.catalog import Catalog
 from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
 from unbasket.engine.ports import InMemoryJournal, Journal
 from unbasket.engine.recommending import Popularity, RecommendationQueries
+from unbasket.engine.state import EngineState
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params, checked_params
 
 if TYPE_CHECKING:
     import polars as pl
+
+_TYPE_NAMES: dict[type[int] | type[str] | None, Literal["number", "text"] | None] = {
+    int: "number",
+    str: "text",
+    None: None,
+}
 
 
 class Recommender:
@@ -67,11 +75,19 @@ class Recommender:
     def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
         """Create an empty engine in memory, or one on the model of a journal, which keeps its events."""
         self._journal = journal or InMemoryJournal(Model(Params() if params is None else checked_params(params)))
-        self._model = self._journal.model
-        self._state = self._model.state
-        self.catalog = self._model.catalog
-        self._recommendations = RecommendationQueries(self._model)
-        self._popularity = Popularity(self._model)
+
+    @property
+    def _model(self) -> Model:
+        return self._journal.model  # which `change_ids` replaces
+
+    @property
+    def _state(self) -> EngineState:
+        return self._journal.model.state
+
+    @property
+    def catalog(self) -> Catalog:
+        """The names, categories and further columns of items."""
+        return self._journal.model.catalog
 
     @property
     def params(self) -> Params:
@@ -138,7 +154,8 @@ class Recommender:
         """Merge a user, such as a guest, into another, such as an account, which may be new.
 
         The result is, bit for bit, that of an engine that has learned the user's baskets, oldest first, under the other
-        id. Suppressed items move too. If both have a basket of the same id, an error names it and nothing changes.
+        id. Suppressed items move too. If both have a basket of the same id, or suppress more than 1,000 items together,
+        an error says so and nothing changes.
         """
         return cast(Renamed, self._journal.apply([Rename.checked(user, other)])[0])
 
@@ -146,7 +163,7 @@ class Recommender:
         """Never again recommend an item to a user; the item may be unknown. Returns whether that is new.
 
         A suppression is personal data like a basket: it is part of the digest, stays when the item is forgotten, and is
-        removed with the user or by `allow`. An unknown user is an error.
+        removed with the user or by `allow`. An unknown user is an error, and so is more than 1,000 items of one user.
         """
         return cast(bool, self._journal.apply([Suppress.checked(user, item)])[0])
 
@@ -157,8 +174,7 @@ class Recommender:
     def suppressed(self, user: Id) -> list[Id]:
         """Return the items that the user has suppressed, in the order of their ids."""
         with self._model.lock.reading:
-            self._model.owner(user)
-            return in_order(list(self._state.suppressed.get(user, ())))
+            return in_order(self._state.suppressed.get(self._model.known_user(user), ()))
 
     def hide(self, items: Iterable[Id]) -> int:
         """Stop recommending these items until they are shown again; see `set_availability`.
@@ -177,17 +193,12 @@ class Recommender:
         Hidden items are still learned and explained. They stay hidden with or without purchases. They are not part of
         the digest, since they are not personal data.
         """
-        hidden = dict.fromkeys(checked_selection(hide, "hide"))
-        shown = dict.fromkeys(checked_selection(show, "show"))
-        both = hidden.keys() & shown.keys()
-        if both:
-            raise InvalidRequestError(f"item {min(both, key=sort_key)!r} can't be hidden and shown at once")
-        return self._journal.set_availability(list(hidden), list(shown))
+        return self._journal.set_availability(checked_selection(hide, "hide"), checked_selection(show, "show"))
 
     def hidden(self) -> list[Id]:
         """Return the hidden items, in the order of their ids."""
         with self._model.lock.reading:
-            return in_order(list(self._model.availability))
+            return in_order(self._model.availability)
 
     def change_params(self, params: Params, *, progress: Progress | None = None) -> None:
         """Rebuild the model with other parameters, as if the engine had had them from the start.
@@ -196,6 +207,24 @@ class Recommender:
         users). Varying groups stay as they are: their boundaries are part of the histories.
         """
         self._journal.change_params(checked_params(params), progress)
+
+    def change_ids(
+        self,
+        *,
+        user: Literal["text"] | None = None,
+        basket: Literal["text"] | None = None,
+        item: Literal["text"] | None = None,
+    ) -> None:
+        """Change ids of these kinds from numbers to texts: 17 becomes "17" everywhere, in one step.
+
+        The result is, bit for bit, that of an engine that has learned the same baskets, user by user and oldest first,
+        under the new ids. The old ids answer until the change is complete; other changes wait for it.
+        """
+        wanted = {"user": user, "basket": basket, "item": item}
+        for kind, target in wanted.items():
+            if target not in (None, "text"):
+                raise InvalidRequestError(f'{kind}={target!r}: ids can become texts only, by {kind}="text"')
+        self._journal.change_ids([kind for kind in KINDS if wanted[kind] is not None])
 
     # Recommending -----------------------------------------------------------------------------------------------
 
@@ -220,7 +249,7 @@ class Recommender:
         the user may be unknown.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
-        return self._recommendations.recommend(user, n, filters, only_new, basket)
+        return RecommendationQueries(self._model).recommend(user, n, filters, only_new, basket)
 
     def recommend_many(
         self,
@@ -240,7 +269,7 @@ class Recommender:
         """
         n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
-        return self._recommendations.recommend_many(asked, n, filters, only_new, progress)
+        return RecommendationQueries(self._model).recommend_many(asked, n, filters, only_new, progress)
 
     def recommend_frame(
         self,
@@ -289,8 +318,7 @@ class Recommender:
         if only_new:
             filters = filters or Filters([], None, None)
             filters = filters._replace(exclude=[*filters.exclude, *chain.from_iterable(history)])
-        owner = None if user is None else checked(user, "user")
-        return self._recommendations.recommend_for(history, n, owner, filters, basket)
+        return RecommendationQueries(self._model).recommend_for(history, n, user, filters, basket)
 
     # Inspecting -------------------------------------------------------------------------------------------------
 
@@ -310,8 +338,8 @@ class Recommender:
         """
         n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(since)
         if start is None:
-            return self._popularity.most_common(n, filters)
-        return self._popularity.most_common_since(start, n, filters)
+            return Popularity(self._model).most_common(n, filters)
+        return Popularity(self._model).most_common_since(start, n, filters)
 
     def vector(self, user: Id) -> dict[Id, float]:
         """Return the user's vector (Eq. uservector) before rounding to fixed point, by item in the order of ids."""
@@ -320,7 +348,8 @@ class Recommender:
             codes, values = queries.vector(state.histories, workspace.fold, state.rule, owner)
             names = [state.items.names[code] for code in codes.tolist()]
         entries = zip(names, values.tolist(), strict=True)
-        return dict(sorted(entries, key=lambda entry: sort_key(entry[0])))
+        weights = dict(entries)
+        return {item: weights[item] for item in in_order(weights)}
 
     def similar_users(self, user: Id, n: int = 10) -> list[Neighbor]:
         """Return the n nearest other users and their Euclidean distances; ties in the order of user ids.
@@ -350,14 +379,12 @@ class Recommender:
     def history(self, user: Id) -> list[Basket]:
         """Return all baskets of the user, oldest first."""
         with self._model.lock.reading:
-            self._model.owner(user)
-            return self._state.history(user)
+            return self._state.history(self._model.known_user(user))
 
     def groups(self, user: Id) -> list[int]:
         """Return the sizes of the user's groups of baskets, oldest first."""
         with self._model.lock.reading:
-            self._model.owner(user)
-            opens = [record.opens for record in self._state.records(user)]
+            opens = [record.opens for record in self._state.records(self._model.known_user(user))]
         starts = group_starts(self.params, opens)
         return [end - start for start, end in pairwise([*starts, len(opens)])]
 
@@ -374,18 +401,21 @@ class Recommender:
     def has_item(self, item: Id) -> bool:
         """Return whether the item is in any basket."""
         with self._model.lock.reading:
-            return item in self._state.items
+            return self._state.items.find(item) is not None
 
-    def has_texts(self, kind: Kind) -> bool:
-        """Return whether any user, item or basket id is a str, which decides how 17 is parsed (`domain.id_text`)."""
+    def id_types(self) -> dict[Kind, Literal["number", "text"] | None]:
+        """Return the type of each kind of id: that of the ids held here, or None without any."""
         with self._model.lock.reading:
-            return self._state.has_texts(kind)
+            types = self._model.id_types()
+        return {kind: _TYPE_NAMES[held] for kind, held in zip(KINDS, types, strict=True)}
 
-    def has_basket_like(self, user: Id, basket: int) -> bool:
-        """Return whether the user has a basket of this number, or no basket with a str id; see `has_texts`."""
+    def canonical_id(self, value: Id, kind: Kind) -> Id:
+        """Return an id as this engine holds it, or would: 17 for "17" if its ids of this kind are numbers, and so on.
+
+        An error names a value that can't be such an id. All methods do this with their arguments.
+        """
         with self._model.lock.reading:
-            self._model.owner(user)
-            return self._state.has_basket_like(user, basket)
+            return self._model.canonical(value, kind)
 
     def sizes(self) -> Sizes:
         """Return the numbers of users, items, baskets, purchases, and entries of the index."""
@@ -398,11 +428,10 @@ class Recommender:
 
     def __contains__(self, user: object) -> bool:
         try:
-            wanted = checked(user, "user")
+            with self._model.lock.reading:
+                return self._state.users.find(user) is not None
         except InvalidIdError:
             return False
-        with self._model.lock.reading:
-            return wanted in self._state.users
 
     def __repr__(self) -> str:
         try:
@@ -432,8 +461,7 @@ class Recommender:
         Users are checked a few at a time while other threads learn and forget; a user who changes meanwhile is checked
         again. Writers wait only for the check of shared records, at the end.
         """
-        wanted = None if user is None else checked(user, "user")
-        return self._model.verify(wanted)
+        return self._model.verify(user)
 
     def digest(self) -> str:
         """Return a fingerprint of the parameters and the remaining data, in hex; any change to either changes it."""

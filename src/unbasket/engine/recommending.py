@@ -1,14 +1,15 @@
 """Queries for the best items, of users, carts and histories that are not stored, and for the most popular ones."""
 
 from collections.abc import Iterable
+from itertools import chain, islice
 
 import numpy as np
 
 from unbasket.core.arrays import Int64s
-from unbasket.core.model import Vector, queries
+from unbasket.core.model import ONE, Vector, queries
 from unbasket.core.search import Query, QueryBatch
 from unbasket.core.util import named
-from unbasket.domain.ids import Id, checked
+from unbasket.domain.ids import Id
 from unbasket.domain.results import ItemCount, Progress, Recommendation
 from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
@@ -30,14 +31,14 @@ class RecommendationQueries:
         self, user: Id, n: int, filters: Filters | None, only_new: bool, cart: list[Id] | None
     ) -> list[Recommendation]:
         """Return the best items for a user; with a cart, the user may be unknown."""
-        state, name = self._state, checked(user, "user")
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
-            owner = state.users.codes.get(name) if cart else self._model.owner(name)
+            state, cart = self._state, None if cart is None else self._model.canonical_items(cart)
+            owner = state.users.find(user) if cart else self._model.owner(user)
             item_filter = self._model.item_filters.of(filters, cart)
             if owner is None:
                 vector = queries.query([self._codes_of(cart or [])], workspace.fold, state.rule)
-                return self._best(vector, state.left_out_for(name), n, item_filter, workspace)
-            vector = self._vector(owner, cart, workspace)
+                return self._best(vector, state.left_out_for(state.users.canonical(user)), n, item_filter, workspace)
+            name, vector = state.users.names[owner], self._vector(owner, cart, workspace)
             return self._best(vector, owner, n, self._for_user(item_filter, name, owner, only_new), workspace)
 
     def recommend_many(
@@ -45,9 +46,7 @@ class RecommendationQueries:
     ) -> dict[Id, list[Recommendation]]:
         """Return the best items for many users, or for all."""
         with self._model.lock.reading:
-            wanted = self._state.users.sorted() if users is None else users
-            for user in wanted:
-                self._model.owner(user)
+            wanted = self._state.users.sorted() if users is None else [self._model.known_user(user) for user in users]
         answers: dict[Id, list[Recommendation]] = {}
         for start in range(0, len(wanted), _CHUNK):
             answers.update(self._recommend_chunk(wanted[start : start + _CHUNK], n, filters, only_new))
@@ -72,26 +71,46 @@ class RecommendationQueries:
         self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
     ) -> list[Recommendation]:
         """Return the best items for a history that is not stored; `user` is left out of the neighbors."""
-        bought = dict.fromkeys(item for basket in history for item in basket)
-        with self._model.lock.reading:
-            if all(item in self._state.items for item in bought):
-                return self._recommend_history(history, n, user, filters, cart)
-        with self._model.lock.writing:  # unknown items get a code, for this answer only
-            unknown = [item for item in bought if item not in self._state.items]
-            with self._state.lent_items(unknown):
-                return self._recommend_history(history, n, user, filters, cart)
+        with self._model.lock.reading, self._model.workspaces.take() as workspace:
+            state, baskets = self._state, self._canonical_baskets([*history, cart or []])
+            *_, cart = baskets
+            unknown: dict[Id, int] = {}  # items in no basket, with codes for this query only
+            codes = [self._codes_with(basket, unknown) for basket in baskets if basket]
+            vector, own = self._split(queries.query(codes, workspace.fold, state.rule))
+            item_filter, left_out = self._model.item_filters.of(filters, cart or None), -1
+            banned = set(cart)
+            if user is not None:
+                name = state.users.canonical(user)
+                left_out = state.left_out_for(name)
+                item_filter = self._for_user(item_filter, name, left_out, only_new=False)
+                banned |= state.suppressed.get(name, set())
+            best = self._best(vector, left_out, n, item_filter, workspace)
+            allowed = self._model.item_filters.allowed([item for item in unknown if item not in banned], filters)
+        best += [Recommendation(item, state.params.alpha * own[unknown[item]] / ONE) for item in allowed]
+        return sorted((each for each in best if each.score > 0), key=lambda each: (-each.score, each.item))[:n]
 
-    def _recommend_history(
-        self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
-    ) -> list[Recommendation]:
-        state, item_filter = self._state, self._model.item_filters.of(filters, cart)
-        baskets = [self._codes_of(basket) for basket in [*history, *([cart] if cart else [])]]
-        left_out = -1
-        if user is not None:
-            left_out = state.left_out_for(user)
-            item_filter = self._for_user(item_filter, user, left_out, only_new=False)
-        with self._model.workspaces.take() as workspace:
-            return self._best(queries.query(baskets, workspace.fold, state.rule), left_out, n, item_filter, workspace)
+    def _canonical_baskets(self, baskets: list[list[Id]]) -> list[list[Id]]:
+        """Return the distinct items of each basket as they are held; ids of items that are new here are one column."""
+        items = iter(self._model.canonical_items([*chain.from_iterable(baskets)]))
+        return [list(dict.fromkeys(islice(items, len(basket)))) for basket in baskets]
+
+    def _codes_with(self, items: list[Id], unknown: dict[Id, int]) -> list[int]:
+        """Return the codes of items; those without one get further codes, beyond all others, in `unknown`."""
+        known, first = self._state.items.codes, len(self._state.items.names)
+        codes = [known.get(item) for item in items]
+        return [
+            unknown.setdefault(item, first + len(unknown)) if code is None else code
+            for item, code in zip(items, codes, strict=True)
+        ]
+
+    def _split(self, vector: Vector) -> tuple[Vector, dict[int, int]]:
+        """Return a vector's part that others can share, and the weights of codes beyond those of the state."""
+        items, weights = vector.items, vector.weights
+        shared = items < len(self._state.items.names)
+        if shared.all():
+            return vector, {}
+        own = zip(items[~shared].tolist(), weights[~shared].tolist(), strict=True)
+        return Vector(items[shared], weights[shared]), dict(own)
 
     def _vector(self, owner: int, cart: list[Id] | None, workspace: Workspace) -> Vector:
         """Return the vector of a user with a cart.

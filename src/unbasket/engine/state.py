@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from unbasket.core.index import SHARD_SIZE, Index, LiveIndex, Pool
 from unbasket.core.model import FoldWorkspace, Histories, Vector
-from unbasket.domain.ids import FREE, Id, sort_key
+from unbasket.domain.ids import FREE, Id, in_order
 from unbasket.domain.results import Sizes
 from unbasket.engine.histories import HistoryState, rule_of
 from unbasket.errors import InvalidParamsError
@@ -90,7 +90,7 @@ class EngineState(HistoryState):
             self.live.leave(owner)
 
     def _precedes(self, owner: int, other: int) -> bool:
-        return sort_key(self.users.names[owner]) < sort_key(self.users.names[other])
+        return bool(self.users.labels[owner] < self.users.labels[other])
 
     def in_pool(self, user: Id) -> bool:
         """Return whether a user can be a neighbor: without a pool, every user can."""
@@ -106,7 +106,7 @@ class EngineState(HistoryState):
         if owner is not None or self.pool is None or last < 0:
             return -1 if owner is None else owner
         priority, largest = self.priorities.of(user), self.pool.priority_of(last)
-        enters = priority < largest or (priority == largest and sort_key(user) < sort_key(self.users.names[last]))
+        enters = priority < largest or (priority == largest and in_order([user, self.users.names[last]])[0] == user)
         return last if enters else -1
 
     def query(self, owner: int, space: FoldWorkspace) -> Vector:

@@ -10,7 +10,7 @@ from unbasket.core.check import invariants
 from unbasket.core.index import LiveIndex
 from unbasket.core.model import FoldWorkspace, queries
 from unbasket.domain.events import Forget
-from unbasket.domain.ids import FREE, Id, sort_key
+from unbasket.domain.ids import FREE, Id
 from unbasket.domain.results import Verification
 from unbasket.engine.digest import Digest
 from unbasket.engine.state import EngineState
@@ -108,13 +108,14 @@ class InvariantChecker:
             yield _names(found)
 
     def id_faults(self) -> Iterator[list[str]]:
-        """Check, step by step, that ids and codes agree, that every item is in a basket, and the counts of texts."""
-        state, texts = self._state, self._state.texts
+        """Check, step by step, that ids and codes agree, that every item is in a basket, and the uses of basket ids."""
+        state = self._state
         for is_right in chain(state.users.looks(), state.items.looks()):
             yield [] if is_right else ["the ids"]
         is_right = bool(queries.popularity(state.histories)[[*state.items.codes.values()]].all())
-        if texts.names:
-            is_right &= texts.is_consistent(queries.text_uses(state.histories, len(texts.names)).tolist())
+        texts = state.baskets.names
+        uses = [] if texts is None else queries.key_uses(state.histories, len(texts)).tolist()
+        is_right &= state.baskets.is_consistent(uses)
         yield [] if is_right else ["the ids"]
 
 
@@ -260,8 +261,7 @@ class FullVerification:
 
     def report(self) -> Verification:
         """Return the result, once there are no more steps."""
-        names = self._state.users.names
-        codes = sorted(self._wrong, key=lambda code: sort_key(names[code]))
+        codes = sorted(self._wrong, key=lambda code: int(self._state.users.labels[code]))
         mismatches = [fault for code in codes for fault in self._wrong[code]] + self._shared.report()
         return Verification(not mismatches, len(self._state.users), tuple(mismatches[:_MAX_MISMATCHES]))
 

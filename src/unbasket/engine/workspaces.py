@@ -79,12 +79,23 @@ class ThreadPool:
         return Task(work)
 
     def submit(self, task: Task) -> None:
-        """Queue a task; a thread runs it unless it is cancelled first."""
+        """Queue a task; a thread runs it, if there is one, unless it is cancelled first."""
         with self._starting:
-            while self._started < self.size:
-                self._started += 1
-                Thread(target=self._run_tasks, name=f"unbasket search {self._started}", daemon=True).start()
-        self._tasks.put(task)
+            while self._started < self.size and self._start_thread():
+                pass
+            has_threads = self._started > 0
+        if has_threads:
+            self._tasks.put(task)
+
+    def _start_thread(self) -> bool:
+        """Start a thread; return False if the system allows no more: then the caller of the search works alone."""
+        self._started += 1
+        try:
+            Thread(target=self._run_tasks, name=f"unbasket search {self._started}", daemon=True).start()
+        except RuntimeError:
+            self._started -= 1
+            return False
+        return True
 
     def _run_tasks(self) -> None:
         while True:

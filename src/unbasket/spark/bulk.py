@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.frames import read_baskets
@@ -43,7 +44,15 @@ def load(history: DataFrame, params: Params) -> DataFrame:
         )
     user = history.schema["user"].dataType.simpleString()
     schema = f"user {user}, change string, items array<{element}>, weights array<double>, state binary"
-    return history.repartition("user").mapInArrow(partial(_load, params), schema)
+    loaded = history.repartition("user").mapInArrow(partial(_load, params), schema)
+    kinds = {"user": user, "basket": _basket_type(history.schema), "item": element}
+    return loaded.withMetadata("state", {"kinds": kinds})  # for `maintain`, which can't see the ids of baskets
+
+
+def _basket_type(schema: StructType) -> str:
+    baskets: Any = schema["baskets"].dataType if "baskets" in schema.names else None
+    field = schema["basket"] if baskets is None else baskets.elementType["basket"]
+    return field.dataType.simpleString()
 
 
 def _load(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

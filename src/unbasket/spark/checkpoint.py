@@ -39,7 +39,8 @@ def identify(
 ) -> Identity:
     """Read the identity of a checkpoint.
 
-    With `params` and `kinds`, a missing checkpoint is created, and an existing one must have been created with them.
+    With `params` and `kinds`, a missing checkpoint is created. An existing one must have been created with these
+    parameters; its types of ids stay.
     """
     context: Any = spark.sparkContext
     files = context._jvm.org.apache.hadoop.fs
@@ -60,8 +61,6 @@ def identify(
         raise SparkError(
             f"{checkpoint} was made with {identity.params}, not with {params}. Use its own, or a new checkpoint"
         )
-    if kinds not in (None, identity.kinds):
-        raise SparkError(f"{checkpoint} was made with ids of the types {identity.kinds}, not {kinds}")
     return identity
 
 

@@ -22,7 +22,6 @@ from unbasket.core.index import Index
 from unbasket.core.memory import GrowableArray
 from unbasket.core.model import ONE, Vector
 from unbasket.core.search import Query, QueryBatch, SearchWorkspace
-from unbasket.domain.ids import sort_key
 from unbasket.engine.state import PoolPriorities
 from unbasket.params import Params
 from unbasket.spark.sources import item_type
@@ -74,7 +73,7 @@ def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBat
 
 def _smallest(found: pa.Table, seed: int, wanted: int) -> pa.Table:
     users, priorities = found["user"].to_pylist(), PoolPriorities(seed)
-    order = sorted(range(len(users)), key=lambda row: (priorities.of(users[row]), sort_key(users[row])))
+    order = sorted(range(len(users)), key=lambda row: (priorities.of(users[row]), users[row]))
     return found.take(pa.array(order[:wanted], pa.int64()))
 
 

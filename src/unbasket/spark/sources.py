@@ -1,7 +1,8 @@
 """Sources of events: streaming DataFrames with the fields of an event.
 
-A column of ids has either strings or integers. The column `sequence` (of any comparable type) gives the order of a
-user's events within one micro-batch.
+A column of ids has either strings or integers, and so have the ids of a checkpoint. Events of the other type are
+converted as in an engine; an id that does not spell one of the type is a `fault`, by which its event is rejected. The
+column `sequence` (of any comparable type) gives the order of a user's events within one micro-batch.
 """
 
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ IdType = Literal["string", "long"]
 Format = Literal["json", "parquet", "csv"]
 
 FIELDS = ("event", "user", "basket", "item", "items", "time")
+FAULT = "fault"
+_WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,18})$"
 _ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
 
 
@@ -57,16 +60,56 @@ def read_files(
         sequence = sql.struct("_metadata.file_name", "_metadata.row_index")
         with _existing(folder):
             rows = reader.schema(schema).parquet(folder)
-        return rows.select(*FIELDS, sequence.alias("sequence"))
+        return in_types(rows.select(*FIELDS, sequence.alias("sequence")), id_types(schema))
+    spelled = _with_texts(schema)
     with _existing(folder):
         texts = reader.text(folder, wholetext=True)
     numbered = sql.posexplode(sql.split("value", r"\r?\n")).alias("number", "line")
     lines = texts.select(sql.col("_metadata.file_name").alias("file"), numbered).where("trim(line) != ''")
-    event = _from_csv(schema) if kind == "csv" else sql.from_json("line", schema)
+    event = _from_csv(spelled) if kind == "csv" else sql.from_json("line", spelled)
     if kind == "csv":
         lines = lines.where("number > 0")
     parsed = lines.select(event.alias("event"), sql.struct("file", "number").alias("sequence"))
-    return parsed.select(*(f"event.{name}" for name in FIELDS), "sequence")
+    return in_types(parsed.select(*(f"event.{name}" for name in FIELDS), "sequence"), id_types(schema))
+
+
+def _with_texts(schema: StructType) -> StructType:
+    """Return the schema with texts as ids: Spark itself would read 017 as 17, and A-5 as null."""
+    kinds = {name: StringType() for name in ("user", "basket", "item")} | {"items": ArrayType(StringType())}
+    return StructType([StructField(field.name, kinds.get(field.name, field.dataType)) for field in schema])
+
+
+def id_types(schema: StructType) -> dict[str, str]:
+    """Return the SQL types of the ids of events."""
+    return {name: schema[name].dataType.simpleString() for name in ("user", "basket", "item")}
+
+
+def in_types(events: DataFrame, kinds: dict[str, str]) -> DataFrame:
+    """Return events whose ids have these types. A value that spells no id of its type is null, and makes a `fault`."""
+    known = sql.col(FAULT) if FAULT in events.columns else sql.lit(None).cast("string")
+    texts = {name: sql.col(name).cast("string") for name in ("user", "basket", "item")}
+    faults = [
+        sql.when(~_spells(text), sql.format_string(f"{name} id '%s' is not a whole number, as in this stream", text))
+        for name, text in texts.items()
+        if kinds[name] != "string"
+    ]
+    items = sql.col("items").cast("array<string>")
+    if kinds["item"] != "string":
+        wrong = sql.filter(items, lambda text: ~_spells(text))
+        named = sql.format_string("item id '%s' is not a whole number, as in this stream", wrong[0])
+        faults.append(sql.when(sql.size(wrong) > 0, named))
+    typed = {name: _as_type(text, kinds[name]) for name, text in texts.items()}
+    typed["items"] = sql.transform(items, lambda text: _as_type(text, kinds["item"]))
+    return events.withColumns({FAULT: sql.coalesce(known, *faults), **typed})
+
+
+def _spells(text: Column) -> Column:
+    """Return whether a text, which may be null, spells a whole number of 64 bits as it is usually written."""
+    return text.isNull() | (text.rlike(_WHOLE_NUMBER) & text.try_cast("bigint").isNotNull())
+
+
+def _as_type(text: Column, kind: str) -> Column:
+    return text if kind == "string" else text.try_cast(kind)
 
 
 @contextmanager
@@ -89,13 +132,13 @@ def _from_csv(schema: StructType) -> Column:
 
 def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
     """Parse messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`."""
-    event = sql.from_json(sql.col("value").cast("string"), schema).alias("event")
+    event = sql.from_json(sql.col("value").cast("string"), _with_texts(schema)).alias("event")
     parsed = messages.select(event, sql.struct("partition", "offset").alias("sequence"))
-    return parsed.select(*(f"event.{name}" for name in FIELDS), "sequence")
+    return in_types(parsed.select(*(f"event.{name}" for name in FIELDS), "sequence"), id_types(schema))
 
 
 def ordered(events: DataFrame) -> DataFrame:
-    """Return all fields of the events, and their `sequence`.
+    """Return all fields of the events, their `fault` if an id has one, and their `sequence`.
 
     Without a `sequence`, baskets are learned in the order of time, then baskets without a time in any order, and then
     forgets are applied.
@@ -109,4 +152,6 @@ def ordered(events: DataFrame) -> DataFrame:
     if "sequence" not in events.columns:
         is_forget = (sql.col("event") == "forget").cast("int")
         events = events.withColumn("sequence", sql.struct(is_forget, sql.coalesce("time", sql.lit(2**63 - 1))))
-    return events.select(*FIELDS, "sequence")
+    if FAULT not in events.columns:
+        events = events.withColumn(FAULT, sql.lit(None).cast("string"))
+    return events.select(*FIELDS, FAULT, "sequence")

@@ -13,11 +13,11 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, DataType, DoubleType, StringType, StructField, StructType
 
 from unbasket.domain.events import Event, parse_event
-from unbasket.errors import SparkError, UnbasketError
+from unbasket.errors import InvalidIdError, SparkError, UnbasketError
 from unbasket.params import Params
 from unbasket.spark.checkpoint import Identity, bucket_of, identify, state_key
 from unbasket.spark.settings import STATE_SETTINGS
-from unbasket.spark.sources import FIELDS, ordered
+from unbasket.spark.sources import FAULT, FIELDS, id_types, in_types, ordered
 from unbasket.spark.table import REJECTED, REMOVED, UPDATED, Table
 from unbasket.spark.user_state import Model, Update, update_states
 
@@ -34,10 +34,18 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: Data
     spark = events.sparkSession
     for name, value in STATE_SETTINGS.items():
         spark.conf.set(name, value)
-    events = ordered(events).observe(_EVENTS, sql.count(sql.lit(1)).alias("count"))
-    kinds = {name: events.schema[name].dataType for name in ("user", "basket", "item")}
-    names = {name: kind.simpleString() for name, kind in kinds.items()}
-    identity = identify(spark, checkpoint, params, names)
+    events = ordered(events)
+    identity = identify(spark, checkpoint, params, id_types(events.schema))
+    if id_types(events.schema) != identity.kinds:
+        events = in_types(events, identity.kinds)
+    if loaded is not None and loaded.schema["state"].metadata.get("kinds") != identity.kinds:
+        raise SparkError(
+            f"the history has ids of the types {loaded.schema['state'].metadata.get('kinds')}, and the stream "
+            f"{identity.kinds}. Read the events with the types of the history: event_schema, or --users, --baskets and "
+            "--items"
+        )
+    events = events.observe(_EVENTS, sql.count(sql.lit(1)).alias("count"))
+    user, item = (events.schema[name].dataType for name in ("user", "item"))
     key = state_key(sql.col("user"), identity.key).alias("key")
     bucket = bucket_of(sql.col("key")).alias("bucket")
     first = None if loaded is None else loaded.select(key, "state").select("*", bucket).groupBy("bucket")
@@ -47,7 +55,7 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, loaded: Data
         .groupBy("bucket")
         .transformWithState(
             statefulProcessor=Maintainer(params),
-            outputStructType=change_schema(kinds["user"], kinds["item"]),
+            outputStructType=change_schema(user, item),
             outputMode="Update",
             timeMode="ProcessingTime",  # makes Spark run a batch at every trigger, even without events
             initialState=first,
@@ -138,6 +146,8 @@ def parsed(rows: Iterable[Row]) -> tuple[list[Event], list[Row]]:
     rejected: list[Row] = []
     for row in sorted(rows, key=_sequence):
         try:
+            if row[FAULT] is not None:
+                raise InvalidIdError(row[FAULT])
             events.append(parse_event({name: row[name] for name in FIELDS if row[name] is not None}))
         except UnbasketError as error:
             rejected.append(_change(row["user"], REJECTED, reason=str(error)))

@@ -6,7 +6,7 @@ is repeated after a crash is recognized by its number. Replaced files stay for o
 """
 
 import json
-import os
+import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
@@ -139,7 +139,7 @@ def _write_bucket(folder: Path, old: str | None, new: str, changes: pa.Table) ->
         before = pq.read_table(folder / old).cast(vectors.schema)
         kept = before.filter(pc.invert(pc.is_in(before["user"], changes["user"].combine_chunks())))
         vectors = pa.concat_tables([kept, vectors])
-    with replacing(folder / new, f"-{os.getpid()}-partial") as partial_file:  # another attempt may be under way
+    with replacing(folder / new) as partial_file:
         pq.write_table(vectors, partial_file)
     return len(vectors)
 
@@ -151,5 +151,7 @@ def _replace(folder: Path, manifest: Manifest) -> None:
 def _remove_others(folder: Path, names: set[str]) -> None:
     """Remove files of earlier batches and of interrupted attempts."""
     for file in folder.iterdir():
-        if file.name not in names and file.name != _MANIFEST:
+        if file.is_dir():
+            shutil.rmtree(file)
+        elif file.name not in names and file.name != _MANIFEST:
             file.unlink(missing_ok=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from unbasket.core.arrays import Int64s
-from unbasket.core.codec import BasketRowWriter, RowReader, gathered, sorted_by_user
+from unbasket.core.codec import BasketRowWriter
 from unbasket.core.model import RowIds
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
@@ -26,17 +26,14 @@ class BasketTable:
         self._row_ids = RowIds()
         self._state.histories.notes_changes = True
 
-    def load(self, baskets: RowReader) -> None:
-        """Load the baskets of a database into the model, which is empty."""
-        self._load(*sorted_columns(baskets))
-
     def append_new(self, columns: BasketColumns, progress: Progress | None) -> None:
         """Append the baskets of users who are new, and load them into the model."""
         writer = BasketRowWriter(columns, TABLE_SEEDS["baskets"])
         rows = self._database.append_baskets(writer, len(columns.owners), progress)
-        self._load(columns, np.arange(rows.start, rows.stop))
+        self.load(columns, np.arange(rows.start, rows.stop))
 
-    def _load(self, columns: BasketColumns, rows: Int64s) -> None:
+    def load(self, columns: BasketColumns, rows: Int64s) -> None:
+        """Load baskets that are in these rows into the model, which knows none of their users."""
         self._model.load(columns)
         owners = [self._state.users.codes[user] for user in columns.users]
         self._row_ids.load(np.array(owners, np.int64), columns.ends_by_user()[0], rows)
@@ -53,7 +50,7 @@ class BasketTable:
         wanted = None if rows is None else sorted({*known, *rows})
         found = self._database.reader.payloads_of("baskets", wanted)
         baskets = ((row, decode_basket(payload)) for row, payload in found)
-        self._load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
+        self.load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 
     def append_last(self, event: Learn, *, commit: bool) -> int:
         """Append a basket that comes last in its user's history, before the model learns it; return the row."""
@@ -127,24 +124,8 @@ def _runs(indexes: list[int]) -> list[range]:
     return runs
 
 
-def sorted_columns(baskets: RowReader) -> tuple[BasketColumns, Int64s]:
-    """Return the columns of all baskets, user after user, each user's by position; and the row of each basket."""
-    users, items, texts, columns = baskets.columns()
-    owners, positions, rows = columns.pop("owners"), columns.pop("positions"), columns.pop("rows")
-    sizes, purchases = columns.pop("sizes"), columns.pop("purchases")
-    order = sorted_by_user(owners, positions, len(users))
-    if not np.array_equal(order, np.arange(len(order))):
-        purchases = gathered(purchases, sizes, order)
-        owners, rows, sizes = owners[order], rows[order], sizes[order]
-        columns = {name: column[order] for name, column in columns.items()}
-    baskets_by_user = BasketColumns(
-        users=users, items=items, texts=texts, owners=owners, sizes=sizes, purchases=purchases, **columns
-    )
-    return baskets_by_user, rows
-
-
 def columns_of(rows: Iterable[tuple[int, BasketRow]]) -> tuple[BasketColumns, Int64s]:
-    """Return the columns of a few baskets, as `sorted_columns` does."""
+    """Return the columns of a few baskets, as `DatabaseReader.load` does."""
     histories = defaultdict[Id, list[tuple[int, int, BasketRow]]](list)
     for row, basket in rows:
         histories[basket.user].append((position_of(row, basket), row, basket))

@@ -11,8 +11,8 @@ from unbasket.store.writer import Database
 
 StoredTuple = tuple[Id, ...]
 
-_product_decoder = msgspec.msgpack.Decoder(Product)
-_tuple_decoder = msgspec.msgpack.Decoder(StoredTuple)
+decode_product = msgspec.msgpack.Decoder(Product).decode
+decode_tuple = msgspec.msgpack.Decoder(StoredTuple).decode
 
 
 class ProductTable:
@@ -47,7 +47,7 @@ class ProductTable:
 
     def _put_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:
-            self._put(row, _product_decoder.decode(payload))
+            self._put(row, decode_product(payload))
 
     def _put(self, row: int, product: Product) -> None:
         self._rows[product.item] = row
@@ -80,4 +80,4 @@ class StoredSet:
 
     def _add_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:
-            self._rows[_tuple_decoder.decode(payload)] = row
+            self._rows[decode_tuple(payload)] = row

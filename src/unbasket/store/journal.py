@@ -19,13 +19,16 @@ import msgspec
 
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change
-from unbasket.domain.ids import Id
-from unbasket.domain.results import AvailabilityChange, Product, Progress
-from unbasket.engine.model import EventResult
+from unbasket.domain.ids import Id, Kind, text_types
+from unbasket.domain.results import AvailabilityChange, Forgotten, Product, Progress
+from unbasket.engine.model import ErasureRecord, EventResult, Model
+from unbasket.engine.ports import ids_changed
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
     ErasureBlockedError,
+    InvalidEventError,
+    InvalidIdError,
     StoreError,
     UnbasketError,
     UncertainError,
@@ -33,10 +36,10 @@ from unbasket.errors import (
 )
 from unbasket.params import MAX_SEED, Params
 from unbasket.store.group_commit import GroupCommit, WriteRequest
+from unbasket.store.id_conversion import rewrite
 from unbasket.store.lock import WriterLock
 from unbasket.store.persistent_model import PersistentModel
 from unbasket.store.receipts import ReceiptSigner
-from unbasket.store.sqlite_errors import translated
 from unbasket.store.wal import wal_path
 from unbasket.store.writer import PAUSE, TIMEOUT, Database
 
@@ -83,7 +86,7 @@ class DiskJournal:
             raise ClosedError(self._closed_message)
         if self._writer is None:
             raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
-        if not self._is_intact:
+        if not self._is_intact or self._database.has_failed:
             raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
         return self._writer[1]
 
@@ -132,7 +135,10 @@ class DiskJournal:
         signer, is_only = self.signer, len(requests) == len(requests[0].events) == 1
         for request in requests:
             try:
+                request.events = self.model.canonical_events(request.events)
                 request.results = [self._persistent.apply(event, signer, is_only=is_only) for event in request.events]
+            except (InvalidIdError, InvalidEventError) as error:  # before the first event
+                request.error = error
             except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
                 request.error = error
 
@@ -183,26 +189,50 @@ class DiskJournal:
     def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
         """Learn many baskets in one transaction."""
         with self._write_lock:
+            columns = columns.in_types(self.model.id_types())
             self.model.check_groups(columns, group)
             self._write(columns.users, partial(self._persistent.load, columns, progress))
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog, in one transaction."""
         with self._write_lock:
-            self._write((), partial(self._persistent.describe, products))
+            self._write((), partial(self._persistent.describe, self.model.canonical_products(products)))
 
-    def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
+    def set_availability(self, hide: list[Id], show: list[Id]) -> AvailabilityChange:
         """Hide items and show others, in one transaction."""
         with self._write_lock:
-            return self._write((), partial(self._persistent.set_availability, hide, show))
+            items = self.model.canonical_availability(hide, show)
+            return self._write((), partial(self._persistent.set_availability, *items))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         """Rebuild the model with other parameters. They are on disk before the model is swapped."""
-        seed = self.model.state.params.pool_seed
+        model = self.model
+        seed = model.state.params.pool_seed
         seeded = params.seeded(randbelow(MAX_SEED + 1) if seed is None else seed)
-        with self.model.rebuilt(seeded, progress) as swap, self._write_lock:
+        with model.rebuilt(seeded, progress) as swap, self._write_lock:
+            if self.model is not model:
+                raise ids_changed()
             self._write((), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
             swap()
+
+    def change_ids(self, kinds: Sequence[Kind]) -> None:
+        """Change ids of these kinds from numbers to texts. The old model answers until the new one is on disk."""
+        with self._write_lock:
+            held = self.model.id_types()._asdict()
+            numbers = [kind for kind in kinds if held[kind] is int]
+            if numbers:
+                self._persistent = self._write((), partial(self._convert, numbers))
+                self.model = self._persistent.model
+
+    def _convert(self, kinds: Sequence[Kind]) -> PersistentModel:
+        old, types = self.model, text_types(kinds)
+        columns = old.state.columns(old.state.users.sorted()).in_types(types)
+        content = rewrite(self._database, columns, types)
+        new = PersistentModel(Model(old.state.params), self._database, content)
+        kept = new.model.state.sizes() == old.state.sizes()
+        record = ErasureRecord(Forgotten(0, 0, 0), old.fingerprint(), new.model.fingerprint(), verified=kept)
+        self._database.append("receipts", self.signer.issue_conversion(record).to_json())
+        return new
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -224,7 +254,7 @@ class DiskJournal:
             self._recover(set(users), signer, refused=isinstance(error, sqlite3.Error | StoreError))
             self._is_intact = True
             if isinstance(error, sqlite3.Error):
-                raise translated(self._database.path, error) from error
+                raise self._database.failure(error) from error
             raise
         return result
 

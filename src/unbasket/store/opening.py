@@ -1,21 +1,24 @@
 """Opening a database: the model is built from the baskets in it, as a pure function of them."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from secrets import randbelow
 
 import msgspec
 
-from unbasket.domain.results import Progress
-from unbasket.engine.model import Model
-from unbasket.errors import InvalidParamsError, StoreCorruptError, StoreError, StoreVersionError
+from unbasket.domain.ids import Kind, text_types
+from unbasket.domain.results import Forgotten, Progress
+from unbasket.engine.model import ErasureRecord, Model
+from unbasket.errors import InvalidParamsError, MixedIdsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params, checked_params
 from unbasket.store.backup import write_copy
 from unbasket.store.durable import DurableRecommender
+from unbasket.store.id_conversion import merged_baskets, mixed_error, mixed_ids, rewrite
 from unbasket.store.journal import DiskJournal
 from unbasket.store.lock import WriterLock, noted_rows
 from unbasket.store.persistent_model import PersistentModel
@@ -34,6 +37,7 @@ def open(  # noqa: A001 - the name that the package offers
     read_only: bool = False,
     keys: str | PathLike[str] | None = None,
     accept_loss: bool = False,
+    to_text: Collection[Kind] = (),
     progress: Progress | None = None,
 ) -> DurableRecommender:
     """Open the engine whose baskets are in a file, which is created if it does not exist.
@@ -41,8 +45,9 @@ def open(  # noqa: A001 - the name that the package offers
     A new file keeps `params` (by default `Params()`), with a random seed if its pool has none; later, they may be left
     out. One process may write; with `read_only`, any number may read the state at the time of opening. `keys` is the
     file with the keys for receipts, by default one beside the database. A database that has lost its newest rows, since
-    its log was removed or damaged after a crash, is refused; `accept_loss` goes on with the others. `progress` is
-    called with (rows read, rows in all).
+    its log was removed or damaged after a crash, is refused; `accept_loss` goes on with the others. Ids of the kinds
+    in `to_text` become texts, as by `change_ids`; in a database that holds both types of a kind, as earlier versions
+    allowed, each pair such as 17 and "17" is merged. `progress` is called with (rows read, rows in all).
     """
     path, params = real_path(Path(path)), None if params is None else checked_params(params)
     if read_only:
@@ -59,7 +64,7 @@ def open(  # noqa: A001 - the name that the package offers
         lock.release()
         raise
     try:
-        return _open_to_write(path, params, lock, Path(keys or signing_keys_of(path)), progress)
+        return _open_to_write(path, params, lock, Path(keys or signing_keys_of(path)), to_text, progress)
     except BaseException:
         if not wal_path(path).exists():  # SQLite removes a log when all of it is in the database
             lock.mark_closed()
@@ -135,7 +140,12 @@ def _readable(path: Path, accept_loss: bool) -> Iterator[Database]:
 
 
 def _open_to_write(
-    path: Path, params: Params | None, lock: WriterLock, keys: Path, progress: Progress | None
+    path: Path,
+    params: Params | None,
+    lock: WriterLock,
+    keys: Path,
+    to_text: Collection[Kind],
+    progress: Progress | None,
 ) -> DurableRecommender:
     if not is_wal_empty(path):
         _recover(path, lock)
@@ -147,15 +157,38 @@ def _open_to_write(
             database.append("settings", msgspec.json.encode(asdict(settings)))
             database.commit()
             database.sync()
-        journal = _load(database, params, progress)
-        journal.model.fingerprint()  # hashes all users now, so the first forget does not wait for it
         signer = ReceiptSigner(SigningKeys.of(keys), database.reader.last_payload("receipts"))
+        try:
+            journal = _load(database, params, progress)
+        except MixedIdsError:
+            if not set(mixed_ids(database.reader)).issubset(to_text):
+                raise
+            _merge_ids(database, to_text, signer)
+            journal = _load(database, params, progress)
+        journal.model.fingerprint()  # hashes all users now, so the first forget does not wait for it
         lock.mark_open(database.reader.rows_written)
     except BaseException:
         database.abandon()
         raise
     journal.allow_writing(lock, signer)
-    return DurableRecommender(database.path, journal)
+    rec = DurableRecommender(database.path, journal)
+    if to_text:
+        journal.change_ids(list(to_text))
+    return rec
+
+
+def _merge_ids(database: Database, kinds: Collection[Kind], signer: ReceiptSigner) -> None:
+    """Make ids of these kinds texts in a database that holds both types, and merge pairs, in one transaction."""
+    types, params = text_types(kinds), _stored_params(database, dict(database.reader.payloads("settings")))
+    held = sum(1 for _ in database.reader.payloads("baskets"))
+    baskets, merged = merged_baskets(database.reader, types, params)
+    content = rewrite(database, baskets, types)
+    after = PersistentModel(Model(params), database, content).model.fingerprint()
+    record = ErasureRecord(Forgotten(0, 0, merged), "", after, verified=len(baskets.owners) == held)
+    database.append("receipts", signer.issue_conversion(record).to_json())
+    database.commit()
+    database.erase(TIMEOUT)
+    database.sync()
 
 
 def _recover(path: Path, lock: WriterLock) -> None:
@@ -173,14 +206,31 @@ def _recover(path: Path, lock: WriterLock) -> None:
 
 
 def _load(database: Database, params: Params | None, progress: Progress | None) -> DiskJournal:
-    loaded = database.reader.load(progress)
-    settings = loaded.others["settings"]
-    if not settings:
-        raise StoreError(f"{database.path} has no parameters: it was not created completely. Open it for writing")
-    stored = Params(**msgspec.json.decode(settings[max(settings)]))
+    try:
+        content = database.reader.load(progress)
+    except MixedIdsError as error:
+        raise mixed_error(database.reader) from error
+    stored = _stored_params(database, content.others["settings"])
     if params is not None and params.seeded(stored.pool_seed or 0) != stored:
         raise InvalidParamsError(
             f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or use "
             "another file"
         )
-    return DiskJournal(database, PersistentModel(Model(stored), database, loaded))
+    persistent = PersistentModel(Model(stored), database, content)
+    if len(_item_types(persistent.model)) > 1:
+        raise mixed_error(database.reader)
+    return DiskJournal(database, persistent)
+
+
+def _item_types(model: Model) -> set[type | None]:
+    """Return the types of all item ids; those in baskets are of one type."""
+    suppressed = chain.from_iterable(model.state.suppressed.values())
+    others = chain(model.availability, (product.item for product in model.catalog), suppressed)
+    return {*map(type, others), model.state.items.type} - {None}
+
+
+def _stored_params(database: Database, settings: dict[int, bytes]) -> Params:
+    """Return the parameters in the newest row of settings."""
+    if not settings:
+        raise StoreError(f"{database.path} has no parameters: it was not created completely. Open it for writing")
+    return Params(**msgspec.json.decode(settings[max(settings)]))

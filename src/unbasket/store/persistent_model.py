@@ -12,7 +12,7 @@ from unbasket.engine.model import EventResult, Model
 from unbasket.store.basket_table import BasketTable
 from unbasket.store.group_commit import Erased, ErasedId
 from unbasket.store.item_tables import ProductTable, StoredSet
-from unbasket.store.reader import Loaded
+from unbasket.store.reader import Content
 from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.writer import Database
 
@@ -20,13 +20,13 @@ from unbasket.store.writer import Database
 class PersistentModel:
     """A model, and the rows of a database that hold its data. The caller begins and commits transactions."""
 
-    def __init__(self, model: Model, database: Database, loaded: Loaded) -> None:
+    def __init__(self, model: Model, database: Database, content: Content) -> None:
         """Fill an empty model with the content of a database."""
         self.model = model
         self._database = database
-        baskets, others = loaded
+        baskets, rows, others = content
         self._baskets = BasketTable(model, database)
-        self._baskets.load(baskets)
+        self._baskets.load(baskets, rows)
         self._products = ProductTable(model.catalog, database, others["products"].items())
         model.drop_product = self._products.drop
         self._hidden = StoredSet(database, "hidden", others["hidden"].items())

@@ -16,7 +16,7 @@ from unbasket.engine.model import ErasureRecord
 from unbasket.errors import InvalidReceiptError
 from unbasket.store.signing import SigningKeys
 
-Scope = Literal["user", "basket", "item", "item of a basket", "id"]
+Scope = Literal["user", "basket", "item", "item of a basket", "id", "types of ids"]
 
 FIRST = "0" * 64
 """The hash of the predecessor in the first receipt of a chain."""
@@ -29,11 +29,12 @@ _UNCHAINED = "it does not follow the receipt before it, which was changed or rem
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """A receipt of one forget, or of a rename, which forgets an id.
+    """A receipt of one forget, of a rename, which forgets an id, or of a change of the types of ids, by `change_ids`.
 
-    `subject` is a keyed hash of the user's id; `before` and `after` are digests of the model. `verified` says that
-    nothing of the forgotten data was left in the model, and that all else of the user was, bit for bit, the result of
-    training from what remains; see `unbasket.engine.verification.ErasureProof`.
+    `subject` is a keyed hash of the user's id, empty if the receipt is about all users. `before` and `after` are
+    digests of the model. `verified` says that nothing of the forgotten data was left in the model, and that all else of
+    the user was, bit for bit, the result of training from what remains: see
+    `unbasket.engine.verification.ErasureProof`. After a change of types it says that no basket was lost.
     """
 
     number: int
@@ -114,12 +115,19 @@ class ReceiptSigner:
     def issue(self, event: Forget | Rename, record: ErasureRecord) -> Receipt:
         """Issue the receipt of a forget, or of a rename for the old id."""
         forgotten = Forgotten(*record.result) if isinstance(event, Forget) else Forgotten(0, 0, 1)
+        return self._issue(_scope(event), self._keys.subject(event.user), forgotten, record)
+
+    def issue_conversion(self, record: ErasureRecord) -> Receipt:
+        """Issue the receipt of a change of the types of ids; its users are those that were merged into others."""
+        return self._issue("types of ids", "", Forgotten(*record.result), record)
+
+    def _issue(self, scope: Scope, subject: str, forgotten: Forgotten, record: ErasureRecord) -> Receipt:
         draft = Receipt(
             number=self.count + 1,
             request=token_hex(16),
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            scope=_scope(event),
-            subject=self._keys.subject(event.user),
+            scope=scope,
+            subject=subject,
             purchases=forgotten.purchases,
             baskets=forgotten.baskets,
             users=forgotten.users,

@@ -143,9 +143,10 @@ def _scope(rec: DurableRecommender, rule: Rule, unit: timedelta, now: datetime, 
     users = items = before = None
     if rule.users is not None:
         users = _held(rule.users, rec.users())
-        unknown = len(set(rule.users)) - len(users)
+        listed = len(set(map(str, rule.users)))
+        unknown = listed - len(users)
         if unknown:
-            found.warnings.append(f"listed users without baskets here: {unknown:,} of {len(set(rule.users)):,}")
+            found.warnings.append(f"listed users without baskets here: {unknown:,} of {listed:,}")
     if rule.category is not None:
         items = _held(_items_of(rec, rule.category, found), rec.items())
     if rule.items is not None:
@@ -167,9 +168,9 @@ def _items_of(rec: DurableRecommender, category: str, found: RulePlan) -> list[I
 
 
 def _held(wanted: Iterable[Id], known: list[Id]) -> set[Id]:
-    """Return the wanted ids that are known. A text stands for the int of the same digits if that is known."""
-    by_text: dict[Id, Id] = {name: name for name in known} | {str(name): name for name in known if type(name) is int}
-    return {by_text[name] for name in wanted if name in by_text}
+    """Return the wanted ids, in any spelling, that are known."""
+    texts = set(map(str, wanted))
+    return {name for name in known if str(name) in texts}
 
 
 def _check_times(times: set[int], time_unit: str, now: datetime, found: RulePlan) -> None:

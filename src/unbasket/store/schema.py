@@ -26,12 +26,14 @@ _APPLICATION = int.from_bytes(b"unbk", "big")
 _VERSION = 5
 _ALL = (*TABLES, "row_totals", *map(second_table, COMPACTED))
 _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
-# With "synchronous = FULL", SQLite would sync at each commit; `Database.sync` does that instead.
+# With "synchronous = FULL", SQLite would sync at each commit; `Database.sync` does that instead. It also checkpoints:
+# SQLite would ignore the errors of a checkpoint after a commit.
 _PRAGMAS = (
     f"page_size = {PAGE}",
     "temp_store = MEMORY",
     "secure_delete = ON",
     "synchronous = NORMAL",
+    "wal_autocheckpoint = 0",
     f"busy_timeout = {BUSY_TIMEOUT}",
 )
 

@@ -66,8 +66,10 @@ class SigningKeys:
         return self._signing.sign(message)
 
     def subject(self, user: Id) -> str:
-        """Return the pseudonym of a user, which only the key can link to the user."""
-        return blake2b(repr(user).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject").hexdigest()
+        """Return the pseudonym of a user, which only the key can link to the user: the same for 17 and "17"."""
+        return blake2b(
+            repr(str(user)).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject"
+        ).hexdigest()
 
 
 def _create(path: Path) -> None:

@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.cli.running import error, run, warnings
+from tests.cli.running import PROGRAM, error, interruptible, run, warnings
 
 import unbasket as ub
 from unbasket.datasets import generate
@@ -172,7 +175,7 @@ def test_events_happen_in_their_order(tmp_path: Path, db: Path) -> None:
     report = json.loads(run("import", write(tmp_path / "e.ndjson", EVENTS), "--db", db, "--json"))
     counts = {key: report[key] for key in ("events", "users", "baskets", "forgets", "forgotten", "skipped")}
     assert counts == {"events": 3, "users": 2, "baskets": 2, "forgets": 1, "forgotten": 1, "skipped": 0}
-    assert histories(db) == {1: [ub.Basket(2, None, (3,))], 2: [ub.Basket(1, 7, ("x",))]}
+    assert histories(db) == {1: [ub.Basket(2, None, ("3",))], 2: [ub.Basket(1, 7, ("x",))]}
     assert "3 events of 2 users" in run("import", "-", "--db", db, stdin=EVENTS)
 
 
@@ -322,3 +325,20 @@ def test_an_existing_database_stays(tmp_path: Path, db: Path) -> None:
     error("import", "-", "--db", db, stdin="user,basket,item\n" + "".join(f"1,1,{i}\n" for i in range(9000)))
     assert sorted(tmp_path.iterdir()) == before
     assert histories(db) == EXPECTED
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_new_database(tmp_path: Path, number: signal.Signals) -> None:
+    """Neither an empty one nor the files beside it."""
+    sales = tmp_path / "sales.csv"
+    pl.DataFrame({"user": range(300_000), "basket": 1, "item": "milk"}).write_csv(sales)
+    line = [*PROGRAM, "import", str(sales), "--db", str(tmp_path / "shop.db")]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(line, stdout=pipe, stderr=pipe, **interruptible())
+    while not (tmp_path / "shop.db").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    process.send_signal(number)
+    assert process.communicate() == (b"", b"")
+    assert process.returncode == 130
+    assert list(tmp_path.iterdir()) == [sales]

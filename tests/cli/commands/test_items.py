@@ -24,29 +24,34 @@ def test_items_are_called_by_their_names(db: Path, tmp_path: Path) -> None:
     assert "Milk [fresh] (10), Bread (11)" in run("history", "ann", "--db", db)
 
 
-def test_items_of_a_shop_with_numbers_and_texts(db: Path, tmp_path: Path) -> None:
-    run("learn", "ann", "x1", "--basket", 5, "--db", db)
-    (tmp_path / "more.csv").write_text("item,name\nx1,Ex\n11,Bread\n55,Text\n")
+def test_items_have_the_type_of_the_shop(db: Path, tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("item,name\n11,Bread\nx1,Ex\n")
+    message = error("items", tmp_path / "more.csv", "--db", db)
+    assert "item id 'x1' is not written as a whole number" in message
+    assert "`unbasket ids to-text --kind item`" in message
+    run("ids", "to-text", "--kind", "item", "--db", db)
     run("items", tmp_path / "more.csv", "--db", db)
     with ub.open(db, read_only=True) as rec:
-        assert [rec.catalog[item].name for item in ("x1", 11, "55", 55)] == ["Ex", "Bread", "Text", None]
+        assert [rec.catalog[item].name for item in ("x1", 11, "11", 55)] == ["Ex", "Bread", "Bread", None]
+    (tmp_path / "more.csv").write_text("item,name\n11,Brown bread\n")
+    run("items", tmp_path / "more.csv", "--db", db)
+    with ub.open(db, read_only=True) as rec:
+        assert rec.catalog["11"].name == "Brown bread"
 
 
 def test_items_that_are_out_of_stock(db: Path) -> None:
     before = recommended("ann", "--db", db)
-    hidden = run("items", "--hide", 10, "--hide", "new", "--db", db)
+    hidden = run("items", "--hide", 10, "--hide", 77, "--db", db)
     assert "2 items hidden, 0 shown; 2 hidden now" in hidden
     assert recommended("ann", "--db", db) == [item for item in before if item != 10]
     answer = json.loads(run("items", "--show", 10, "--hide", 99, "--db", db, "--json"))
     assert answer == {"database": str(db), "hidden": 1, "shown": 1, "all_hidden": 2}
-    assert f"{db}: 2 items are hidden: Gin (99), new" in run("items", "--db", db)
+    assert f"{db}: 2 items are hidden: 77, Gin (99)" in run("items", "--db", db)
     assert json.loads(run("items", "--db", db, "--json")) == [
+        {"item": 77, "name": None, "category": None},
         {"item": 99, "name": "Gin", "category": "Alcohol"},
-        {"item": "new", "name": None, "category": None},
     ]
-    with ub.open(db) as rec:
-        rec.learn("ann", ["text"], basket=9)  # a number without purchases means a text from now on
-    run("items", db.with_name("items.csv"), "--show", 99, "--show", "new", "--db", db)
+    run("items", db.with_name("items.csv"), "--show", 99, "--show", '"77"', "--db", db)
     assert run("items", "--db", db) == f"{db}: no item is hidden\n"
     assert "item 10 can't be hidden and shown" in error("items", "--hide", 10, "--show", 10, "--db", db)
 

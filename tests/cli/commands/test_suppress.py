@@ -3,7 +3,8 @@
 import json
 from pathlib import Path
 
-from tests.cli.running import recommended, run
+import pytest
+from tests.cli.running import error, recommended, run
 
 import unbasket as ub
 
@@ -20,8 +21,13 @@ def test_a_suppressed_item_is_not_recommended(db: Path) -> None:
 
 
 def test_a_suppressed_item_without_purchases_is_allowed_by_its_text(db: Path) -> None:
-    run("learn", "bob", "gin", "--basket", 5, "--db", db)  # from now on, a number without purchases means a text
     with ub.open(db) as rec:
         rec.suppress("ann", 4711)
-    answer = json.loads(run("allow", "ann", 4711, "--db", db, "--json"))
+    answer = json.loads(run("allow", "ann", '"4711"', "--db", db, "--json"))
     assert answer == {"user": "ann", "item": 4711, "suppressed": False, "changed": True}
+
+
+def test_the_suppressions_of_a_user_are_limited(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.engine.model.MAX_SUPPRESSIONS", 1)
+    run("suppress", "ann", 12, "--db", db)
+    assert "would have 2 suppressed items, of at most 1. Allow some" in error("suppress", "ann", 11, "--db", db)

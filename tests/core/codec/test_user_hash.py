@@ -1,6 +1,7 @@
 """Hashes of users against hashlib over the MessagePack of msgspec; tests/engine/test_digest.py has longer histories."""
 
 from hashlib import blake2b
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -13,8 +14,17 @@ from unbasket.domain.ids import in_order
 from unbasket.engine.state import EngineState
 from unbasket.params import Params
 
-ids = st.integers(-(2**63), 2**63 - 1) | st.text("aé😀", min_size=1, max_size=150)
-baskets = st.tuples(ids, st.lists(ids, min_size=1, max_size=9, unique=True), st.none() | st.integers(-9, 9))
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+TEXTS = st.text("aé😀", min_size=1, max_size=150)
+
+
+def histories_of(users: Any, baskets: Any, items: Any) -> st.SearchStrategy[dict[Any, list[Any]]]:
+    """Return histories whose ids are drawn from these strategies."""
+    basket = st.tuples(baskets, st.lists(items, min_size=1, max_size=9, unique=True), st.none() | st.integers(-9, 9))
+    return st.dictionaries(users, st.lists(basket, min_size=1, max_size=6), min_size=1, max_size=3)
+
+
+HISTORIES = st.one_of([histories_of(*kinds) for kinds in product((NUMBERS, TEXTS), repeat=3)])
 
 
 def expected(state: EngineState, user: Any, person: bytes) -> bytes:
@@ -25,7 +35,7 @@ def expected(state: EngineState, user: Any, person: bytes) -> bytes:
     return blake2b(msgspec.msgpack.encode((user, history)), digest_size=32, person=person).digest()
 
 
-@given(st.dictionaries(ids, st.lists(baskets, min_size=1, max_size=6), min_size=1, max_size=3), st.binary(max_size=16))
+@given(HISTORIES, st.binary(max_size=16))
 def test_hashes_are_those_of_hashlib(histories: dict[Any, list[Any]], person: bytes) -> None:
     state = EngineState(Params(group_size=2))
     for user, history in histories.items():
@@ -34,6 +44,6 @@ def test_hashes_are_those_of_hashlib(histories: dict[Any, list[Any]], person: by
     owners = [state.users.codes[user] for user in histories]
     hashes = np.empty((len(owners), 32), np.uint8)
     UserHasher(person).hash_users(
-        state.histories, owners, state.users.names, state.items.names, state.items.labels, state.texts.names, hashes
+        state.histories, owners, state.users.names, state.items.names, state.items.labels, state.baskets.names, hashes
     )
     assert [row.tobytes() for row in hashes] == [expected(state, user, person) for user in histories]

@@ -140,7 +140,7 @@ def test_only_the_pool_is_in_the_index() -> None:
     vectors = sum(len(rec.vector(user)) for user in by_priority(USERS)[:5])
     assert rec.sizes().entries == vectors
     before = postings(rec)
-    rec.learn(outsider, ["a", "h"], basket="new")
+    rec.learn(outsider, ["a", "h"], basket=99)
     rec.forget(outsider, basket=0)
     assert postings(rec) == before
     assert rec.sizes().entries == vectors

@@ -41,10 +41,9 @@ def fold(groups: list[Group], group_size: int, r_b: float, r_g: float, *, varyin
         BasketColumns(
             users=["u"],
             items=[*range(ITEMS)],
-            texts=[],
+            baskets=None,
             owners=np.zeros(len(baskets), np.uint32),
             keys=np.arange(len(baskets)),
-            are_texts=np.zeros(len(baskets), np.uint8),
             times=np.arange(len(baskets)),
             sizes=np.array([len(basket) for basket in baskets]),
             opens=np.array(opens, np.int64),

@@ -137,4 +137,4 @@ def test_an_error_in_a_thread_is_raised_and_leaves_no_residue_to_the_next_query(
         with pytest.raises(MemoryError, match="too much"):
             rec.recommend_many(users)
     assert rec.recommend_many() == expected
-    rec.learn("a writer", [1], basket=1)
+    rec.learn(10**6, [1], basket=1)

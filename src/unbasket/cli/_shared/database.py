@@ -1,6 +1,6 @@
 """A shop's database: the option that names it, opening it, and how its users and items are shown."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,10 +9,11 @@ import typer
 
 from unbasket import store
 from unbasket.cli._shared.terminal import progress_bar
-from unbasket.domain.id_text import IdReader
-from unbasket.domain.ids import Id
+from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import Id, Kind
 from unbasket.domain.results import Basket
 from unbasket.errors import StoreError, UnknownUserError
+from unbasket.files import real_path
 from unbasket.params import Params
 from unbasket.store import DurableRecommender
 
@@ -33,18 +34,21 @@ def open_to_read(db: Path) -> DurableRecommender:
 
 
 @contextmanager
-def open_to_write(db: Path, keys: Path | None = None, *, accept_loss: bool = False) -> Iterator[DurableRecommender]:
+def open_to_write(
+    db: Path, keys: Path | None = None, *, accept_loss: bool = False, to_text: Collection[Kind] = ()
+) -> Iterator[DurableRecommender]:
     """Open an existing database: a mistyped name must not create a new one."""
     if not db.exists():
         raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
-    with _closing(_open(db, keys=keys, accept_loss=accept_loss)) as rec:
+    with _closing(_open(db, keys=keys, accept_loss=accept_loss, to_text=to_text)) as rec:
         yield rec
 
 
 @contextmanager
 def open_or_create(db: Path, params: Params | None) -> Iterator[DurableRecommender]:
     """Open a database, or create it and, if the block fails, remove it again."""
-    files = [db.with_name(db.name + ending) for ending in _FILE_ENDINGS]
+    path = real_path(db)
+    files = [path.with_name(path.name + ending) for ending in _FILE_ENDINGS]
     created = [] if db.exists() else [file for file in files if not file.exists()]
     try:
         with _closing(_open(db, params=params)) as rec:
@@ -70,9 +74,14 @@ def _closing(rec: DurableRecommender) -> Iterator[DurableRecommender]:
             rec.close()
 
 
+def id_of(rec: DurableRecommender, kind: Kind, text: str) -> Id:
+    """Return the id that a text means in a database, which need not hold it."""
+    return rec.canonical_id(parse_id(text), kind)
+
+
 def known_user(rec: DurableRecommender, text: str) -> Id:
     """Return the user that a text means, or raise if the database holds nothing about them."""
-    user = IdReader(rec).user(text)
+    user = id_of(rec, "user", text)
     if user not in rec:
         raise UnknownUserError(f"nothing is held about user {user!r}")
     return user

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, User, item_facts, known_user, label, open_to_read
+from unbasket.cli._shared.database import Db, User, id_of, item_facts, known_user, label, open_to_read
 from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, say_table
-from unbasket.domain.id_text import IdReader
 from unbasket.domain.times import as_dates
 
 
@@ -23,7 +22,7 @@ def explain(
     rec = open_to_read(db)
     name = known_user(rec, user)
     with progress_bar("explaining"):
-        reason = rec.explain(name, IdReader(rec).item(item))
+        reason = rec.explain(name, id_of(rec, "item", item))
     if as_json:
         baskets = [share._asdict() for share in reason.baskets]
         say_json({"user": name, **item_facts(rec, reason.item), **reason._asdict(), "baskets": baskets})

@@ -13,7 +13,7 @@ from unbasket.cli._shared.terminal import AsJson, complain, counted, message_of,
 from unbasket.datasets.lines import shown_list
 from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.domain.events import Forget
-from unbasket.domain.id_text import IdReader
+from unbasket.domain.id_text import parse_id
 from unbasket.errors import DatasetError, InvalidRequestError, UnbasketError
 from unbasket.store import Erased
 from unbasket.store.signing import signing_keys_of
@@ -26,11 +26,9 @@ class _ForgetRequest(NamedTuple):
     basket: str | None
     item: str | None
 
-    def event(self, ids: IdReader) -> Forget:
-        """Return the event in a database with these ids."""
-        user = ids.user(self.user)
-        basket = None if self.basket is None else ids.basket(user, self.basket)
-        return Forget.checked(user, basket, None if self.item is None else ids.item(self.item))
+    def event(self) -> Forget:
+        """Return the event."""
+        return Forget.checked(*(None if text is None else parse_id(text) for text in self))
 
 
 class _Outcome(NamedTuple):
@@ -135,8 +133,7 @@ def _forget_in_all(databases: Sequence[Path], requests: list[_ForgetRequest], ke
 
 def _forget_in(database: Path, requests: list[_ForgetRequest], keys: Path) -> list[Erased]:
     with open_to_write(database, keys) as rec, progress_bar(f"forgetting in {database.name}"):
-        ids = IdReader(rec)
-        events = dict.fromkeys(request.event(ids) for request in requests)
+        events = dict.fromkeys(request.event() for request in requests)
         widest = [event for event in events if not any(wider in events for wider in _wider(event))]
         return cast(list[Erased], rec.apply(widest))
 

@@ -114,7 +114,7 @@ def _import_events(files: list[Path | Text], db: Path, model: ModelOptions, *, s
     forgotten = [result for result in results if isinstance(result, Forgotten)]
     return {
         "events": len(events),
-        "users": len({event.user for event in events}),
+        "users": len({str(event.user) for event in events}),
         "baskets": sum(result is not Learned.UNCHANGED for result in learned),
         "forgets": len(forgotten),
         "forgotten": sum(result.purchases for result in forgotten),

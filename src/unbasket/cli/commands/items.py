@@ -10,9 +10,9 @@ from unbasket.cli._shared.database import Db, item_facts, label, open_to_read, o
 from unbasket.cli._shared.purchase_files import SEPARATOR_HELP, naming_options, separator_of
 from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json
 from unbasket.datasets import DatasetError
+from unbasket.datasets.purchases import narrow_ids
 from unbasket.datasets.source import ROW, columns_of, open_source
-from unbasket.domain.id_text import IdReader, matches_id
-from unbasket.domain.ids import Id
+from unbasket.domain.id_text import parse_id
 from unbasket.store import DurableRecommender
 
 
@@ -53,7 +53,7 @@ def items(
         return
     table = None if file is None else _read(file, item, name, category, separator_of(separator))
     with open_to_write(db) as rec:
-        facts = {"database": str(db)} | ({} if table is None else _describe(rec, *table))
+        facts = {"database": str(db)} | ({} if table is None else _describe(rec, table))
         if hide or show:
             facts |= _set_availability(rec, hide or [], show or [])
     if as_json:
@@ -78,28 +78,20 @@ def _list_hidden(db: Path, as_json: bool) -> None:
         say(f"{db}: no item is hidden")
 
 
-def _describe(rec: DurableRecommender, table: pl.DataFrame, is_text: bool) -> dict[str, Any]:
-    reader = IdReader(rec)
-    ids: list[Id] = [reader.item(text) for text in table["item"]] if is_text else table["item"].to_list()
+def _describe(rec: DurableRecommender, table: pl.DataFrame) -> dict[str, Any]:
     with progress_bar("writing"):
-        for kind, dtype in ((int, pl.Int64), (str, pl.String)):  # a column of a frame is of one type
-            matching = pl.Series([isinstance(value, kind) for value in ids], dtype=pl.Boolean)
-            column = pl.Series("item", [value for value in ids if isinstance(value, kind)], dtype=dtype)
-            if len(column):
-                rec.describe(table.filter(matching).with_columns(column))
-    return {"items": len(set(ids)), "never_bought": len(set(ids) - set(rec.items()))}
+        rec.describe(table)
+    items = table["item"].unique()
+    return {"items": len(items), "never_bought": sum(not rec.has_item(item) for item in items)}
 
 
 def _set_availability(rec: DurableRecommender, hide: list[str], show: list[str]) -> dict[str, Any]:
-    ids, hidden = IdReader(rec), rec.hidden()
-    # a hidden item need not have been bought, so its text is compared with the hidden ids first
-    shown = [item for text in show for item in [i for i in hidden if matches_id(text, i)] or [ids.item(text)]]
-    changed = rec.set_availability(hide=[ids.item(text) for text in hide], show=shown)
+    changed = rec.set_availability(hide=map(parse_id, hide), show=map(parse_id, show))
     return {**changed._asdict(), "all_hidden": len(rec.hidden())}
 
 
-def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> tuple[pl.DataFrame, bool]:
-    """Read the columns item, name, category and further ones. Also return whether all values are text, as in CSV."""
+def _read(file: Path, item: str, name: str, category: str | None, separator: str) -> pl.DataFrame:
+    """Read the columns item, name, category and further ones. In CSV, a column of whole numbers holds numbers."""
     with naming_options(), progress_bar("reading") as report:
         found = columns_of(file, separator=separator)
         if category is None and "category" in found:
@@ -121,4 +113,4 @@ def _read(file: Path, item: str, name: str, category: str | None, separator: str
         )
     for row in table.filter(pl.col("item").is_null() | (pl.col("item").cast(pl.String) == ""))[ROW]:
         raise DatasetError(f"{file}, {source.place(row)}: no {item}")
-    return table.drop(ROW), source.kind == "csv"
+    return narrow_ids([table.drop(ROW)], ["item"])[0] if source.kind == "csv" else table.drop(ROW)

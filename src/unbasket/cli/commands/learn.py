@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, User, label, open_to_write
+from unbasket.cli._shared.database import Db, User, id_of, label, open_to_write
 from unbasket.cli._shared.terminal import AsJson, reply
-from unbasket.domain.id_text import IdReader
+from unbasket.domain.id_text import parse_id
 from unbasket.domain.results import Learned
 from unbasket.errors import InvalidRequestError
 
@@ -36,10 +36,9 @@ def learn(
     """Learn a basket that a user has bought, or edit the one of this id."""
     moment = None if time is None else _moment(time)
     with open_to_write(db) as rec:
-        ids = IdReader(rec)
-        owner = ids.user(user)
-        name, bought = ids.basket(owner, basket), [ids.item(item) for item in items]
-        learned = rec.learn(owner, bought, basket=name, time=moment)
+        learned = rec.learn(parse_id(user), map(parse_id, items), basket=parse_id(basket), time=moment)
+        owner, name = id_of(rec, "user", user), id_of(rec, "basket", basket)
+        bought = [id_of(rec, "item", item) for item in items]
         labels = ", ".join(label(rec, item) for item in bought)
     facts = {"learned": learned.value, "user": owner, "basket": name, "time": moment, "items": bought}
     reply(as_json, facts, _DONE[learned].format(name, owner, labels))

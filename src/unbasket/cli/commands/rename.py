@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, User, known_user, open_to_write
+from unbasket.cli._shared.database import Db, User, id_of, known_user, open_to_write
 from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, reply
-from unbasket.domain.id_text import IdReader
 
 
 def rename(
@@ -22,7 +21,7 @@ def rename(
     basket of the same id.
     """
     with open_to_write(db) as rec, progress_bar("renaming"):
-        name, target = known_user(rec, user), IdReader(rec).user(other)
+        name, target = known_user(rec, user), id_of(rec, "user", other)
         renamed = rec.rename(name, target)
     reply(
         as_json,

@@ -28,6 +28,7 @@ def serve(
     connections: Annotated[int | None, typer.Option(help="Connections open at a time: 1000.")] = None,
     threads: Annotated[int | None, typer.Option(help="Requests processed at a time: 16.")] = None,
     max_body: Annotated[int | None, typer.Option(metavar="BYTES", help="The largest request: 8 MiB.")] = None,
+    max_id_bytes: Annotated[int | None, typer.Option(metavar="BYTES", help="The longest id, in UTF-8: 256.")] = None,
     rate: Annotated[
         float | None, typer.Option(help="Requests per second of one key: 1000 where there are keys; 0 is no limit.")
     ] = None,

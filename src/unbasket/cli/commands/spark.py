@@ -159,12 +159,7 @@ def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="T
     """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
     lib, arrow, parquet = _library(), import_module("pyarrow"), import_module("pyarrow.parquet")
     rec = open_to_read(db)
-    kinds = {
-        "user": _column_type("users", rec.users()),
-        "basket": _column_type("baskets", (basket.basket for user in rec.users() for basket in rec.history(user))),
-        "item": _column_type("items", rec.items()),
-    }
-    schema = lib.history_schema(kinds)
+    schema = lib.history_schema({k: "bigint" if held == "number" else "string" for k, held in rec.id_types().items()})
     with (
         replacing(output) as partial,
         parquet.ParquetWriter(partial, schema) as writer,
@@ -184,14 +179,6 @@ def _batched(rows: Iterable[Any]) -> Iterator[list[Any]]:
     remaining = iter(rows)
     while batch := list(islice(remaining, 10_000)):
         yield batch
-
-
-def _column_type(kind: str, ids: Iterable[Id]) -> str:
-    """Return the SQL type of a column of ids, which can't be numbers and texts at once."""
-    types = {type(name) for name in ids}
-    if len(types) > 1:
-        raise InvalidRequestError(f"some {kind} have numbers as ids and some have text; a column in Spark has one type")
-    return "bigint" if int in types else "string"
 
 
 def _opens(rec: Recommender, user: Id) -> Iterator[bool]:

@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, User, known_user, label, open_to_write
+from unbasket.cli._shared.database import Db, User, id_of, known_user, label, open_to_write
 from unbasket.cli._shared.terminal import AsJson, reply
-from unbasket.domain.id_text import IdReader, matches_id
 
 Item = Annotated[str, typer.Argument(metavar="ITEM", help="An item's id.")]
 
@@ -18,7 +17,7 @@ def suppress(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
     on training the model; `forget` takes it out of the user's baskets.
     """
     with open_to_write(db) as rec:
-        name, unwanted = known_user(rec, user), IdReader(rec).item(item)
+        name, unwanted = known_user(rec, user), id_of(rec, "item", item)
         is_new = rec.suppress(name, unwanted)
         shown = label(rec, unwanted)
     facts = {"user": name, "item": unwanted, "suppressed": True, "changed": is_new}
@@ -28,10 +27,7 @@ def suppress(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
 def allow(user: User, item: Item, db: Db, as_json: AsJson = False) -> None:
     """Let a suppressed item be recommended to a user again, and forget that it was suppressed."""
     with open_to_write(db) as rec:
-        name = known_user(rec, user)
-        # an item without purchases is known by its suppression only
-        suppressed = [known for known in rec.suppressed(name) if matches_id(item, known)]
-        allowed = suppressed[0] if suppressed else IdReader(rec).item(item)
+        name, allowed = known_user(rec, user), id_of(rec, "item", item)
         was_suppressed = rec.allow(name, allowed)
         shown = label(rec, allowed)
     facts = {"user": name, "item": allowed, "suppressed": False, "changed": was_suppressed}

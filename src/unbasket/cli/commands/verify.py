@@ -4,9 +4,8 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, open_to_read, open_to_write
+from unbasket.cli._shared.database import Db, id_of, open_to_read, open_to_write
 from unbasket.cli._shared.terminal import AsJson, complain, counted, progress_bar, say, say_json
-from unbasket.domain.id_text import IdReader
 
 
 def verify(
@@ -30,7 +29,7 @@ def verify(
         with open_to_write(db, accept_loss=True):
             pass  # closing merges the log into the database
     rec = open_to_read(db)
-    wanted = None if user is None else IdReader(rec).user(user)
+    wanted = None if user is None else id_of(rec, "user", user)
     with progress_bar("verifying"):
         result = rec.verify(wanted)
     if as_json:

@@ -29,9 +29,9 @@ from unbasket.core.util.topn cimport Candidate, smallest_first
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
     {
-        "names": ["key", "time", "size", "is_text", "opens"],
-        "formats": [np.int64, np.int64, np.uint32, np.uint8, np.uint8],
-        "offsets": [0, 8, 16, 20, 21],
+        "names": ["key", "time", "size", "opens"],
+        "formats": [np.int64, np.int64, np.uint32, np.uint8],
+        "offsets": [0, 8, 16, 20],
         "itemsize": sizeof(Basket),
     }
 )
@@ -158,7 +158,7 @@ def add_checkpoint(LiveIndex live, Py_ssize_t user, Py_ssize_t baskets, Py_ssize
 
 def add_basket(Histories histories, Py_ssize_t user, int64_t key, uint32_t item):
     """Insert a basket before all others of a user; nothing derived is updated, and the change is not recorded."""
-    cdef Basket basket = Basket(key, 0, 1, False, False)
+    cdef Basket basket = Basket(key, 0, 1, False)
     notes, histories.notes_changes = histories.notes_changes, False
     histories.insert(user, 0, &basket, &item, 0)
     histories.notes_changes = notes

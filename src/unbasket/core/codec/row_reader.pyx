@@ -20,14 +20,18 @@ cdef extern from "codec/crc32.h" nogil:
 cdef struct Id:
     int64_t value  # the number, or the start of the text in `texts`
     uint32_t length  # bytes of the text
-    uint8_t is_text
+
+
+cdef enum:
+    MIXED = -2
 
 
 @cython.final
 cdef class _IdTable:
-    """A hash table that gives distinct ids codes, from 0 on."""
+    """A hash table that gives distinct ids codes, from 0 on. The first id decides whether all are numbers or texts."""
 
     cdef Id *ids  # by code
+    cdef bint holds_texts  # whether the ids are texts
     cdef uint32_t *table  # open addressing with linear probing: codes plus 1, 0 if free
     cdef uint8_t *texts  # UTF-8 of all texts, one after the other
     cdef Py_ssize_t count  # ids
@@ -48,7 +52,11 @@ cdef class _IdTable:
         give_back(self.texts, self.text_capacity)
 
     cdef int64_t code_of(self, const Token *token) except -1 nogil:
-        """Return the code of an id; a new id gets the next one."""
+        """Return the code of an id; a new id gets the next one. An id of the other type gets MIXED."""
+        if self.count == 0:
+            self.holds_texts = token.text != NULL
+        elif self.holds_texts != (token.text != NULL):
+            return MIXED
         cdef Py_ssize_t i = hash_of(token) & (self.size - 1)
         while self.table[i]:
             if self._is(&self.ids[self.table[i] - 1], token):
@@ -61,17 +69,14 @@ cdef class _IdTable:
         return self.count - 1
 
     cdef bint _is(self, const Id *known, const Token *token) noexcept nogil:
-        if known.is_text != token.is_text:
-            return False
-        if not token.is_text:
+        if not self.holds_texts:
             return known.value == token.number
         return known.length == token.length and memcmp(self.texts + known.value, token.text, token.length) == 0
 
     cdef int _add(self, const Token *token) except -1 nogil:
         cdef Id *new = &self.ids[self.count]
         cdef Py_ssize_t capacity = self.text_capacity
-        new.is_text = token.is_text
-        if token.is_text:
+        if self.holds_texts:
             if self.text_end + token.length > capacity:
                 self.texts = <uint8_t *> grown(self.texts, capacity, 2 * capacity + token.length, 1)
                 self.text_capacity = 2 * capacity + token.length
@@ -91,8 +96,8 @@ cdef class _IdTable:
         self.size *= 2
         self.table = <uint32_t *> allocated(self.size, sizeof(uint32_t))
         for code in range(self.count):
-            token.is_text, token.number = self.ids[code].is_text, self.ids[code].value
-            token.text, token.length = self.texts + self.ids[code].value, self.ids[code].length
+            token.number, token.length = self.ids[code].value, self.ids[code].length
+            token.text = self.texts + self.ids[code].value if self.holds_texts else NULL
             i = hash_of(&token) & (self.size - 1)
             while self.table[i]:
                 i = (i + 1) & (self.size - 1)
@@ -102,22 +107,21 @@ cdef class _IdTable:
         cdef Py_ssize_t i
         return [
             (<char *> self.texts + self.ids[i].value)[:self.ids[i].length].decode()
-            if self.ids[i].is_text else self.ids[i].value
+            if self.holds_texts else self.ids[i].value
             for i in range(self.count)
         ]
 
 
 cdef struct Token:  # an id in a body
-    const uint8_t *text  # UTF-8, if it is a text
+    const uint8_t *text  # UTF-8 of a text, NULL for a number
     Py_ssize_t length  # bytes of the text
-    int64_t number  # if it is no text
-    bint is_text
+    int64_t number  # if it is one
 
 
 cdef uint64_t hash_of(const Token *token) noexcept nogil:
     cdef uint64_t value = <uint64_t> token.number
     cdef Py_ssize_t i
-    if token.is_text:
+    if token.text != NULL:
         value = 0xCBF29CE484222325u
         for i in range(token.length):
             value = (value ^ token.text[i]) * 0x100000001B3u
@@ -170,8 +174,8 @@ cdef bint read_id(Cursor *cursor, Token *token) noexcept nogil:
         return False
     cdef uint8_t kind = cursor.at[0]
     cdef Py_ssize_t head = 1
-    token.is_text = 0xA0 <= kind <= 0xBF or 0xD9 <= kind <= 0xDB
-    if not token.is_text:
+    if not (0xA0 <= kind <= 0xBF or 0xD9 <= kind <= 0xDB):
+        token.text = NULL
         return read_number(cursor, &token.number)
     token.length = kind & 0x1F
     if kind >= 0xD9:
@@ -212,8 +216,7 @@ cdef bint read_byte(Cursor *cursor, uint8_t byte) noexcept nogil:
 
 cdef struct Chunk:  # the columns of the baskets in some rows
     uint32_t *owners  # code of the user
-    int64_t *keys  # the basket's id: a number, or a position in `RowReader.texts`
-    uint8_t *are_texts  # which of the two
+    int64_t *keys  # the basket's id: a number, or the code of a text in `RowReader.baskets`
     int64_t *times  # INT64_MIN without a time
     int64_t *positions  # sort the baskets of a user
     uint8_t *opens  # whether the basket opens a group
@@ -238,7 +241,9 @@ cdef void *data_of(array) except? NULL:
 cdef class RowReader:
     """Reader of rows into columns."""
 
-    cdef _IdTable users, items, texts  # distinct ids; `texts` are ids of baskets
+    cdef _IdTable users, items, baskets  # distinct ids; of baskets only texts
+    cdef bint has_numbers  # whether a basket has a number as its id
+    cdef readonly bint mixed  # whether some ids of a kind are numbers, and others texts: then columns are invalid
     cdef list chunks  # lists of columns, one per call of `add`
     cdef uint32_t seed  # of the table's checksums
     cdef int64_t step  # the distance between the positions of neighboring rows
@@ -249,7 +254,7 @@ cdef class RowReader:
     cdef readonly int64_t zeroed  # bytes of erased rows
 
     def __cinit__(self, uint32_t seed, int64_t step, int64_t upto):
-        self.users, self.items, self.texts = _IdTable(), _IdTable(), _IdTable()
+        self.users, self.items, self.baskets = _IdTable(), _IdTable(), _IdTable()
         self.seed, self.step, self.upto = seed, step, upto
         self.chunks = []
 
@@ -281,13 +286,12 @@ cdef class RowReader:
 
     cdef list _columns(self, Py_ssize_t baskets, Py_ssize_t purchases, Chunk *chunk):
         """Return new columns with these capacities, and point `chunk` to them."""
-        kinds = [np.uint32, np.int64, np.uint8, np.int64, np.int64, np.uint8, np.int64, np.int64]
+        kinds = [np.uint32, np.int64, np.int64, np.int64, np.uint8, np.int64, np.int64]
         columns = [*(np.empty(baskets, kind) for kind in kinds), np.empty(purchases, np.uint32)]
         chunk.owners, chunk.keys = <uint32_t *> data_of(columns[0]), <int64_t *> data_of(columns[1])
-        chunk.are_texts = <uint8_t *> data_of(columns[2])
-        chunk.times, chunk.positions = <int64_t *> data_of(columns[3]), <int64_t *> data_of(columns[4])
-        chunk.opens, chunk.sizes = <uint8_t *> data_of(columns[5]), <int64_t *> data_of(columns[6])
-        chunk.rows, chunk.purchases = <int64_t *> data_of(columns[7]), <uint32_t *> data_of(columns[8])
+        chunk.times, chunk.positions = <int64_t *> data_of(columns[2]), <int64_t *> data_of(columns[3])
+        chunk.opens, chunk.sizes = <uint8_t *> data_of(columns[4]), <int64_t *> data_of(columns[5])
+        chunk.rows, chunk.purchases = <int64_t *> data_of(columns[6]), <uint32_t *> data_of(columns[7])
         chunk.count = chunk.bought = 0
         return columns
 
@@ -320,15 +324,17 @@ cdef class RowReader:
 
     cdef bint _read_basket(self, Cursor *cursor, Chunk *chunk) except -1 nogil:
         cdef Py_ssize_t i = chunk.count, size
-        cdef int64_t shift
+        cdef int64_t shift, owner, item
         cdef Token token
         if read_list(cursor) != 6 or not read_id(cursor, &token):
             return False
-        chunk.owners[i] = <uint32_t> self.users.code_of(&token)
+        owner = self.users.code_of(&token)
+        chunk.owners[i] = <uint32_t> owner
         if not read_id(cursor, &token):
             return False
-        chunk.are_texts[i] = token.is_text
-        chunk.keys[i] = self.texts.code_of(&token) if token.is_text else token.number
+        chunk.keys[i] = token.number if token.text == NULL else self.baskets.code_of(&token)
+        self.has_numbers |= token.text == NULL
+        self.mixed |= owner == MIXED or (self.has_numbers and self.baskets.count > 0)
         if read_byte(cursor, 0xC0):
             chunk.times[i] = INT64_MIN
         elif not read_number(cursor, &chunk.times[i]):
@@ -344,16 +350,21 @@ cdef class RowReader:
         while size > 0:
             if not read_id(cursor, &token):
                 return False
-            chunk.purchases[chunk.bought] = <uint32_t> self.items.code_of(&token)
+            item = self.items.code_of(&token)
+            self.mixed |= item == MIXED
+            chunk.purchases[chunk.bought] = <uint32_t> item
             chunk.bought += 1
             size -= 1
         chunk.count += 1
         return size == 0
 
     def columns(self):
-        """Return the ids of users, items and baskets by code, and the other columns by name, which hold codes."""
+        """Return the ids of users, items and baskets by code, and the other columns by name, which hold codes.
+
+        The ids of baskets are None if a basket's key is its id.
+        """
         cdef Chunk empty
-        names = ("owners", "keys", "are_texts", "times", "positions", "opens", "sizes", "rows", "purchases")
+        names = ("owners", "keys", "times", "positions", "opens", "sizes", "rows", "purchases")
         self.chunks.append(self._columns(0, 0, &empty))  # for the types of the columns
         columns = {}
         for i, name in enumerate(names):
@@ -361,7 +372,8 @@ cdef class RowReader:
             for chunk in self.chunks:
                 chunk[i] = None
         self.chunks = []
-        return self.users.to_list(), self.items.to_list(), self.texts.to_list(), columns
+        texts = self.baskets.to_list() if self.baskets.count else None
+        return self.users.to_list(), self.items.to_list(), texts, columns
 
 
 def sorted_by_user(const uint32_t[::1] owners, const int64_t[::1] positions, Py_ssize_t users):

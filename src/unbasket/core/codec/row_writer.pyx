@@ -91,10 +91,10 @@ cdef class BasketRowWriter:
     """Writer of baskets, given as `BasketColumns`, to rows of a store; `row_reader` describes these."""
 
     cdef RowWriter writer  # the body of the row that is written
-    cdef list users, items, texts  # ids by code
+    cdef list users, items  # ids by code
+    cdef list baskets  # ids of baskets by key, or None if a key is the id
     cdef const uint32_t[::1] owners, purchases  # the user of each basket; the items of all baskets
     cdef const int64_t[::1] keys, times, sizes, opens  # of each basket
-    cdef const uint8_t[::1] are_texts  # whether the key of a basket is a position in `texts`
     cdef Py_ssize_t done  # baskets written
     cdef Py_ssize_t bought  # purchases written
     cdef uint32_t seed  # of the table's checksums
@@ -103,10 +103,9 @@ cdef class BasketRowWriter:
 
     def __init__(self, columns, uint32_t seed):
         self.writer = RowWriter()
-        self.users, self.items, self.texts = columns.users, columns.items, columns.texts
+        self.users, self.items, self.baskets = columns.users, columns.items, columns.baskets
         self.owners, self.purchases = columns.owners, columns.purchases
         self.keys, self.times, self.sizes, self.opens = columns.keys, columns.times, columns.sizes, columns.opens
-        self.are_texts = columns.are_texts
         self.seed = seed
 
     def take(self, int64_t first, Py_ssize_t most):
@@ -137,10 +136,10 @@ cdef class BasketRowWriter:
         cdef Py_ssize_t i
         writer.put_header(6)
         writer.put_id(self.users[self.owners[basket]])
-        if self.are_texts[basket]:
-            writer.put_id(self.texts[self.keys[basket]])
-        else:
+        if self.baskets is None:
             writer.put_number(self.keys[basket])
+        else:
+            writer.put_id(self.baskets[self.keys[basket]])
         writer.put_time(self.times[basket])
         writer.put_number(0)
         writer.put_bool(self.opens[basket])

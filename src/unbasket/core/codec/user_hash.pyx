@@ -45,12 +45,12 @@ cdef class UserHasher:
         give_back(self.items, self.capacity * sizeof(Labeled))
 
     def hash_users(
-        self, Histories histories, list owners, list users, list items, const int64_t[::1] labels, list texts,
+        self, Histories histories, list owners, list users, list items, const int64_t[::1] labels, list baskets,
         uint8_t[:, ::1] hashes
     ):
         """Write the hash of each owner into the row of `hashes` at the same position.
 
-        `users`, `items` and `texts` are ids by code: of users, of items, and of baskets whose id is a text. `labels`
+        `users`, `items` and `baskets` are ids by code; `baskets` is None if the keys of baskets are their ids. `labels`
         sort like the ids of items.
         """
         cdef Py_ssize_t i, owner
@@ -58,14 +58,14 @@ cdef class UserHasher:
         assert hashes.shape[0] == len(owners) and hashes.shape[1] == 32, "a row for each hash"
         for i in range(len(owners)):
             owner = owners[i]
-            self._put_user(histories, owner, users[owner], items, labels, texts)
+            self._put_user(histories, owner, users[owner], items, labels, baskets)
             message = PyMemoryView_FromMemory(<char *> self.writer.bytes, self.writer.length, PyBUF_READ)  # no copy
             digest = blake2b(message, digest_size=32, person=self.person).digest()
             memcpy(&hashes[i, 0], PyBytes_AS_STRING(digest), 32)
             self.writer.clear()
 
     cdef int _put_user(
-        self, Histories histories, Py_ssize_t user, name, list items, const int64_t[::1] labels, list texts
+        self, Histories histories, Py_ssize_t user, name, list items, const int64_t[::1] labels, list baskets
     ) except -1:
         cdef History history
         cdef Basket *basket
@@ -78,10 +78,10 @@ cdef class UserHasher:
         for i in range(history.length):
             basket = history.baskets + i
             writer.put_header(4)
-            if basket.is_text:
-                writer.put_id(texts[basket.key])
-            else:
+            if baskets is None:
                 writer.put_number(basket.key)
+            else:
+                writer.put_id(baskets[basket.key])
             writer.put_time(basket.time)
             writer.put_bool(basket.opens_group)
             self._put_items(history.items + start, basket.size, items, labels)

@@ -23,17 +23,16 @@ cdef class Baskets:
     """Records of baskets, user after user, each user's oldest first."""
 
     def __init__(
-        self, const int64_t[::1] keys, const uint8_t[::1] are_texts, const int64_t[::1] times,
-        const int64_t[::1] sizes, const uint8_t[::1] opens
+        self, const int64_t[::1] keys, const int64_t[::1] times, const int64_t[::1] sizes, const uint8_t[::1] opens
     ):
         cdef Py_ssize_t i
         assert self.records == NULL, "made once"
-        assert len(keys) == len(are_texts) == len(times) == len(sizes) == len(opens), "equally long"
+        assert len(keys) == len(times) == len(sizes) == len(opens), "equally long"
         self.count = len(keys)
         self.records = <Basket *> allocated(self.count, sizeof(Basket))
         with nogil:
             for i in range(self.count):
-                self.records[i] = Basket(keys[i], times[i], <uint32_t> sizes[i], are_texts[i], opens[i])
+                self.records[i] = Basket(keys[i], times[i], <uint32_t> sizes[i], opens[i])
 
     def __dealloc__(self):
         give_back(self.records, self.count * sizeof(Basket))
@@ -99,14 +98,14 @@ cdef class EventApplier:
         return orphaned
 
     cdef list _take_removed(self):
-        """Clear the buffer of removed baskets; return their ids: key, is_text."""
+        """Clear the buffer of removed baskets; return their keys."""
         cdef Basket *baskets = <Basket *> self.removed.first(0)
         cdef Py_ssize_t i
-        removed = [(baskets[i].key, bool(baskets[i].is_text)) for i in range(self.removed.length(0))]
+        removed = [baskets[i].key for i in range(self.removed.length(0))]
         self.removed.clear_row(0)
         return removed
 
-    def learn(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, list items, bint search):
+    def learn(self, Py_ssize_t user, int64_t key, int64_t time, list items, bint search):
         """Insert a basket at the position of its time.
 
         Nothing changes if the user has a basket of this id (which is looked up only if `search`), or if the ids of
@@ -114,18 +113,18 @@ cdef class EventApplier:
         TIED: use `learn_at`), the position of the new basket, and the count of baskets before.
         """
         cdef Insertion insertion
-        cdef Py_ssize_t found = self.histories.position_of(user, key, is_text) if search else -1
+        cdef Py_ssize_t found = self.histories.position_of(user, key) if search else -1
         cdef Py_ssize_t count = self.histories.baskets.length(user)
         self.histories.find_insertion(user, time, &insertion)
         if found < 0 and not insertion.tied:
-            self._insert(user, insertion.position, Basket(key, time, <uint32_t> len(items), is_text, False), items)
+            self._insert(user, insertion.position, Basket(key, time, <uint32_t> len(items), False), items)
         if found >= 0:
             return found, insertion.position, count
         return TIED if insertion.tied else LEARNED, insertion.position, count
 
-    def learn_at(self, Py_ssize_t user, Py_ssize_t position, int64_t key, bint is_text, int64_t time, list items):
+    def learn_at(self, Py_ssize_t user, Py_ssize_t position, int64_t key, int64_t time, list items):
         """Insert a basket at a position."""
-        self._insert(user, position, Basket(key, time, <uint32_t> len(items), is_text, False), items)
+        self._insert(user, position, Basket(key, time, <uint32_t> len(items), False), items)
 
     cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1:
         cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
@@ -137,10 +136,10 @@ cdef class EventApplier:
         finally:
             self.items.clear_row(0)
 
-    def comes_last(self, Py_ssize_t user, int64_t key, bint is_text, int64_t time, bint search):
+    def comes_last(self, Py_ssize_t user, int64_t key, int64_t time, bint search):
         """Return whether `learn` would insert a basket behind all others, and ids need not decide."""
         cdef Insertion insertion
-        if search and self.histories.position_of(user, key, is_text) >= 0:
+        if search and self.histories.position_of(user, key) >= 0:
             return False
         self.histories.find_insertion(user, time, &insertion)
         return insertion.position == self.histories.baskets.length(user) and not insertion.tied
@@ -155,12 +154,12 @@ cdef class EventApplier:
             self.changed(user, position)
         return self._take_orphaned_items()
 
-    def forget_basket(self, Py_ssize_t user, int64_t key, bint is_text):
+    def forget_basket(self, Py_ssize_t user, int64_t key):
         """Remove the basket with an id.
 
         Returns the number of its items (0: there is no such basket), of baskets left, and the orphaned items.
         """
-        cdef Py_ssize_t position = self.histories.position_of(user, key, is_text), size = 0
+        cdef Py_ssize_t position = self.histories.position_of(user, key), size = 0
         if position >= 0:
             with nogil:
                 size = self._note_basket(user, position)
@@ -171,8 +170,8 @@ cdef class EventApplier:
     def forget_item(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end, uint32_t item):
         """Remove an item from the baskets at positions `first` to `end`.
 
-        Returns the number of baskets that held it, of baskets left, the ids (key, is_text) of baskets removed as empty,
-        and the item itself if it is orphaned.
+        Returns the number of baskets that held it, of baskets left, the keys of baskets removed as empty, and
+        the item itself if it is orphaned.
         """
         cdef Removal removal = Removal(item, first, end, 0, 0)
         with nogil:
@@ -185,7 +184,7 @@ cdef class EventApplier:
     def forget_user(self, Py_ssize_t user):
         """Remove all baskets of a user.
 
-        Returns the number of purchases in them, their ids (key, is_text), and the orphaned items (some more than once).
+        Returns the number of purchases in them, their keys, and the orphaned items (some more than once).
         """
         cdef Py_ssize_t count = self.histories.baskets.length(user), size = self.histories.items.length(user)
         with nogil:

@@ -5,10 +5,9 @@ from unbasket.core.memory.jagged cimport JaggedArray
 
 
 cdef struct Basket:
-    int64_t key  # an int id itself, or the code of a text id
+    int64_t key  # of the basket's id: a number itself, or the code of a text
     int64_t time  # INT64_MIN if untimed
     uint32_t size  # items
-    uint8_t is_text  # whether the id is a text
     uint8_t opens_group  # under varying groups
 
 
@@ -49,7 +48,7 @@ cdef class Histories:
 
     cdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
     cdef int of(self, Py_ssize_t user, History *history) except -1 nogil
-    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil
+    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key) except -2 nogil
     cdef int find_insertion(self, Py_ssize_t user, int64_t time, Insertion *found) except -1 nogil
     cdef Py_ssize_t offset(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int insert(

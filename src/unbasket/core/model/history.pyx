@@ -12,6 +12,8 @@ cimport cython
 from libc.stdint cimport INT64_MIN, int64_t, uint32_t
 from libc.string cimport memcpy
 
+import numpy as np
+
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.memory.jagged cimport JaggedArray
 
@@ -45,12 +47,12 @@ cdef class Histories:
         history.length = self.baskets.length(user)
         history.items = <uint32_t *> self.items.first(user)
 
-    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key, bint is_text) except -2 nogil:
-        """Return the position of the basket with this id, or -1."""
+    cpdef Py_ssize_t position_of(self, Py_ssize_t user, int64_t key) except -2 nogil:
+        """Return the position of the basket with this key, or -1."""
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
         for i in range(self.baskets.length(user) - 1, -1, -1):
-            if baskets[i].key == key and baskets[i].is_text == is_text:
+            if baskets[i].key == key:
                 return i
         return -1
 
@@ -225,25 +227,13 @@ cdef class Histories:
         return baskets, purchases
 
     def keys(self, Py_ssize_t user):
-        """Return the ids of a user's baskets: the numbers, and the codes of the texts."""
+        """Return the keys of a user's baskets."""
         cdef Basket *baskets = <Basket *> self.baskets.first(user)
         cdef Py_ssize_t i
-        cdef list numbers = [], texts = []
-        for i in range(self.baskets.length(user)):
-            (texts if baskets[i].is_text else numbers).append(baskets[i].key)
-        return numbers, texts
-
-    def has_texts(self, Py_ssize_t user):
-        """Return whether any of a user's basket ids is a text."""
-        cdef Basket *baskets = <Basket *> self.baskets.first(user)
-        cdef Py_ssize_t i
-        for i in range(self.baskets.length(user)):
-            if baskets[i].is_text:
-                return True
-        return False
+        return [baskets[i].key for i in range(self.baskets.length(user))]
 
     def read(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t end):
-        """Return a user's baskets at positions `first` to `end`: key, is_text, time, items, opens_group."""
+        """Return a user's baskets at positions `first` to `end`: key, time, items, opens_group."""
         assert 0 <= first <= end <= self.baskets.length(user), "no such baskets"
         cdef History history
         cdef Basket *basket
@@ -253,9 +243,32 @@ cdef class Histories:
         for position in range(first, end):
             basket = history.baskets + position
             items = [history.items[i] for i in range(offset, offset + basket.size)]
-            records.append((basket.key, bool(basket.is_text), basket.time, items, bool(basket.opens_group)))
+            records.append((basket.key, basket.time, items, bool(basket.opens_group)))
             offset += basket.size
         return records
+
+    def columns(self, const int64_t[::1] users):
+        """Return the baskets of users as columns: keys, times, sizes, opens_group, baskets by user, and all items."""
+        cdef History history
+        cdef Py_ssize_t row, i, basket = 0, item = 0, baskets = 0, purchases = 0
+        for row in range(len(users)):
+            baskets += self.baskets.length(users[row])
+            purchases += self.items.length(users[row])
+        columns = [np.empty(baskets, np.int64) for _ in range(4)]
+        counts, items = np.empty(len(users), np.int64), np.empty(purchases, np.uint32)
+        cdef int64_t[::1] key = columns[0], time = columns[1], size = columns[2], opens = columns[3], count = counts
+        cdef uint32_t[::1] code = items
+        for row in range(len(users)):
+            self.of(users[row], &history)
+            count[row] = history.length
+            for i in range(history.length):
+                key[basket], time[basket] = history.baskets[i].key, history.baskets[i].time
+                size[basket], opens[basket] = history.baskets[i].size, history.baskets[i].opens_group
+                basket += 1
+            for i in range(self.items.length(users[row])):
+                code[item] = history.items[i]
+                item += 1
+        return *columns, counts, items
 
     def take_changes(self):
         """Return and clear the splices: user, position, records removed, records inserted. Apply them in order."""

@@ -36,7 +36,7 @@ def query(list baskets, FoldWorkspace space, Rule rule):
     history.baskets = <Basket *> allocated(len(baskets), sizeof(Basket))
     history.items = <uint32_t *> allocated(count, sizeof(uint32_t))
     for i, basket in enumerate(baskets):
-        history.baskets[i] = Basket(0, 0, <uint32_t> len(basket), False, i % rule.group_size == 0)
+        history.baskets[i] = Basket(0, 0, <uint32_t> len(basket), i % rule.group_size == 0)
         for item in basket:
             history.items[position] = item
             room = max(room, history.items[position] + 1)
@@ -57,7 +57,7 @@ def query_with(Histories histories, Py_ssize_t user, list cart, FoldWorkspace sp
     for i, item in enumerate(cart):
         history.items[count + i] = item
     cdef bint opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
-    history.baskets[stored.length] = Basket(0, 0, <uint32_t> len(cart), False, opens)
+    history.baskets[stored.length] = Basket(0, 0, <uint32_t> len(cart), opens)
     return fold_copy(&history, count + len(cart), histories.item_room, space, rule)
 
 
@@ -135,8 +135,8 @@ def add_popularity(Histories histories, Py_ssize_t first, Py_ssize_t end, int64_
                         counts[history.items[i]] += 1
 
 
-def text_uses(Histories histories, Py_ssize_t count):
-    """Count the baskets whose id is each of `count` texts, by code."""
+def key_uses(Histories histories, Py_ssize_t count):
+    """Count the baskets of each key below `count`."""
     cdef Py_ssize_t user, i
     cdef Basket *baskets
     uses = np.zeros(count, np.int64)
@@ -144,6 +144,6 @@ def text_uses(Histories histories, Py_ssize_t count):
     for user in range(histories.baskets.count):
         baskets = <Basket *> histories.baskets.first(user)
         for i in range(histories.baskets.length(user)):
-            if baskets[i].is_text and 0 <= baskets[i].key < count:
+            if 0 <= baskets[i].key < count:
                 use[baskets[i].key] += 1
     return uses

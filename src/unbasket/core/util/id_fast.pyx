@@ -30,6 +30,39 @@ def named(type kind, list pairs, list names):
     return answer
 
 
+def are_of_type(list names, kind):
+    """Return whether all ids are of a type, `int` or `str`, and of no subclass of it."""
+    for name in names:
+        if type(name) is not kind:
+            return False
+    return True
+
+
+def have_types(events, types):
+    """Return whether all ids of events have these types: of users, baskets and items; False for unusual events.
+
+    A learn is (user, items, basket, time), a forget (user, basket or None, item or None).
+    """
+    cdef tuple event
+    user, basket, item = types
+    for named_tuple in events:
+        assert isinstance(named_tuple, tuple), "no tuple"
+        event = <tuple> named_tuple  # without a check, which would refuse a subclass
+        if type(event[0]) is not user:
+            return False
+        if len(event) == 4:
+            if type(event[2]) is not basket or not are_of_type(event[1], item):
+                return False
+        elif len(event) == 3:
+            if event[1] is not None and type(event[1]) is not basket:
+                return False
+            if event[2] is not None and type(event[2]) is not item:
+                return False
+        else:
+            return False
+    return True
+
+
 def are_plain(list names):
     """Return whether all ids are 64-bit ints or nonempty ASCII texts, and of no subclass of int or str."""
     cdef int overflow = 0
