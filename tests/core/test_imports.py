@@ -11,7 +11,7 @@ SOURCES = sorted(file for kind in ("*.pyx", "*.pxd", "*/__init__.py") for file i
 FOLDERS = ["memory", "util", "model", "index", "search", "codec", "check"]
 """The lowest first."""
 
-OUTSIDE = {"cython", "libc", "cpython", "functools", "hashlib", "numpy"}
+OUTSIDE = {"cython", "libc", "cpython", "functools", "hashlib", "numpy", "threading"}
 
 
 def imported(source: Path) -> set[str]:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from unbasket import Params, Recommender
-from unbasket.engine.workspaces import Task, ThreadPool, Work
+from unbasket.core.util import Task
+from unbasket.engine.workspaces import ThreadPool, Work
 
 SHOPPERS = [f"shopper {number}" for number in range(40)]
 CHANGED = "shopper 0"
@@ -121,7 +122,7 @@ def test_recommend_many_beside_a_writer(monkeypatch: pytest.MonkeyPatch) -> None
         answers.append(rec.recommend_many(n=30))
     done.set()
     writer.join()
-    assert all(workspace.search.residue() == 0 for workspace in rec._model.workspaces._made)
+    assert all(workspace.search.residue() == 0 for workspace in rec._model.workspaces._free)
     for answer in answers:
         assert set(SHOPPERS) <= set(answer)
         for user in SHOPPERS:

@@ -9,9 +9,10 @@ import weakref
 import pytest
 from tests.limits import NO_THREADS
 
+from unbasket.core.util import Task
 from unbasket.engine.model import Model
 from unbasket.engine.recommender import Recommender
-from unbasket.engine.workspaces import THREAD_POOL, Task, ThreadPool, Work
+from unbasket.engine.workspaces import THREAD_POOL, ThreadPool, Work
 from unbasket.params import Params
 
 
@@ -96,9 +97,9 @@ def test_a_forked_process_has_threads_of_its_own(monkeypatch: pytest.MonkeyPatch
 def test_a_single_reader_gets_the_thread_pool() -> None:
     model = Model(Params())
     for _ in range(2):
-        with model.workspaces.take() as first:
+        with model.lock.reading, model.workspaces.take() as first:
             assert first.search.thread_pool is THREAD_POOL
-            with model.workspaces.take() as second:
+            with model.lock.reading, model.workspaces.take() as second:
                 assert second.search.thread_pool is None
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from unbasket.errors import StoreLockedError
 from unbasket.store.lock import WriterLock
 try:
-    WriterLock(Path(sys.argv[1]))
+    lock = WriterLock(Path(sys.argv[1]))
 except StoreLockedError as error:
     sys.exit(f"locked: {error}")
 print("free", flush=True)

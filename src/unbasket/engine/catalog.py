@@ -55,6 +55,14 @@ class Catalog:
         if product.category is not None:
             self._members.setdefault(product.category, {})[product.item] = None
 
+    def put_all(self, products: Iterable[Product]) -> None:
+        """Add or replace products: all of them at once."""
+        changed = Catalog()
+        for product in (*self, *products):
+            changed.put(product)
+        self._products, self._members = changed._products, changed._members
+        self.changes += 1
+
     def drop(self, item: Id) -> None:
         """Remove the product of an item, if there is one."""
         product = self._products.pop(item, None)
@@ -85,16 +93,10 @@ class Availability:
     def __contains__(self, item: object) -> bool:
         return item in self._hidden
 
-    def hide(self, items: Iterable[Id]) -> list[Id]:
-        """Hide items. Returns the items that were not hidden before."""
-        changed = [item for item in items if item not in self._hidden]
-        self._hidden.update(changed)
+    def change(self, hide: Iterable[Id], show: Iterable[Id]) -> tuple[list[Id], list[Id]]:
+        """Hide items and show others, at once. Returns those that were not hidden before, and those that were."""
+        hidden = [item for item in hide if item not in self._hidden]
+        shown = [item for item in show if item in self._hidden]
+        self._hidden = self._hidden.union(hidden).difference(shown)
         self.changes += 1
-        return changed
-
-    def show(self, items: Iterable[Id]) -> list[Id]:
-        """Show items. Returns the items that were hidden before."""
-        changed = [item for item in items if item in self._hidden]
-        self._hidden.difference_update(changed)
-        self.changes += 1
-        return changed
+        return hidden, shown

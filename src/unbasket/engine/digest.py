@@ -57,13 +57,17 @@ class Digest:
 
     def __init__(self, state: EngineState) -> None:
         self._state = state
-        self._sum = params_hash(state.params)
         self._hasher = UserHasher(b"unbasket user")
+        self._watchers: list[set[int]] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Start over without hashes: an interrupt may have torn them."""
+        self._sum = params_hash(self._state.params)
         self._array = GrowableArray(_SIZE // 8)
         self._hashes = self._view()
         self._stale: set[int] = set()
-        self._seen: int | None = None  # number of users scanned so far, while all are scanned
-        self._watchers: list[set[int]] = []
+        self._seen: int | None = 0  # number of users scanned so far, while all are scanned
 
     def _view(self) -> npt.NDArray[np.uint8]:
         return np.asarray(self._array).view(np.uint8)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from unbasket.core.arrays import Int64s
 from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import NO_TYPES, BasketIds, Id, Ids, IdTypes, in_order
@@ -41,7 +42,7 @@ class HistoryState:
         self._room = (0, 0)
         self.long_histories: dict[int, set[Id]] = {}  # basket ids of long histories that an event has searched
         self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
-        self.orphaned_items: set[Id] = set()  # items that lost their last purchase since `take_orphaned_items`
+        self.orphaned_items: set[Id] = set()  # items that lost their last purchase , until the caller clears them
 
     def _users_added(self, owners: Iterable[int], users: Iterable[Id]) -> None:
         """Follow new users, who have codes and no baskets yet: a hook."""
@@ -88,11 +89,8 @@ class HistoryState:
         """Learn a basket whose id is known: unchanged, with other items, or at another time."""
         record = self._records(owner, position, position + 1)[0]
         if time is not None and time != record.time:
-            suppressed = self.suppressed.get(user)
-            self.forget(user, basket, None)
+            self._forget_basket(owner, basket)  # the user stays, even without baskets for a moment
             self.learn(user, items, basket, time)
-            if suppressed is not None:  # the only basket took them along
-                self.suppressed[user] = suppressed
             return Learned.REPLACED
         if {self.items.names[code] for code in record.items} == set(items):
             return Learned.UNCHANGED
@@ -138,6 +136,10 @@ class HistoryState:
         is_new = item not in suppressed
         suppressed.add(item)
         return is_new
+
+    def drop_suppressions_of_unknown_users(self) -> None:
+        """Drop the suppressions that an interrupt has separated from the last basket of their user."""
+        self.suppressed = {user: items for user, items in self.suppressed.items() if user in self.users}
 
     def allow(self, user: Id, item: Id) -> bool:
         """Undo `suppress`; return whether the item was suppressed."""
@@ -205,7 +207,15 @@ class HistoryState:
 
     def columns(self, users: list[Id]) -> BasketColumns:
         """Return the baskets of some users, as `load` takes them."""
-        owners = np.array([self.users.codes[user] for user in users], np.int64)
+        return self._columns(users, np.array([self.users.codes[user] for user in users], np.int64))
+
+    def all_columns(self) -> BasketColumns:
+        """Return the baskets of all users, from histories and names alone, which no interrupt tears."""
+        named = min(len(self.users.names), self._room[0])
+        owners = [code for code in range(named) if self.histories.count(code)]
+        return self._columns([self.users.names[code] for code in owners], np.array(owners, np.int64))
+
+    def _columns(self, users: list[Id], owners: Int64s) -> BasketColumns:
         keys, times, sizes, opens, counts, bought = self.histories.columns(owners)
         items, purchases = np.unique(bought, return_inverse=True)
         baskets = self.baskets.names
@@ -246,11 +256,6 @@ class HistoryState:
         elif held is not self._types.user:
             self._types = IdTypes(held, int if self.baskets.names is None else str, self.items.type)
         return self._types
-
-    def take_orphaned_items(self) -> list[Id]:
-        """Return and clear the items that lost their last purchase, except items bought again since."""
-        orphaned, self.orphaned_items = self.orphaned_items, set()
-        return [item for item in orphaned if item not in self.items]
 
     def history(self, user: Id) -> list[Basket]:
         """Return the user's baskets, oldest first."""
@@ -297,8 +302,9 @@ class HistoryState:
     def _admit(self) -> None:
         users, items = len(self.users.names), len(self.items.names)
         if users > self._room[0] or items > self._room[1]:
-            self._room = (users + users // 4, items + items // 4)
-            self.events.admit(*self._room)
+            room = (users + users // 4, items + items // 4)
+            self.events.admit(*room)
+            self._room = room
 
     def _drop_items(self, codes: list[int]) -> None:
         for code in set(codes):

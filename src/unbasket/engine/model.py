@@ -4,24 +4,36 @@ Readers run in parallel, a writer excludes them for the time of one event, and e
 after an event.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
-from threading import Lock
 from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from unbasket.core.util import have_types
+from unbasket.core.util import ReadWriteLock, RecoveringLock, TryLock, have_types
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress, in_types
-from unbasket.domain.ids import Id, IdTypes, Kind, all_in_type, checked, in_order, in_type, text_types, type_of
+from unbasket.domain.ids import (
+    FREE,
+    NO_TYPES,
+    Id,
+    IdTypes,
+    Kind,
+    all_in_type,
+    checked,
+    in_order,
+    in_type,
+    text_types,
+    type_of,
+)
 from unbasket.domain.results import Forgotten, Learned, Product, Progress, Renamed, Verification
 from unbasket.engine import verification
 from unbasket.engine.catalog import Availability, Catalog
 from unbasket.engine.digest import Digest
 from unbasket.engine.item_filter import ItemFilters
-from unbasket.engine.locks import ClosedLock, ReadWriteLock
+from unbasket.engine.locks import ClosedLock, model_lock
 from unbasket.engine.state import EngineState, Rebuild
 from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import (
@@ -30,6 +42,7 @@ from unbasket.errors import (
     InvalidEventError,
     InvalidFrameError,
     InvalidRequestError,
+    UnbasketError,
     UnknownUserError,
 )
 from unbasket.params import Params
@@ -41,6 +54,13 @@ MAX_SUPPRESSIONS = 1_000
 
 EventResult = Learned | Forgotten | Renamed | bool
 """The answer to an event; to suppress and allow, whether they changed anything."""
+
+
+class _Unloaded(NamedTuple):
+    """The users of a load, and the baskets that they had before."""
+
+    users: list[Id]
+    before: BasketColumns
 
 
 class ErasureRecord(NamedTuple):
@@ -62,10 +82,13 @@ class Model:
         self.drop_product: Callable[[Id], object] = self.catalog.drop  # a durable engine also erases the product's row
         self.availability = Availability()
         self.item_filters = ItemFilters(self.catalog, self.availability, self.state.items, self.canonical_items)
-        self.lock = ReadWriteLock()
-        self._digesting = Lock()
-        self.workspaces = WorkspacePool()
+        self.lock = model_lock()
+        self._digesting = RecoveringLock(UnbasketError)
+        self.workspaces = WorkspacePool(self.lock)
         self._rebuild: Rebuild | None = None
+        self._rebuilding = TryLock(BusyError, "the parameters are being changed already. Try again when that is done")
+        self._unfinished: deque[Change] = deque()  # events that are being applied
+        self._unloaded: _Unloaded | None = None  # the users of a load that is under way
 
     # Ids: one type for each kind --------------------------------------------------------------------------------
 
@@ -130,14 +153,46 @@ class Model:
 
     def with_texts(self, kinds: Sequence[Kind]) -> "Model":
         """Return a model of the same data whose ids of these kinds are texts. The caller keeps writers out."""
-        types, model = text_types(kinds), Model(self.state.params)
         with self.lock.reading:
-            model.load(self.state.columns(self.state.users.sorted()).in_types(types))
-            pairs = [(user, item) for user, items in self.state.suppressed.items() for item in items]
-            model.apply([Suppress(user, item).in_types(types) for user, item in pairs])
-            model.availability.hide(all_in_type([*self.availability], types.item, "item"))
-            for product in self.catalog:
-                model.catalog.put(msgspec.structs.replace(product, item=in_type(product.item, types.item, "item")))
+            return self._copied(self.state.all_columns(), text_types(kinds))
+
+    def _copied(self, columns: BasketColumns, types: IdTypes) -> "Model":
+        """Return a model of these baskets, with the suppressions, availability and catalog of this one."""
+        model = Model(self.state.params)
+        model.load(columns.in_types(types))
+        model.state.suppressed = {
+            in_type(user, types.user, "user"): set(all_in_type([*items], types.item, "item"))
+            for user, items in self.state.suppressed.items()
+        }
+        model.availability.change(all_in_type([*self.availability], types.item, "item"), [])
+        for product in self.catalog:
+            model.catalog.put(msgspec.structs.replace(product, item=in_type(product.item, types.item, "item")))
+        return model
+
+    # Interrupts -------------------------------------------------------------------------------------------------
+
+    def recovered(self) -> "Model":
+        """Return a model in which an interrupted change of this one is complete or, if it was a load, undone.
+
+        A change of a history is compiled, and no interrupt tears it: histories, and the names of the users, items and
+        baskets in them, are always right. Everything else is made from these again.
+        """
+        model = self._copied(self.state.all_columns(), NO_TYPES) if self.lock.is_torn else self
+        if self._unloaded is not None:
+            model.discard(set(self._unloaded.users))
+            model.load(self._unloaded.before)
+        events = list(self._unfinished)
+        for interrupted in events[:1]:
+            if interrupted.user in model.state.users or isinstance(interrupted, Learn):
+                model._apply(interrupted, _REPEATED)
+        model.state.drop_suppressions_of_unknown_users()
+        for item in {*self.state.items.names, *self.state.orphaned_items} - {FREE}:
+            if item not in model.state.items:
+                model.catalog.drop(item)
+        for event in events[1:]:
+            model._apply(event, _METHODS)
+        self._unfinished.clear()
+        self._unloaded = None
         return model
 
     # Events -----------------------------------------------------------------------------------------------------
@@ -148,13 +203,23 @@ class Model:
         Each is applied under one lock, together with the items that it orphans. Learn, Forget and Allow never fail;
         Suppress and Rename change nothing if they do.
         """
-        results = []
-        for event in events:
-            with self.lock.writing:  # for one event: readers wait for no more
-                results.append(_METHODS[type(event)](self, event))
-                if self.state.orphaned_items:
-                    self._drop_orphans()
+        results, unfinished = [], deque(events)
+        self._unfinished = unfinished
+        try:
+            while unfinished:
+                results.append(self._apply(unfinished[0], _METHODS))
+                unfinished.popleft()
+        except UnbasketError:
+            unfinished.clear()
+            raise
         return results
+
+    def _apply(self, event: Change, methods: "_Methods") -> EventResult:
+        with self.lock.writing:  # for one event: readers wait for no more
+            result = methods[type(event)](self, event)
+            if self.state.orphaned_items:
+                self._drop_orphans()
+        return result
 
     def _learn(self, event: Learn) -> Learned:
         learned = self.state.learn(*event)
@@ -187,32 +252,37 @@ class Model:
         return was_there
 
     def _rename(self, event: Rename) -> Renamed:
-        state = self.state
-        owner = state.users.codes.get(event.user)
-        if owner is None:
+        if event.user not in self.state.users:
             raise UnknownUserError(f"nothing is held about user {event.user!r}")
-        common = state.common_baskets(*event)
+        common = self.state.common_baskets(*event)
         if common:
             raise BasketConflictError(
                 f"users {event.user!r} and {event.other!r} both have a basket {in_order(common)[0]!r}. "
                 "Forget one of the two, or learn it under another id first"
             )
-        renamed = state.rename(*event)
-        for changed in (owner, state.users.codes[event.other]):
+        return self._move(event)
+
+    def _move(self, event: Rename) -> Renamed:
+        owner = self.state.users.codes[event.user]
+        renamed = self.state.rename(*event)
+        for changed in (owner, self.state.users.codes[event.other]):
             self._user_changed(changed)
         return renamed
 
     def _user_changed(self, owner: int) -> None:
         """Wipe the user's hash, and bring a rebuild that is under way up to date with the user."""
         self.digest.wipe(owner)
-        if self._rebuild is not None:
-            self._rebuild.follow(owner)
+        rebuild = self._rebuild  # which may end at any moment
+        if rebuild is not None:
+            rebuild.follow(owner)
 
     def _drop_orphans(self) -> None:
         """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
         self.item_filters.clear()
-        for item in self.state.take_orphaned_items():
-            self.drop_product(item)
+        for item in self.state.orphaned_items:
+            if item not in self.state.items:  # bought again since
+                self.drop_product(item)
+        self.state.orphaned_items.clear()
 
     def comes_last(self, event: Learn) -> bool:
         """Return whether the model would add the event's basket, as it is, behind all others of the user.
@@ -228,11 +298,11 @@ class Model:
         """Apply an event that erases, and prove the erasure. The caller keeps other writers out meanwhile."""
         forget, heir = (event, None) if isinstance(event, Forget) else (Forget(event.user, None, None), event.other)
         before = self.fingerprint()
-        with self.lock.reading, self._digesting:
+        with self.lock.reading, self._hashing:
             proof = verification.ErasureProof(self.state, self.digest, forget, heir=heir)
         [result] = self.apply([event])
         after = self.fingerprint()
-        with self.lock.reading, self._digesting, self.workspaces.take() as workspace:
+        with self.lock.reading, self._hashing, self.workspaces.take() as workspace:
             verified = proof.confirms(workspace.fold)
         return ErasureRecord(cast(Forgotten | Renamed, result), before, after, verified)
 
@@ -242,19 +312,23 @@ class Model:
             for user in users:
                 self._forget(Forget(user, None, None))
             self.item_filters.clear()
-            self.state.take_orphaned_items()
+            self.state.orphaned_items.clear()
 
     def load(self, columns: BasketColumns, group: str | None = None) -> None:
         """Learn all baskets; `group` is the column that their groups come from, if one was named."""
         with self.lock.writing:
             self.check_groups(columns, group)
+            known = [user for user in columns.users if user in self.state.users]
+            self._unloaded = _Unloaded(columns.users, self.state.columns(known))
             self.state.load(columns)
             owners = [self.state.users.codes[name] for name in columns.users]
             self.digest.wipe_all(owners)
-            if self._rebuild is not None:
+            rebuild = self._rebuild
+            if rebuild is not None:
                 for owner in owners:
-                    self._rebuild.follow(owner)
+                    rebuild.follow(owner)
             self._drop_orphans()
+            self._unloaded = None
 
     def check_groups(self, columns: BasketColumns, group: str | None) -> None:
         """Raise an error if groups were named that the engine can't keep."""
@@ -269,21 +343,20 @@ class Model:
         Yields the function that swaps the two; without that call, nothing has happened. `progress` is called with
         (users done, users in all).
         """
-        with self.lock.writing:
-            if self._rebuild is not None:
-                raise BusyError("the parameters are being changed already. Try again when that is done")
-            rebuild = self._rebuild = Rebuild(self.state, params)
-        try:
-            while rebuild.done < rebuild.total:
+        with self._rebuilding:
+            rebuild = Rebuild(self.state, params)
+            try:
+                with self.lock.writing:
+                    self._rebuild = rebuild
+                while rebuild.done < rebuild.total:
+                    with self.lock.reading:
+                        rebuild.work(_CHUNK)
+                    if progress is not None:
+                        progress(rebuild.done, rebuild.total)
                 with self.lock.reading:
-                    rebuild.work(_CHUNK)
-                if progress is not None:
-                    progress(rebuild.done, rebuild.total)
-            with self.lock.reading:
-                rebuild.choose_hubs()
-            yield self._swap
-        finally:
-            with self.lock.writing:
+                    rebuild.choose_hubs()
+                yield self._swap
+            finally:
                 self._rebuild = None
 
     def _swap(self) -> None:
@@ -295,17 +368,22 @@ class Model:
 
     # Queries ----------------------------------------------------------------------------------------------------
 
+    @property
+    def _hashing(self) -> AbstractContextManager[None]:
+        """The lock of the digest, which an interrupted reader may have torn."""
+        return self._digesting.after(self.digest.reset)
+
     def fingerprint(self) -> str:
         """Return the digest in hex. Users are hashed a few at a time, so other threads learn and forget meanwhile."""
         while True:
-            with self.lock.reading, self._digesting:
+            with self.lock.reading, self._hashing:
                 if not self.digest.advance():
                     return self.digest.value()
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""
         self.fingerprint()  # hashes users a few at a time, so writers wait less below
-        with self.lock.reading, self._digesting:
+        with self.lock.reading, self._hashing:
             user = None if user is None else self.state.users.canonical(user)
             if user is None:
                 verifying: verification.FullVerification | verification.UserVerification
@@ -314,7 +392,7 @@ class Model:
                 verifying = verification.UserVerification(self.state, self.digest, user)
         try:
             while True:
-                with self.lock.reading, self._digesting:
+                with self.lock.reading, self._hashing:
                     if not verifying.advance():
                         return verifying.report()
         finally:
@@ -336,7 +414,9 @@ class Model:
         self.lock = cast(ReadWriteLock, ClosedLock(message))
 
 
-_METHODS: dict[type[Change], Callable[[Model, Any], EventResult]] = {
+_Methods = dict[type[Change], Callable[[Model, Any], EventResult]]
+
+_METHODS: _Methods = {
     Learn: Model._learn,
     Forget: Model._forget,
     Suppress: Model._suppress,
@@ -344,3 +424,6 @@ _METHODS: dict[type[Change], Callable[[Model, Any], EventResult]] = {
     Rename: Model._rename,
 }
 """The method for each type of event."""
+
+_REPEATED: _Methods = _METHODS | {Rename: Model._move}
+"""The same for events that may have been applied in part: then both users of a rename have some of its baskets."""

@@ -9,15 +9,16 @@ durable engine is an engine with another journal.
 """
 
 from collections.abc import Iterable, Sequence
-from threading import Lock
+from contextlib import AbstractContextManager
 from typing import Protocol
 
+from unbasket.core.util import RecoveringLock
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change
 from unbasket.domain.ids import Id, Kind
 from unbasket.domain.results import AvailabilityChange, Product, Progress
 from unbasket.engine.model import EventResult, Model
-from unbasket.errors import BusyError
+from unbasket.errors import BusyError, UnbasketError
 from unbasket.params import Params
 
 
@@ -54,49 +55,63 @@ class Journal(Protocol):
 class InMemoryJournal:
     """The journal of an engine in memory: it applies events, and keeps them nowhere.
 
-    One caller writes at a time, so the types of ids do not change while a batch of events is applied.
+    One caller writes at a time, so the types of ids do not change while a batch of events is applied. A change that an
+    interrupt tears is completed or undone by the next call.
     """
 
     def __init__(self, model: Model) -> None:
-        self.model = model
-        self._lock = Lock()
+        self._model = model
+        self._lock = RecoveringLock(UnbasketError)
+
+    @property
+    def model(self) -> Model:
+        if self._lock.is_torn:
+            with self._writing:
+                pass
+        return self._model
+
+    @property
+    def _writing(self) -> AbstractContextManager[None]:
+        return self._lock.after(self._recover)
+
+    def _recover(self) -> None:
+        self._model = self._model.recovered()
 
     def apply(self, events: Sequence[Change]) -> list[EventResult]:
-        with self._lock:
-            return self.model.apply(self.model.canonical_events(events))
+        with self._writing:
+            return self._model.apply(self._model.canonical_events(events))
 
     def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
-        with self._lock:
-            self.model.load(columns.in_types(self.model.id_types()), group)
+        with self._writing:
+            self._model.load(columns.in_types(self._model.id_types()), group)
         if progress is not None:
             progress(len(columns.owners), len(columns.owners))
 
     def describe(self, products: Iterable[Product]) -> None:
-        with self._lock:
-            described = self.model.canonical_products(products)
-            with self.model.lock.writing:
-                for product in described:
-                    self.model.catalog.put(product)
+        with self._writing:
+            described = self._model.canonical_products(products)
+            with self._model.lock.writing:
+                self._model.catalog.put_all(described)
 
     def set_availability(self, hide: list[Id], show: list[Id]) -> AvailabilityChange:
-        availability = self.model.availability
-        with self._lock:
-            hidden, shown = self.model.canonical_availability(hide, show)
-            with self.model.lock.writing:
-                return AvailabilityChange(len(availability.hide(hidden)), len(availability.show(shown)))
+        with self._writing:
+            items = self._model.canonical_availability(hide, show)
+            with self._model.lock.writing:
+                hidden, shown = self._model.availability.change(*items)
+        return AvailabilityChange(len(hidden), len(shown))
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         model = self.model
-        with model.rebuilt(params, progress) as swap, self._lock:
-            if self.model is not model:
-                raise ids_changed()
+        with model.rebuilt(params, progress) as swap, self._writing:
+            if self._model is not model:
+                raise model_replaced()
             swap()
 
     def change_ids(self, kinds: Sequence[Kind]) -> None:
-        with self._lock:
-            self.model = self.model.with_texts(kinds)
+        with self._writing:
+            self._model = self._model.with_texts(kinds)
 
 
-def ids_changed() -> BusyError:
+def model_replaced() -> BusyError:
     """Return the error of a rebuild whose model was replaced meanwhile."""
-    return BusyError("the types of ids were changed meanwhile. Try again")
+    return BusyError("the types of ids were changed meanwhile, or another change was interrupted. Try again")

@@ -15,47 +15,10 @@ from threading import Lock, Thread
 
 from unbasket.core.model import FoldWorkspace
 from unbasket.core.search import SearchWorkspace
+from unbasket.core.util import ReadWriteLock, Task
 from unbasket.errors import UnbasketError
 
 Work = Callable[[], object]
-
-
-class Task:
-    """Work that one thread of the pool runs, unless it is cancelled first."""
-
-    def __init__(self, work: Work) -> None:
-        self._work: Work | None = work  # until it starts or is cancelled: a queued task keeps no data alive
-        self._choosing, self._ended = Lock(), Lock()
-        self._has_started = False
-        self._ended.acquire()
-        self.error: BaseException | None = None
-
-    def run(self) -> None:
-        """Run the work unless it was cancelled, and keep its error for the caller."""
-        with self._choosing:
-            work, self._work = self._work, None
-            self._has_started = work is not None
-        if work is not None:
-            try:
-                work()
-            except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
-                self.error = error
-            finally:
-                self._ended.release()
-
-    def cancel(self) -> bool:
-        """Cancel the task unless a thread has started it.
-
-        Returns whether it was cancelled; safe to call again after an interrupt.
-        """
-        with self._choosing:
-            self._work = None
-            return not self._has_started
-
-    def wait(self) -> None:
-        """Wait for the end of a task that a thread has started; safe to call again after an interrupt."""
-        with self._ended:
-            pass
 
 
 class ThreadPool:
@@ -109,33 +72,30 @@ os.register_at_fork(after_in_child=THREAD_POOL.reset)
 class Workspace:
     """The workspaces of one reader at a time: of a search, and of a fold."""
 
-    def __init__(self, made: "list[Workspace]", free: "list[Workspace]") -> None:
+    def __init__(self, free: "list[Workspace]") -> None:
         self.search, self.fold = SearchWorkspace(), FoldWorkspace()
-        self._made, self._free = made, free
-        made.append(self)
+        self._free = free
 
     def __enter__(self) -> "Workspace":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None or issubclass(kind, UnbasketError):
-            self._free.append(self)
-        else:  # an interrupt, for one: its residue would get into the next answer
-            self._made.remove(self)
+            self._free.append(self)  # not after an interrupt: its residue would get into the next answer
 
 
 class WorkspacePool:
-    """All workspaces, and those that are free. A list's append and pop need no lock."""
+    """The workspaces that are free. A list's append and pop need no lock."""
 
-    def __init__(self) -> None:
-        self._made: list[Workspace] = []
+    def __init__(self, lock: ReadWriteLock) -> None:
+        self._lock = lock
         self._free: list[Workspace] = []
 
     def take(self) -> Workspace:
-        """Return a free workspace. If no other is in use, the thread pool shares its searches."""
+        """Return a free workspace to a reader. The thread pool shares the searches of an only reader."""
         try:
             workspace = self._free.pop()
         except IndexError:
-            workspace = Workspace(self._made, self._free)
-        workspace.search.thread_pool = THREAD_POOL if len(self._made) - len(self._free) == 1 else None
+            workspace = Workspace(self._free)
+        workspace.search.thread_pool = THREAD_POOL if self._lock.readers == 1 else None
         return workspace

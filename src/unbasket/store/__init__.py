@@ -2,18 +2,18 @@
 
     events -> model and rows -> commit -> sync, or truncating checkpoint -> acknowledged
 
-`opening` builds the engine of `durable` from a file. `journal` brings events to disk, by `group_commit` for callers in
-many threads. `persistent_model` changes the model and its rows together: `basket_table` and `item_tables` know the row
-of each basket, product, hidden and suppressed item. `writer` appends and zeroes rows, and erases old bytes; `reader`
-reads rows, and checks by their `row_totals` that none is lost. `row_codec` and `schema` define rows and tables,
-`compaction` gives the space of zeroed rows back, `backup` copies the others, and `wal` and `lock` guard the files
-beside the database. `receipts` prove forgets under the keys of `signing`. `retention` plans and runs the `rules` by
-which a shop forgets.
+`opening` builds the engine of `durable` from a file. `journal` brings events to disk, a `write_request` of one caller
+together with those of others. `persistent_model` changes the model and its rows together: `basket_table` and
+`item_tables` know the row of each basket, product, hidden and suppressed item. `writer` appends and zeroes rows, and
+erases old bytes; `reader` reads rows, and checks by their `row_totals` that none is lost. `row_codec` and `schema`
+define rows and tables, `compaction` gives the space of zeroed rows back, `backup` copies the others, and `wal` and
+`lock` guard the files beside the database. `receipts` prove forgets under the keys of `signing`. `retention` plans and
+runs the `rules` by which a shop forgets.
 """
 
 from unbasket.store.durable import DurableRecommender
-from unbasket.store.group_commit import Erased, ErasedId
 from unbasket.store.opening import open  # noqa: A004 - unbasket.open is the name in the contract
 from unbasket.store.receipts import Audit, Receipt, audit
+from unbasket.store.write_request import Erased, ErasedId
 
 __all__ = ["Audit", "DurableRecommender", "Erased", "ErasedId", "Receipt", "audit", "open"]

@@ -39,16 +39,12 @@ class BasketTable:
         self._row_ids.load(np.array(owners, np.int64), columns.ends_by_user()[0], rows)
         self._model.fingerprint()  # hashes users now: otherwise the first forget would wait for it
 
-    def restore(self, users: set[Id], rows: Iterable[int] | None) -> None:
-        """Restore the baskets of users from disk after an error.
-
-        They are in `rows` and in the rows of the model's baskets; if None, they may be anywhere, and all rows are read.
-        """
+    def restore(self, users: set[Id], rows: Iterable[int]) -> None:
+        """Restore the baskets of users from disk after an error: from `rows` and the rows of the model's baskets."""
         self._model.discard(users)
         known = self._row_ids.drop_orphans(self._state.histories)
         self._state.histories.take_changes()
-        wanted = None if rows is None else sorted({*known, *rows})
-        found = self._database.reader.payloads_of("baskets", wanted)
+        found = self._database.reader.payloads_of("baskets", sorted({*known, *rows}))
         baskets = ((row, decode_basket(payload)) for row, payload in found)
         self.load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 

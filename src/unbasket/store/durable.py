@@ -10,9 +10,9 @@ from unbasket.domain.ids import Id
 from unbasket.domain.results import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.store.backup import write_copy
-from unbasket.store.group_commit import ErasedId
 from unbasket.store.journal import DiskJournal
 from unbasket.store.receipts import Receipt
+from unbasket.store.write_request import ErasedId
 from unbasket.store.writer import Database
 
 

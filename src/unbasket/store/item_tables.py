@@ -16,34 +16,47 @@ decode_tuple = msgspec.msgpack.Decoder(StoredTuple).decode
 
 
 class ProductTable:
-    """The rows of products by item. It changes the catalog and the rows together."""
+    """The rows of products by item. The catalog changes under the model's lock, and its rows before or after that."""
 
     def __init__(self, catalog: Catalog, database: Database, payloads: Iterable[tuple[int, bytes]]) -> None:
         self._catalog, self._database = catalog, database
         self._rows: dict[Id, int] = {}
+        self._outdated: list[int] = []  # rows of products that the catalog has dropped
         self._put_all(payloads)
 
-    def restore(self, rows: Collection[int] | None) -> None:
-        """Restore from disk after an error: changes are in these rows, or anywhere if None."""
-        changed = set(self._rows.values()) if rows is None else set(rows)
+    def restore(self, rows: Collection[int]) -> None:
+        """Restore from disk after an error: changes are in these rows, and in those that were about to be zeroed."""
+        changed = {*rows, *self._outdated}
         for item in [item for item, row in self._rows.items() if row in changed] if changed else []:
             del self._rows[item]
             self._catalog.drop(item)
-        self._put_all(self._database.reader.payloads_of("products", rows))
+        self._put_all(self._database.reader.payloads_of("products", sorted(changed)))
+        self._outdated.clear()
 
-    def put(self, products: Iterable[Product]) -> None:
-        """Write products that are new or changed, and zero the former rows of the same items."""
-        for product in products:
-            if self._catalog[product.item] != product:
-                self.drop(product.item)
-                self._put(self._database.append("products", msgspec.msgpack.encode(product)), product)
+    def write(self, products: Iterable[Product]) -> list[Product]:
+        """Write products that are new or changed, and zero the former rows of the same items; return these products."""
+        latest = {product.item: product for product in products}
+        changed = [product for product in latest.values() if self._catalog[product.item] != product]
+        for product in changed:
+            self._outdate(product.item)
+            self._rows[product.item] = self._database.append("products", msgspec.msgpack.encode(product))
+        self.write_changes()
+        return changed
 
     def drop(self, item: Id) -> None:
-        """Drop the product of an item, and zero its row."""
+        """Drop the product of an item from the catalog; `write_changes` zeroes its row."""
+        self._outdate(item)
+        self._catalog.drop(item)
+
+    def write_changes(self) -> None:
+        """Zero the rows of dropped products."""
+        self._database.zero("products", *self._outdated)
+        self._outdated.clear()
+
+    def _outdate(self, item: Id) -> None:
         row = self._rows.pop(item, None)
         if row is not None:
-            self._database.zero("products", row)
-            self._catalog.drop(item)
+            self._outdated.append(row)
 
     def _put_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:
         for row, payload in payloads:
@@ -73,9 +86,9 @@ class StoredSet:
         """Zero the row of a tuple that is in the set."""
         self._database.zero(self._table, self._rows.pop(element))
 
-    def restore(self, rows: Collection[int] | None) -> None:
-        """Restore from disk after an error: changes are in these rows, or anywhere if None."""
-        self._rows = {element: row for element, row in self._rows.items() if rows is not None and row not in rows}
+    def restore(self, rows: Collection[int]) -> None:
+        """Restore from disk after an error: changes are in these rows."""
+        self._rows = {element: row for element, row in self._rows.items() if row not in rows}
         self._add_all(self._database.reader.payloads_of(self._table, rows))
 
     def _add_all(self, payloads: Iterable[tuple[int, bytes]]) -> None:

@@ -6,23 +6,24 @@ Callers in many threads share commits: one of them writes for all that wait.
 """
 
 import sqlite3
-import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
 from secrets import randbelow
-from threading import Lock
 from time import perf_counter, sleep
 from typing import TypeVar
+from weakref import WeakSet, finalize
 
 import msgspec
 
+from unbasket.core.util import GroupCommit, RecoveringLock
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change
 from unbasket.domain.ids import Id, Kind, text_types
 from unbasket.domain.results import AvailabilityChange, Forgotten, Product, Progress
 from unbasket.engine.model import ErasureRecord, EventResult, Model
-from unbasket.engine.ports import ids_changed
+from unbasket.engine.ports import model_replaced
 from unbasket.errors import (
     BasketConflictError,
     ClosedError,
@@ -35,12 +36,12 @@ from unbasket.errors import (
     UnknownUserError,
 )
 from unbasket.params import MAX_SEED, Params
-from unbasket.store.group_commit import GroupCommit, WriteRequest
 from unbasket.store.id_conversion import rewrite
 from unbasket.store.lock import WriterLock
 from unbasket.store.persistent_model import PersistentModel
 from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.wal import wal_path
+from unbasket.store.write_request import WriteRequest
 from unbasket.store.writer import PAUSE, TIMEOUT, Database
 
 Result = TypeVar("Result")
@@ -57,38 +58,53 @@ class DiskJournal:
     """
 
     def __init__(self, database: Database, persistent: PersistentModel) -> None:
-        self.model = persistent.model
-        self._database, self._persistent = database, persistent
-        self._writer: tuple[WriterLock, ReceiptSigner] | None = None
+        self._file = _OpenFile(database)
+        self._persistent = persistent
+        self._signer: ReceiptSigner | None = None  # None: read only
         self._group_commit: GroupCommit[WriteRequest] = GroupCommit()
-        self._write_lock = Lock()
-        self._awaiting = 0  # requests whose erasure a reader blocks
+        self._lock = RecoveringLock(UnbasketError)
+        self._awaiting: WeakSet[WriteRequest] = WeakSet()  # whose erasure a reader blocks
         self._is_intact = True
         self._is_closed = False
         self.seconds_to_erasure: dict[int, float] = {}  # by receipt number, since the file was opened
         self._closed_message = f"{database.path} was closed. Open it again"
-        self._finalize: Callable[[], object] = lambda: None
+        self._finalize = finalize(self, _close, self._file)  # also without a call of close()
 
     def allow_writing(self, lock: WriterLock, signer: ReceiptSigner) -> None:
         """Take the lock and the signer that writing needs; without them, every change is an error."""
-        self._writer = lock, signer
-        self._finalize = weakref.finalize(self, _close, self._database, lock)  # also without a call of close()
+        self._file.lock, self._signer = lock, signer
+
+    @property
+    def _database(self) -> Database:
+        return self._file.database
+
+    @property
+    def model(self) -> Model:
+        """The model; after an interrupted change, it is read from disk again first."""
+        if self._lock.is_torn:
+            with self._writing:
+                pass
+        return self._persistent.model
+
+    @property
+    def _writing(self) -> AbstractContextManager[None]:
+        return self._lock.after(self._reopen)
 
     @property
     def is_writable(self) -> bool:
         """Whether the database was opened for writing."""
-        return self._writer is not None
+        return self._signer is not None
 
     @property
     def signer(self) -> ReceiptSigner:
         """The signer of receipts; an error if nothing can be written."""
         if self._is_closed:
             raise ClosedError(self._closed_message)
-        if self._writer is None:
+        if self._signer is None:
             raise StoreError(f"{self._database.path} was opened with read_only=True: it can't be changed here")
         if not self._is_intact or self._database.has_failed:
             raise StoreError(f"{self._database.path} had an error and takes nothing more. Open it again")
-        return self._writer[1]
+        return self._signer
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -96,6 +112,10 @@ class DiskJournal:
         """Apply events in order, in one transaction and with one erasure: all of them, or none."""
         request = WriteRequest(events)
         self._group_commit.submit(request, self.serve)
+        if not request.is_served:
+            raise UncertainError(
+                f"{self._database.path}: writing was interrupted in another thread: it may have happened, or not. Check"
+            )
         if request.erasures is not None:
             self._await_erasure(request, request.erasures)
         if request.error is not None:
@@ -105,19 +125,15 @@ class DiskJournal:
     def serve(self, requests: list[WriteRequest]) -> None:
         """Apply the events of all requests, and bring them to disk together."""
         try:
-            with self._write_lock:
+            with self._writing:
                 self._write_requests(requests)
         except UnbasketError as error:
             requests[0].error = error
             for request in requests[1:]:  # one each: a shared error would mix the threads' tracebacks
                 request.error = type(error)(*error.args)
                 request.error.__cause__ = error.__cause__
-        except BaseException as error:
-            for request in requests:
-                request.error = UncertainError(
-                    f"{self._database.path}: writing was interrupted by {error!r}: it may have happened, or not. Check"
-                )
-            raise
+        for request in requests:
+            request.is_served = True
 
     def _write_requests(self, requests: list[WriteRequest]) -> None:
         users = (user for request in requests for user in request.users)
@@ -147,8 +163,7 @@ class DiskJournal:
     def _await_erasure(self, request: WriteRequest, before: int) -> None:
         """Try to erase again until readers have ended. Other callers may write between the attempts."""
         deadline = perf_counter() + TIMEOUT
-        with self._write_lock:
-            self._awaiting += 1
+        self._awaiting.add(request)
         try:
             while request.error is None and not self._is_erased(request, before):
                 if perf_counter() < deadline:
@@ -156,15 +171,14 @@ class DiskJournal:
                 else:
                     request.error = self._blocked()
         finally:
-            with self._write_lock:
-                self._awaiting -= 1
+            self._awaiting.discard(request)
 
     def _is_erased(self, request: WriteRequest, before: int) -> bool:
         """Return whether another caller has erased for this request, or this attempt does.
 
         If no reader is in the way, waiting is no use: the request gets an error.
         """
-        with self._write_lock:
+        with self._writing:
             erased = self._database.erasures > before or self._database.try_to_erase()
             if erased:
                 self._note_erasure(request)
@@ -188,19 +202,19 @@ class DiskJournal:
 
     def load(self, columns: BasketColumns, group: str | None, progress: Progress | None) -> None:
         """Learn many baskets in one transaction."""
-        with self._write_lock:
+        with self._writing:
             columns = columns.in_types(self.model.id_types())
             self.model.check_groups(columns, group)
             self._write(columns.users, partial(self._persistent.load, columns, progress))
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog, in one transaction."""
-        with self._write_lock:
+        with self._writing:
             self._write((), partial(self._persistent.describe, self.model.canonical_products(products)))
 
     def set_availability(self, hide: list[Id], show: list[Id]) -> AvailabilityChange:
         """Hide items and show others, in one transaction."""
-        with self._write_lock:
+        with self._writing:
             items = self.model.canonical_availability(hide, show)
             return self._write((), partial(self._persistent.set_availability, *items))
 
@@ -209,20 +223,19 @@ class DiskJournal:
         model = self.model
         seed = model.state.params.pool_seed
         seeded = params.seeded(randbelow(MAX_SEED + 1) if seed is None else seed)
-        with model.rebuilt(seeded, progress) as swap, self._write_lock:
+        with model.rebuilt(seeded, progress) as swap, self._writing:
             if self.model is not model:
-                raise ids_changed()
+                raise model_replaced()
             self._write((), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
             swap()
 
     def change_ids(self, kinds: Sequence[Kind]) -> None:
         """Change ids of these kinds from numbers to texts. The old model answers until the new one is on disk."""
-        with self._write_lock:
+        with self._writing:
             held = self.model.id_types()._asdict()
             numbers = [kind for kind in kinds if held[kind] is int]
             if numbers:
                 self._persistent = self._write((), partial(self._convert, numbers))
-                self.model = self._persistent.model
 
     def _convert(self, kinds: Sequence[Kind]) -> PersistentModel:
         old, types = self.model, text_types(kinds)
@@ -249,9 +262,9 @@ class DiskJournal:
         try:
             result = change()
             self._database.commit()
-        except BaseException as error:
+        except (sqlite3.Error, UnbasketError) as error:
             self._is_intact = False
-            self._recover(set(users), signer, refused=isinstance(error, sqlite3.Error | StoreError))
+            self._undo(set(users), signer)
             self._is_intact = True
             if isinstance(error, sqlite3.Error):
                 raise self._database.failure(error) from error
@@ -263,7 +276,7 @@ class DiskJournal:
 
         While requests wait for a reader, only a change that `erases` tries to.
         """
-        assert self._writer is not None
+        assert self._file.lock is not None
         if erases or not self._awaiting:
             self._database.try_to_erase()
         try:
@@ -272,36 +285,55 @@ class DiskJournal:
         except UncertainError:
             self._is_intact = False  # how much of the log is on disk is unknown, and another sync would not tell
             raise
-        self._writer[0].note_rows(self._database.reader.rows_written)
+        self._file.lock.note_rows(self._database.reader.rows_written)
 
-    def _recover(self, users: set[Id], signer: ReceiptSigner, refused: bool) -> None:
-        """Restore the model from disk after an error.
-
-        If the disk refused, it has what it had before: rows that are known, or that were to be erased. After an
-        interrupt, anything may be there, and all rows are read.
-        """
+    def _undo(self, users: set[Id], signer: ReceiptSigner) -> None:
+        """Restore the model from disk after an error: there is what was there before, in rows that are known."""
         try:
             touched = self._database.roll_back()
-            self._persistent.restore(users, touched if refused else None)
+            self._persistent.restore(users, touched)
             signer.resume(self._database.reader.last_payload("receipts"))
         except StoreError as error:
             raise UncertainError(
                 f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"
             ) from error
 
+    def _reopen(self) -> None:
+        """Open the file again, as after a crash: an interrupt came at some moment of a change, or of closing."""
+        lock, signer = self._file.lock, self._signer
+        if lock is None or signer is None or lock.is_released or self._database.has_failed:
+            return
+        self._database.abandon()
+        self._file.database = database = Database(self._database.path, read_only=False)
+        database.erase(TIMEOUT)
+        if not self._is_closed:
+            self._persistent = PersistentModel.read(database)
+            signer.resume(database.reader.last_payload("receipts"))
+
     # Closing ----------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Bring everything into one file, and release the writer lock. Closing again does nothing."""
-        with self._write_lock:
-            if self._is_closed:
-                return
-            self._is_closed = True
-            self.model.close(self._closed_message)
-            self._finalize()
+        self._is_closed = True
+        with self._writing:
+            self._persistent.model.close(self._closed_message)
+            _close(self._file)
+            self._finalize.detach()
 
 
-def _close(database: Database, lock: WriterLock) -> None:
+class _OpenFile:
+    """A database and, for writing, its lock, which are closed in the end; after an interrupt, it is another one."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.lock: WriterLock | None = None
+
+
+def _close(file: _OpenFile) -> None:
+    """Close a file for good, unless that was done; one for reading is closed when it has been read."""
+    lock, database = file.lock, file.database
+    if lock is None or lock.is_released:
+        return
     try:
         database.close(lock.mark_closed)
     finally:

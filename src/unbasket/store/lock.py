@@ -15,6 +15,7 @@ from unbasket.store.sqlite_errors import READ_ONLY_HINT
 Identity = tuple[int, int]
 """The device and the inode of a file, which stay the same under another name."""
 
+_CLOSED = -1  # a descriptor
 _HOLDER = 16  # bytes of the line with the process id, which the note follows
 
 
@@ -52,7 +53,8 @@ class WriterLock:
 
     def __init__(self, database: Path) -> None:
         self._database, self.path = database, _lock_path(database)
-        self._database_file: int | None = None
+        self._file = self._database_file = _CLOSED
+        self.is_released = False
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -60,7 +62,7 @@ class WriterLock:
         try:
             self._lock(self._file)
         except StoreError:
-            os.close(self._file)
+            self.release()
             raise
 
     def lock_database(self) -> None:
@@ -71,7 +73,6 @@ class WriterLock:
             self._database_file = os.open(self._database, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise StoreError(f"cannot open {self._database}: {error.strerror}") from error
-        descriptors.keep(self._database_file)
         self._lock(self._database_file)
 
     def _lock(self, file: int) -> None:
@@ -109,12 +110,22 @@ class WriterLock:
         os.ftruncate(self._file, 0)
 
     def release(self) -> None:
-        """Release both locks: another process can write then."""
-        if self._database_file is not None:
-            with suppress(OSError):
-                fcntl.flock(self._database_file, fcntl.LOCK_UN)
-            descriptors.close(self._database_file)
-        os.close(self._file)
+        """Release both locks: another process can write then. Releasing again, as after an interrupt, is harmless."""
+        for file in (self._database_file, self._file):
+            if file != _CLOSED:
+                with suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_UN)
+        self.is_released = True
+        database_file, self._database_file = self._database_file, _CLOSED
+        if database_file != _CLOSED:
+            descriptors.close(database_file)
+        file, self._file = self._file, _CLOSED
+        if file != _CLOSED:
+            os.close(file)
+
+    def __del__(self) -> None:
+        """Release what an interrupt left, for one between the lock and the `try` that would release it."""
+        self.release()
 
 
 class _Descriptors:
@@ -127,18 +138,12 @@ class _Descriptors:
     def __init__(self) -> None:
         self._guard = Lock()
         self._connections: Counter[Identity] = Counter()
-        self._held: dict[int, Identity] = {}
         self._idle: dict[int, Identity] = {}
-
-    def keep(self, file: int) -> None:
-        """Register a descriptor that is in use."""
-        with self._guard:
-            self._held[file] = identity_of(file)
 
     def close(self, file: int) -> None:
         """Close a descriptor, now or when SQLite has closed all of its own."""
         with self._guard:
-            self._idle[file] = self._held.pop(file)
+            self._idle[file] = identity_of(file)
             self._close_idle()
 
     def connected(self, identity: Identity) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from unbasket.domain.ids import Kind, text_types
 from unbasket.domain.results import Forgotten, Progress
 from unbasket.engine.model import ErasureRecord, Model
-from unbasket.errors import InvalidParamsError, MixedIdsError, StoreCorruptError, StoreError, StoreVersionError
+from unbasket.errors import MixedIdsError, StoreCorruptError, StoreError, StoreVersionError
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params, checked_params
 from unbasket.store.backup import write_copy
@@ -21,7 +21,7 @@ from unbasket.store.durable import DurableRecommender
 from unbasket.store.id_conversion import merged_baskets, mixed_error, mixed_ids, rewrite
 from unbasket.store.journal import DiskJournal
 from unbasket.store.lock import WriterLock, noted_rows
-from unbasket.store.persistent_model import PersistentModel
+from unbasket.store.persistent_model import PersistentModel, stored_params
 from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.store.wal import check_wal, is_wal_empty, wal_path
@@ -179,7 +179,7 @@ def _open_to_write(
 
 def _merge_ids(database: Database, kinds: Collection[Kind], signer: ReceiptSigner) -> None:
     """Make ids of these kinds texts in a database that holds both types, and merge pairs, in one transaction."""
-    types, params = text_types(kinds), _stored_params(database, dict(database.reader.payloads("settings")))
+    types, params = text_types(kinds), stored_params(database, dict(database.reader.payloads("settings")))
     held = sum(1 for _ in database.reader.payloads("baskets"))
     baskets, merged = merged_baskets(database.reader, types, params)
     content = rewrite(database, baskets, types)
@@ -207,16 +207,9 @@ def _recover(path: Path, lock: WriterLock) -> None:
 
 def _load(database: Database, params: Params | None, progress: Progress | None) -> DiskJournal:
     try:
-        content = database.reader.load(progress)
+        persistent = PersistentModel.read(database, params, progress)
     except MixedIdsError as error:
         raise mixed_error(database.reader) from error
-    stored = _stored_params(database, content.others["settings"])
-    if params is not None and params.seeded(stored.pool_seed or 0) != stored:
-        raise InvalidParamsError(
-            f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or use "
-            "another file"
-        )
-    persistent = PersistentModel(Model(stored), database, content)
     if len(_item_types(persistent.model)) > 1:
         raise mixed_error(database.reader)
     return DiskJournal(database, persistent)
@@ -227,10 +220,3 @@ def _item_types(model: Model) -> set[type | None]:
     suppressed = chain.from_iterable(model.state.suppressed.values())
     others = chain(model.availability, (product.item for product in model.catalog), suppressed)
     return {*map(type, others), model.state.items.type} - {None}
-
-
-def _stored_params(database: Database, settings: dict[int, bytes]) -> Params:
-    """Return the parameters in the newest row of settings."""
-    if not settings:
-        raise StoreError(f"{database.path} has no parameters: it was not created completely. Open it for writing")
-    return Params(**msgspec.json.decode(settings[max(settings)]))

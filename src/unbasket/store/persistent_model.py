@@ -1,7 +1,9 @@
 """The model of a durable engine and its rows on disk: a change happens in both."""
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Self
 
+import msgspec
 import numpy as np
 
 from unbasket.domain.basket_columns import BasketColumns
@@ -9,11 +11,13 @@ from unbasket.domain.events import Change, Forget, Learn, Rename, Suppress
 from unbasket.domain.ids import Id
 from unbasket.domain.results import AvailabilityChange, Product, Progress
 from unbasket.engine.model import EventResult, Model
+from unbasket.errors import InvalidParamsError, StoreError
+from unbasket.params import Params
 from unbasket.store.basket_table import BasketTable
-from unbasket.store.group_commit import Erased, ErasedId
 from unbasket.store.item_tables import ProductTable, StoredSet
 from unbasket.store.reader import Content
 from unbasket.store.receipts import ReceiptSigner
+from unbasket.store.write_request import Erased, ErasedId
 from unbasket.store.writer import Database
 
 
@@ -34,6 +38,18 @@ class PersistentModel:
         self._hide_stored()
         self._suppress_stored(model.state.users.codes)
 
+    @classmethod
+    def read(cls, database: Database, params: Params | None = None, progress: Progress | None = None) -> Self:
+        """Return the model of a database. If parameters are given, they must be those that are stored."""
+        content = database.reader.load(progress)
+        stored = stored_params(database, content.others["settings"])
+        if params is not None and params.seeded(stored.pool_seed or 0) != stored:
+            raise InvalidParamsError(
+                f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or "
+                "use another file"
+            )
+        return cls(Model(stored), database, content)
+
     def apply(self, event: Change, signer: ReceiptSigner, *, is_only: bool) -> EventResult:
         """Apply an event to the model, and write its changes to the rows; a forget or a rename gets a receipt.
 
@@ -48,6 +64,7 @@ class PersistentModel:
         else:
             [result] = self.model.apply([event])
         self._baskets.write_changes()
+        self._products.write_changes()
         after = self._suppressions(users)
         for pair in before - after:
             self._suppressed.remove(pair)
@@ -83,44 +100,49 @@ class PersistentModel:
             for basket, time, items in baskets:
                 self.model.apply([Learn(user, list(items), basket, time)])
                 self._baskets.write_changes()
+        self._products.write_changes()
         self._baskets.append_new(columns.select(np.flatnonzero(~known)) if known.any() else columns, progress)
 
     def describe(self, products: Iterable[Product]) -> None:
         """Put products into the catalog."""
+        changed = self._products.write(products)
         with self.model.lock.writing:
-            self._products.put(products)
+            for product in changed:
+                self.model.catalog.put(product)
 
     def set_availability(self, hide: Sequence[Id], show: Sequence[Id]) -> AvailabilityChange:
         """Hide items and show others."""
         with self.model.lock.writing:
-            hidden, shown = self.model.availability.hide(hide), self.model.availability.show(show)
+            hidden, shown = self.model.availability.change(hide, show)
         for item in hidden:
             self._hidden.add((item,))
         for item in shown:
             self._hidden.remove((item,))
         return AvailabilityChange(len(hidden), len(shown))
 
-    def restore(self, users: set[Id], touched: dict[str, list[int]] | None) -> None:
-        """Restore the model from disk: the two may differ in these users and in all items.
-
-        The differences are in the rows of each table that were `touched`, or anywhere if None.
-        """
-        rows = touched or {}
-        self._baskets.restore(users, rows.get("baskets"))
+    def restore(self, users: set[Id], touched: dict[str, list[int]]) -> None:
+        """Restore the model from disk: the two differ in these users at most, and in items of the rows `touched`."""
+        self._baskets.restore(users, touched["baskets"])
         with self.model.lock.writing:
-            self._products.restore(rows.get("products"))
-        self._hidden.restore(rows.get("hidden"))
+            self._products.restore(touched["products"])
+        self._hidden.restore(touched["hidden"])
         self._hide_stored()
-        self._suppressed.restore(rows.get("suppressed"))
+        self._suppressed.restore(touched["suppressed"])
         self._suppress_stored(users)
 
     def _hide_stored(self) -> None:
         """Hide the items that are hidden on disk, and no others."""
         stored, availability = [item for (item,) in self._hidden], self.model.availability
         with self.model.lock.writing:
-            availability.show(set(availability).difference(stored))
-            availability.hide(stored)
+            availability.change(stored, set(availability).difference(stored))
 
     def _suppress_stored(self, users: Collection[Id]) -> None:
         """Suppress for these users, who have no suppressions yet, the items that are suppressed on disk."""
         self.model.apply([Suppress(user, item) for user, item in self._suppressed if user in users])
+
+
+def stored_params(database: Database, settings: dict[int, bytes]) -> Params:
+    """Return the parameters in the newest row of settings."""
+    if not settings:
+        raise StoreError(f"{database.path} has no parameters: it was not created completely. Open it for writing")
+    return Params(**msgspec.json.decode(settings[max(settings)]))

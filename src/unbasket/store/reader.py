@@ -2,18 +2,20 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, ParamSpec, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.codec import RowReader, gathered, sorted_by_user
+from unbasket.core.util import Task
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.results import Progress
+from unbasket.engine.workspaces import ThreadPool
 from unbasket.errors import MixedIdsError, StoreCorruptError, StoreError
 from unbasket.files import create
 from unbasket.store.compaction import Spaces
@@ -22,10 +24,9 @@ from unbasket.store.row_totals import COUNTED, RowTotals, TotalsRecord
 from unbasket.store.sqlite_errors import translating
 from unbasket.store.wal import wal_path
 
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
-
 _CHUNK = 16_384  # rows that are read at a time
+_THREADS = ThreadPool(2)  # one checks pages, one reads rows
+os.register_at_fork(after_in_child=_THREADS.reset)
 
 
 class Content(NamedTuple):
@@ -97,10 +98,10 @@ class DatabaseReader:
                 if payload:
                     yield row, payload
 
-    def payloads_of(self, table: str, rows: Iterable[int] | None) -> Iterator[tuple[int, bytes]]:
-        """Yield those of these rows, or of all rows if None, that are there and not zeroed."""
-        for span in [(1, 2**62)] if rows is None else ((row, row) for row in rows):
-            yield from self.payloads(table, *span)
+    def payloads_of(self, table: str, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        """Yield those of these rows that are there and not zeroed."""
+        for row in rows:
+            yield from self.payloads(table, row, row)
 
     def snapshot(self) -> "Snapshot":
         """Return a block that reads from one snapshot, with new totals. An erasure waits for its end."""
@@ -138,8 +139,8 @@ class DatabaseReader:
     @contextmanager
     def _checking_pages(self) -> Iterator[None]:
         """Let SQLite check its pages during the block, over another connection; an error if they are damaged."""
-        with translating(self.path), ThreadPoolExecutor(1) as executor:
-            checking = _submit(executor, _check_pages, self.path)
+        with translating(self.path), Task(partial(_check_pages, self.path)) as checking:
+            _THREADS.submit(checking)
             yield
             if checking.result() != "ok":
                 raise StoreCorruptError(f"{self.path} is damaged ({checking.result()}). Restore a backup")
@@ -160,13 +161,14 @@ class DatabaseReader:
         """Read and count the rows of baskets; those after row `upto` are also counted apart."""
         baskets, last = RowReader(TABLE_SEEDS["baskets"], STEP, upto), self.totals.last["baskets"]
         cursor = self._connection.execute(*self.spaces["baskets"].select(1, last))
-        with ThreadPoolExecutor(1) as executor:  # fetches the next rows while these are decoded
-            fetching = _submit(executor, cursor.fetchmany, _CHUNK)
-            while rows := fetching.result():
-                fetching = _submit(executor, cursor.fetchmany, _CHUNK)
+        fetch, rows = partial(cursor.fetchmany, _CHUNK), cursor.fetchmany(_CHUNK)
+        while rows:
+            with Task(fetch) as fetching:  # the next rows, while these are decoded
+                _THREADS.submit(fetching)
                 decode_baskets(baskets, rows)
                 if progress is not None:
                     progress(rows[-1][0], last)
+                rows = fetching.result()
         self.totals.add(baskets.count, baskets.checksums, baskets.size, baskets.zeroed)
         return baskets
 
@@ -215,18 +217,6 @@ class DatabaseReader:
     def next_row(self, table: str) -> int:
         """Return the number that the next row of a table will have."""
         return self.totals.last[table] + 1
-
-
-def _submit(
-    executor: ThreadPoolExecutor, work: Callable[Arguments, Result], *args: Arguments.args, **kwargs: Arguments.kwargs
-) -> Future[Result]:
-    """Submit work to a thread or, if the system allows no more of them, do it at once."""
-    try:
-        return executor.submit(work, *args, **kwargs)
-    except RuntimeError:
-        done: Future[Result] = Future()
-        done.set_result(work(*args, **kwargs))
-        return done
 
 
 def decode_baskets(baskets: RowReader, rows: list[tuple[int, bytes]]) -> None:

@@ -75,9 +75,9 @@ class Wal:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        file, self._file = self._file, None  # first: after an interrupt, the number may be another file's
+        if file is not None:
+            os.close(file)
 
 
 def is_wal_empty(database: Path) -> bool:

@@ -64,6 +64,7 @@ class Database:
             self._connection = connect(path, read_only)
             self._identity = identity_of(path)
             descriptors.connected(self._identity)
+            self._is_connected = True
             try:
                 schema.prepare(self._connection, path, read_only=read_only)
                 self.reader = DatabaseReader(path, self._connection)
@@ -408,7 +409,9 @@ class Database:
                     reader = stack.enter_context(closing(connect(self.path, read_only=True)))
                     reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             self._connection.close()
-        descriptors.disconnected(self._identity)
+        was_connected, self._is_connected = self._is_connected, False
+        if was_connected:
+            descriptors.disconnected(self._identity)
 
 
 def _no_rows() -> dict[str, list[int]]:

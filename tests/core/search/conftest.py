@@ -3,7 +3,8 @@
 import pytest
 from tests.core.search.brute_force import Shop
 
-from unbasket.engine.workspaces import Task, ThreadPool
+from unbasket.core.util import Task
+from unbasket.engine.workspaces import ThreadPool
 
 
 class EagerPool(ThreadPool):

@@ -8,9 +8,10 @@ from collections.abc import Iterable
 
 import pytest
 
+from unbasket.core.util import Task
 from unbasket.domain.ids import Id
 from unbasket.engine.recommender import Recommender
-from unbasket.engine.workspaces import Task, ThreadPool, Work
+from unbasket.engine.workspaces import ThreadPool, Work
 from unbasket.params import Params
 
 

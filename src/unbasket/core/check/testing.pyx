@@ -1,7 +1,9 @@
 """Views of the core's memory as NumPy arrays, for tests: to find residue, or to do damage that must be found.
 
-A view is valid until something is added. Only tests import this module.
+A view is valid until something is added. Only tests import this module. `Interrupter` does damage of another kind.
 """
+
+cimport cython
 
 from cpython.buffer cimport PyBUF_WRITE
 from cpython.memoryview cimport PyMemoryView_FromMemory
@@ -25,6 +27,9 @@ from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.search.search cimport SearchWorkspace
 from unbasket.core.model.fold cimport FoldWorkspace, Vector
 from unbasket.core.util.topn cimport Candidate, smallest_first
+
+cdef extern from "Python.h":
+    int PyErr_SetInterruptEx(int signal)
 
 ROW = np.dtype([("first", np.uintp), ("length", np.uint32), ("capacity", np.uint32)])
 BASKET = np.dtype(
@@ -240,3 +245,27 @@ def smallest(list keys, Py_ssize_t k, const int64_t[::1] order):
         return [candidates[i].code for i in range(k)]
     finally:
         give_back(candidates, count * sizeof(Candidate))
+
+
+@cython.final
+cdef class Interrupter:
+    """A function for `sys.settrace` that sends a signal at a bytecode, counted from 0, of the calls that it traces.
+
+    It is compiled, so the interpreter handles the signal where it would handle any other that arrives at that bytecode:
+    a trace function in Python would be interrupted itself.
+    """
+
+    cdef readonly Py_ssize_t seen  # bytecodes
+    cdef Py_ssize_t moment
+    cdef int signal
+
+    def __init__(self, Py_ssize_t moment, int signal):
+        self.moment, self.signal = moment, signal
+
+    def __call__(self, frame, event, argument):
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            if self.seen == self.moment:
+                PyErr_SetInterruptEx(self.signal)
+            self.seen += 1
+        return self

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from unbasket.store.group_commit import GroupCommit
+from unbasket.core.util import GroupCommit
 
 
 def test_a_single_caller_serves_itself() -> None:
@@ -31,7 +31,7 @@ def test_requests_that_come_meanwhile_are_served_together() -> None:
     assert started.wait(10)
     for thread in threads[1:]:
         thread.start()
-    while len(group_commit._queue) < 5:
+    while group_commit.waiting < 5:
         time.sleep(0.001)
     go_on.set()
     for thread in threads:

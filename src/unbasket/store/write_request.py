@@ -1,0 +1,54 @@
+"""The events of one caller on their way to disk, and their results."""
+
+from collections.abc import Sequence
+from time import perf_counter
+
+from unbasket.domain.events import Allow, Change, Forget, Rename
+from unbasket.domain.ids import Id
+from unbasket.domain.results import Forgotten, Renamed
+from unbasket.engine.model import EventResult
+from unbasket.errors import UnbasketError
+from unbasket.store.receipts import Receipt
+
+
+class Erased(Forgotten):
+    """A `Forgotten` whose bytes are gone from every file, the receipt that says so, and how long it took."""
+
+    receipt: Receipt
+    seconds: float
+
+
+class ErasedId(Renamed):
+    """A `Renamed` whose old id is gone from every file, the receipt that says so, and how long it took."""
+
+    receipt: Receipt
+    seconds: float
+
+
+class WriteRequest:
+    """Events of one caller, who waits for them to be on disk, and their results."""
+
+    def __init__(self, events: Sequence[Change]) -> None:
+        self.events = events
+        self.start = perf_counter()
+        self.results: list[EventResult] = []
+        self.error: UnbasketError | None = None
+        self.is_served = False  # False in the end if the caller that wrote for others was interrupted
+        self.erasures: int | None = None  # erasures before this request, if it still waits for the next one
+
+    @property
+    def erases(self) -> bool:
+        """Whether acknowledging the request takes an erasure."""
+        return any(isinstance(event, Forget | Allow | Rename) for event in self.events)
+
+    @property
+    def users(self) -> set[Id]:
+        """The users that the events change."""
+        return {event.user for event in self.events} | {
+            event.other for event in self.events if isinstance(event, Rename)
+        }
+
+    @property
+    def erased(self) -> list[Erased | ErasedId]:
+        """The results of its forgets and renames."""
+        return [result for result in self.results if isinstance(result, Erased | ErasedId)]
