@@ -38,6 +38,7 @@ ELSEWHERE = {
     "store/reader.py": "tests/store/test_faults.py",
     "store/row_totals.py": "tests/store/test_faults.py",
     "store/sqlite_errors.py": "tests/store/test_faults.py",
+    "store/write_request.py": "tests/store/test_journal.py",
     "store/writer.py": "tests/store/test_forensics.py",
     # through HTTP
     "service/app.py": "tests/service/web/test_web.py",

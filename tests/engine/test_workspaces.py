@@ -4,7 +4,6 @@ import multiprocessing
 import subprocess
 import sys
 import threading
-import weakref
 
 import pytest
 from tests.limits import NO_THREADS
@@ -56,24 +55,6 @@ def test_a_task_is_cancelled_or_started() -> None:
     first.wait()
     submitted(pool, lambda: done.append("third")).wait()
     assert done == [True, "third"]
-
-
-class Data:
-    """Data that must not be kept alive."""
-
-    def use(self) -> None:
-        """Work with the data."""
-
-
-def test_a_task_that_was_cancelled_or_run_keeps_nothing_alive() -> None:
-    """A cancelled task may stay in the queue for long."""
-    cancelled, done = Data(), Data()
-    tasks, kept = [Task(cancelled.use), Task(done.use)], [weakref.ref(cancelled), weakref.ref(done)]
-    del cancelled, done
-    assert all(ref() for ref in kept)
-    tasks[0].cancel()
-    tasks[1].run()
-    assert [ref() for ref in kept] == [None, None]
 
 
 def submit_in_child(answers: "multiprocessing.SimpleQueue[str]") -> None:
