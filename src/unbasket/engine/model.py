@@ -163,6 +163,7 @@ class Model:
         model.state.suppressed = {
             in_type(user, types.user, "user"): set(all_in_type([*items], types.item, "item"))
             for user, items in self.state.suppressed.items()
+            if items  # an interrupt may have left none
         }
         model.availability.change(all_in_type([*self.availability], types.item, "item"), [])
         for product in self.catalog:
