@@ -53,7 +53,9 @@ ELSEWHERE = {
     "spark/stream.py": "tests/spark/test_laws.py",
     "spark/table.py": "tests/spark/test_laws.py",
     # research
+    "datasets/detection.py": "tests/cli/commands/test_import.py",
     "datasets/lines.py": "tests/datasets/test_table.py",
+    "domain/returns.py": "tests/datasets/test_purchases.py",
     "evaluation/plots.py": "tests/evaluation/test_evaluation.py",
     "reproduction/section.py": "tests/reproduction/test_report.py",
 }

@@ -26,7 +26,7 @@ def baskets(dataset: Dataset) -> dict[tuple[object, object], set[object]]:
 def test_a_quantity_of_0_is_not_a_purchase(tmp_path: Path) -> None:
     shop = read(tmp_path, "1,1,milk,5,2", "1,1,tea,5,0", "1,2,tea,6,0")
     assert baskets(shop) == {(1, 1): {"milk"}}
-    assert shop.returns == Returns(zero=2, taken_out=0, unmatched=0)
+    assert shop.returns == Returns(zero=2, taken_out=0, unmatched=0, undone=0)
     assert shop.history.columns == ["user", "basket", "item", "time"]
 
 
@@ -35,7 +35,7 @@ def test_within_a_basket_quantities_are_added_up(tmp_path: Path) -> None:
     gas = ("1,1,gas,5,0.3", "1,1,gas,5,-0.1", "1,1,gas,5,-0.2")
     shop = read(tmp_path, *milk, *tea, *gas)
     assert baskets(shop) == {(1, 1): {"milk"}}
-    assert shop.returns == Returns(zero=0, taken_out=4, unmatched=0)
+    assert shop.returns == Returns(zero=0, taken_out=4, unmatched=0, undone=2)
 
 
 def test_a_return_is_taken_out_of_the_newest_earlier_basket(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_return_is_taken_out_of_the_newest_earlier_basket(tmp_path: Path) -> N
         tmp_path, "1,1,milk,5,1", "1,2,milk,6,1", "1,2,tea,6,1", "1,C3,milk,7,-1", "1,4,milk,8,1", "2,1,milk,6,1"
     )
     assert baskets(shop) == {(1, "1"): {"milk"}, (1, "2"): {"tea"}, (1, "4"): {"milk"}, (2, "1"): {"milk"}}
-    assert shop.returns == Returns(zero=0, taken_out=1, unmatched=0)
+    assert shop.returns == Returns(zero=0, taken_out=1, unmatched=0, undone=1)
 
 
 def test_a_return_is_taken_out_of_several_baskets(tmp_path: Path) -> None:
@@ -51,13 +51,13 @@ def test_a_return_is_taken_out_of_several_baskets(tmp_path: Path) -> None:
     assert baskets(shop) == {(1, 1): {"milk"}}
     shop = read(tmp_path, "1,1,milk,5,3", "1,2,milk,6,1", "1,3,milk,7,-2", "1,4,milk,8,-2")
     assert baskets(shop) == {}
-    assert shop.returns == Returns(zero=0, taken_out=2, unmatched=0)
+    assert shop.returns == Returns(zero=0, taken_out=2, unmatched=0, undone=2)
 
 
 def test_unmatched_returns_are_counted(tmp_path: Path) -> None:
     shop = read(tmp_path, "1,1,milk,5,-1", "1,2,milk,6,1", "2,1,tea,5,-1", "3,1,rum,5,1", "3,2,rum,6,-2")
     assert baskets(shop) == {(1, 2): {"milk"}}
-    assert shop.returns == Returns(zero=0, taken_out=0, unmatched=3)
+    assert shop.returns == Returns(zero=0, taken_out=0, unmatched=3, undone=1)
 
 
 def test_without_times_the_order_of_the_file_counts(tmp_path: Path) -> None:

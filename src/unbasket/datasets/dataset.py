@@ -1,9 +1,11 @@
 """A dataset: purchase histories with their products, parameters and notes."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import polars as pl
 
+from unbasket.domain.returns import Returns
 from unbasket.errors import DatasetError
 from unbasket.params import Params
 
@@ -24,13 +26,13 @@ class Statistics:
     baskets_per_user: float
 
 
-@dataclass(frozen=True, slots=True)
-class Returns:
-    """Counts of rows that are not purchases: a quantity of 0, returns, and returns of what was not bought."""
+class SkippedRows(NamedTuple):
+    """Rows that were left out for one reason: how many, and the place and the bad value of the first."""
 
-    zero: int
-    taken_out: int
-    unmatched: int
+    reason: str
+    rows: int
+    place: str
+    value: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +42,9 @@ class Dataset:
     `history` and `future` have the columns user, basket, item, time: one row per item of a basket, sorted by
     user, time and basket. `time` is an integer, the same for all rows of a basket. A further column, `quantity`,
     exists only where the source lists an item more than once in a basket. `future` holds at most one basket per user,
-    the one to predict. `items` has the columns item, name, category. `skipped` counts the bad rows that the caller
-    asked to leave out; `returns` counts the rows that are not purchases, if the caller named a column of quantities.
+    the one to predict. `items` has the columns item, name, category. `skipped_rows` are the bad rows that the
+    caller asked to leave out, by reason; `returns` counts the rows that are not purchases, if the caller named a column
+    of quantities.
     """
 
     name: str
@@ -50,7 +53,7 @@ class Dataset:
     items: pl.DataFrame | None = None
     params: Params | None = None
     notes: str = ""
-    skipped: int = 0
+    skipped_rows: tuple[SkippedRows, ...] = ()
     returns: Returns | None = None
 
     def __post_init__(self) -> None:
@@ -59,6 +62,11 @@ class Dataset:
             if not set(needed) <= set(found):
                 missing = ", ".join(column for column in needed if column not in found)
                 raise DatasetError(f"{self.name}: {field} has no column {missing}. Columns found: {', '.join(found)}")
+
+    @property
+    def skipped(self) -> int:
+        """The number of bad rows that were left out."""
+        return sum(each.rows for each in self.skipped_rows)
 
     def statistics(self) -> Statistics:
         """Return the statistics of the history alone, as in the paper."""

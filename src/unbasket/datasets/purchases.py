@@ -1,6 +1,6 @@
 """From the rows of a file to purchases: one row per item of a basket."""
 
-from collections import defaultdict
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import product
@@ -8,44 +8,62 @@ from typing import Literal
 
 import polars as pl
 
-from unbasket.datasets.dataset import PURCHASE_COLUMNS, Returns
+from unbasket.datasets.dataset import PURCHASE_COLUMNS, SkippedRows
 from unbasket.datasets.lines import shown
 from unbasket.datasets.source import ROW, Source
+from unbasket.domain.returns import FIRST_ROW, quantities
 from unbasket.errors import DatasetError, Remedy
 
 FutureChoice = Literal["next", "union"]
-FIRST_ROW = "__first_row"  # the first row of a basket, which orders baskets without times
 ID_COLUMNS = ("user", "basket", "item")
 _DAYS = (
     *("%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d/%m/%y", "%m/%d/%y", "%d.%m.%Y", "%Y.%m.%d", "%d.%m.%y"),
     *("%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y"),
 )
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-_QUANTITY_DIGITS = 6  # quantities are rounded: 0.1 + 0.2 - 0.3 must be 0
 _SKIP = Remedy("skip_bad", True, "leaves out such rows and counts them")
 
 
-def distinct_purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
-    """Return the distinct purchases of a file, in any order, and the number of rows skipped.
+def distinct_purchases(
+    source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool
+) -> tuple[pl.DataFrame, tuple[SkippedRows, ...]]:
+    """Return the distinct purchases of a file, in any order, and the rows skipped, by reason.
 
     `columns` maps user, basket, item and, where the source has them, time and quantity to expressions, which are null
     for values that can't be read. Added columns: ROW, the first row of a purchase, and quantity, the number of rows.
-    Where the source has quantities, their sum may be 0 or less, and the columns `zero` and `returned` count the rows
-    with such quantities: see `remove_returns`.
+    Where the source has quantities, their sum may be 0 or less, and further columns count the rows of each sign: see
+    `remove_returns`.
     """
     typed = source.rows.select(ROW, **columns).with_columns(bad=pl.any_horizontal(pl.col(*columns).is_null()))
     times = [pl.col("time").min()] if "time" in columns else []
-    rows = pl.len().cast(pl.Int64)
-    amounts = {"quantity": rows}
-    if "quantity" in columns:
-        quantity = pl.col("quantity")
-        amounts = {"quantity": quantity.sum(), "zero": (quantity == 0).sum(), "returned": (quantity < 0).sum()}
+    amounts = quantities(pl.col("quantity")) if "quantity" in columns else {"quantity": pl.len().cast(pl.Int64)}
     first = pl.col(ROW).min().cast(pl.Int64)
-    frame = source.collect(typed.group_by(*ID_COLUMNS, "bad").agg(*times, first, rows=rows, **amounts))
-    bad, good = frame.filter("bad"), frame.filter(~pl.col("bad"))
-    if bad.height and not skip_bad:
+    frame = source.collect(typed.group_by(*ID_COLUMNS, "bad").agg(*times, first, **amounts))
+    bad, good = frame.filter("bad"), frame.filter(~pl.col("bad")).drop("bad")
+    if not bad.height:
+        return good, ()
+    if not skip_bad:
         raise bad_row_error(source, columns, int(bad.select(pl.col(ROW).min()).item()))
-    return good.drop("bad", "rows"), int(bad["rows"].sum())
+    return good, _skipped_rows(source, columns)
+
+
+def _skipped_rows(source: Source, columns: Mapping[str, pl.Expr]) -> tuple[SkippedRows, ...]:
+    """Count the bad rows by the first of their columns that is empty or can't be read, with the first row of each.
+
+    An example has the value of that column alone: the rest of the row is not needed to see what is wrong.
+    """
+    texts = {name: pl.col(expr.meta.root_names()[0]).cast(pl.String) for name, expr in columns.items()}
+    fault = pl.coalesce(pl.when(expr.is_null()).then(pl.lit(name)) for name, expr in columns.items())
+    value = pl.coalesce(pl.when(expr.is_null()).then(texts[name].fill_null("")) for name, expr in columns.items())
+    rows = source.rows.select(ROW, fault=fault, value=value).filter(pl.col("fault").is_not_null())
+    reasons = rows.group_by("fault", empty=pl.col("value") == "").agg(pl.len(), pl.all().sort_by(ROW).first())
+    found = source.collect(reasons).sort(ROW)
+    return tuple(
+        SkippedRows(
+            f"no {fault}" if empty else f"unreadable {fault}", count, f"{source.path}, {source.place(row)}", text
+        )
+        for fault, empty, count, row, text in found.select("fault", "empty", "len", ROW, "value").iter_rows()
+    )
 
 
 def order_baskets(purchases: pl.DataFrame) -> pl.DataFrame:
@@ -64,8 +82,10 @@ def sort_purchases(purchases: pl.DataFrame) -> pl.DataFrame:
     return purchases.select(*PURCHASE_COLUMNS, pl.exclude(*PURCHASE_COLUMNS, ROW))
 
 
-def sorted_purchases(source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool) -> tuple[pl.DataFrame, int]:
-    """Return a file's purchases in the order of a `Dataset`, with quantities, and the number of rows skipped."""
+def sorted_purchases(
+    source: Source, columns: Mapping[str, pl.Expr], *, skip_bad: bool
+) -> tuple[pl.DataFrame, tuple[SkippedRows, ...]]:
+    """Return a file's purchases in the order of a `Dataset`, with quantities, and the rows skipped."""
     frame, skipped = distinct_purchases(source, columns, skip_bad=skip_bad)
     return sort_purchases(order_baskets(frame)), skipped
 
@@ -80,12 +100,20 @@ def bad_row_error(source: Source, columns: Mapping[str, pl.Expr], row: int) -> D
     listed = ", ".join(f"{name!r}: {shown(value)}" for name, value in values.items())
     problem = f"{source.path}, {source.place(row)}: no usable {' and '.join(missing)} in {{{listed}}}"
     time = values[columns["time"].meta.root_names()[0]] if "time" in missing else None
-    return DatasetError(problem, _time_format(time) or _SKIP)
+    quantity = values[columns["quantity"].meta.root_names()[0]] if "quantity" in missing else None
+    return DatasetError(problem, _time_format(time) or _decimal_comma(quantity) or _SKIP)
+
+
+def _decimal_comma(text: object) -> Remedy | None:
+    """Suggest a decimal comma if a text is a number with one."""
+    if not re.fullmatch(r"[+-]?\d*,\d+", str(text)):
+        return None
+    return Remedy("decimal", ",", f"reads this as {str(text).replace(',', '.')}")
 
 
 def _time_format(text: object) -> Remedy | None:
     """Suggest the one or two formats that would read a text as a date."""
-    matches = list(_matching_formats(str(text)))
+    matches = list(matching_formats(str(text)))
     if not matches:
         return None
     form, day = matches[0]
@@ -96,50 +124,13 @@ def _time_format(text: object) -> Remedy | None:
     return Remedy("time_format", form, effect)
 
 
-def _matching_formats(text: str) -> Iterator[tuple[str, datetime]]:
+def matching_formats(text: str) -> Iterator[tuple[str, datetime]]:
+    """Yield the formats that read a text as a date, with what they read."""
     for clock, day in product(_CLOCKS, _DAYS):
         try:
             yield day + clock, datetime.strptime(text, day + clock)
         except ValueError:
             continue
-
-
-def remove_returns(purchases: pl.DataFrame) -> tuple[pl.DataFrame, Returns]:
-    """Remove returned purchases and rows with a quantity of 0, and count both.
-
-    Quantities are summed within a basket. A negative sum is taken out of the newest of the user's earlier baskets
-    that have the item. Baskets are sets, so the remaining quantity does not matter and its column is dropped.
-    """
-    clock = pl.col("time" if "time" in purchases.columns else FIRST_ROW).alias("clock")
-    frame = purchases.with_columns(clock, pl.col("quantity").round(_QUANTITY_DIGITS)).with_row_index("position")
-    returned, bought = frame.filter(pl.col("quantity") < 0), frame.filter(pl.col("quantity") > 0)
-    gone, unmatched = _match_returns(bought.join(returned, on=["user", "item"], how="semi"), returned)
-    rest = bought.filter(~pl.col("position").is_in(gone)).drop("position", "clock", "quantity", "zero", "returned")
-    return rest, Returns(int(frame["zero"].sum()), int(frame["returned"].sum()) - unmatched, unmatched)
-
-
-def _match_returns(bought: pl.DataFrame, returned: pl.DataFrame) -> tuple[list[int], int]:
-    """Return the positions of fully returned purchases, and the number of rows that return what was not bought."""
-    held: defaultdict[tuple[object, object], list[list[float]]] = defaultdict(list)
-    columns = ("user", "item", "clock", "position", "quantity")
-    for user, item, clock, position, quantity in bought.sort("clock", "basket").select(columns).iter_rows():
-        held[user, item].append([clock, position, quantity])
-    unmatched = 0
-    columns = ("user", "item", "clock", "quantity", "returned")
-    for user, item, clock, quantity, rows in returned.sort("clock", "basket").select(columns).iter_rows():
-        if _take_back(held[user, item], clock, -quantity) > 0:
-            unmatched += rows
-    return [int(position) for bought in held.values() for _, position, left in bought if left == 0], unmatched
-
-
-def _take_back(bought: list[list[float]], clock: int, amount: float) -> float:
-    """Subtract an amount from purchases made until `clock`, the newest first; return the amount left over."""
-    for purchase in reversed(bought):
-        if purchase[0] <= clock:
-            taken = min(purchase[2], amount)
-            purchase[2] = round(purchase[2] - taken, _QUANTITY_DIGITS)
-            amount = round(amount - taken, _QUANTITY_DIGITS)
-    return amount
 
 
 def text_id(column: str) -> pl.Expr:

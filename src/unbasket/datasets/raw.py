@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
-from unbasket.datasets.dataset import PURCHASE_COLUMNS, Dataset, hold_out_last
+from unbasket.datasets.dataset import PURCHASE_COLUMNS, Dataset, SkippedRows, hold_out_last
 from unbasket.datasets.lines import lines_of
 from unbasket.datasets.purchases import (
     ID_COLUMNS,
@@ -54,7 +54,7 @@ def read_tafeng(path: str | Path, *, skip_bad: bool = False, progress: ReadingPr
     history, skipped = _daily_baskets(source, ids, "TRANSACTION_DT", "%m/%d/%Y", skip_bad)
     [history] = drop_ones(narrow_ids([history]))
     notes = "Ta-Feng, raw file, unfiltered: a basket is a customer's day. Parameters: the paper's."
-    return Dataset("tafeng", history, params=Params.paper("tafeng"), notes=notes, skipped=skipped)
+    return Dataset("tafeng", history, params=Params.paper("tafeng"), notes=notes, skipped_rows=skipped)
 
 
 def read_valued_shoppers(
@@ -79,12 +79,12 @@ def read_valued_shoppers(
         f"Valued Shoppers, raw file, {sample:g} of the customers: a basket is a customer's day, an item is a "
         "category. Parameters: the paper's, for its subset."
     )
-    return Dataset("valuedshopper", history, params=Params.paper("valuedshopper"), notes=notes, skipped=skipped)
+    return Dataset("valuedshopper", history, params=Params.paper("valuedshopper"), notes=notes, skipped_rows=skipped)
 
 
 def _daily_baskets(
     source: Source, ids: Mapping[str, pl.Expr], date: str, date_format: str, skip_bad: bool
-) -> tuple[pl.DataFrame, int]:
+) -> tuple[pl.DataFrame, tuple[SkippedRows, ...]]:
     """Read purchases without basket ids: a basket is all that a customer bought on one day."""
     columns = {**ids, "basket": day_number(date, date_format), "time": seconds(date, date_format)}
     return sorted_purchases(source, columns, skip_bad=skip_bad)
@@ -134,7 +134,7 @@ def _orders(path: Path, sample: float, skip_bad: bool) -> pl.DataFrame:
 
 def _ordered_products(
     path: Path, orders: pl.DataFrame, skip_bad: bool, progress: ReadingProgress | None
-) -> tuple[pl.DataFrame, int]:
+) -> tuple[pl.DataFrame, tuple[SkippedRows, ...]]:
     source = open_source(path, _PRODUCT_COLUMNS, narrow=True, progress=progress)
     rows = source.rows.with_columns(whole_number("order_id")).join(orders.lazy(), on="order_id", how="left")
     # null: the order is not in orders.csv. Such a row must stay, to be reported.
@@ -191,13 +191,13 @@ def read_tifuknn(
     past, later, skipped = read_release(history_path, future_path, skip_bad=skip_bad, progress=progress)
     past, later = drop_ones([past, one_future(later, future)])
     notes = f"TIFU-kNN release: {history_path.name} and {future_path.name}, future: {future}."
-    return Dataset(history_path.stem, past, later, notes=notes, skipped=skipped)
+    return Dataset(history_path.stem, past, later, notes=notes, skipped_rows=skipped)
 
 
 def read_release(
     history: Path, future: Path, *, skip_bad: bool = False, progress: ReadingProgress | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame, int]:
-    """Return the history and all later baskets of a pair of the TIFU-kNN release, and the number of rows skipped."""
+) -> tuple[pl.DataFrame, pl.DataFrame, tuple[SkippedRows, ...]]:
+    """Return the history and all later baskets of a pair of the TIFU-kNN release, and the rows skipped."""
     past, skipped_past = _read_half(history, skip_bad, progress)
     later, skipped_later = _read_half(future, skip_bad, progress)
     past, later = narrow_ids([past, later])
@@ -213,7 +213,9 @@ def future_beside(history: Path) -> Path:
     return history.with_name(history.name.replace("history", "future"))
 
 
-def _read_half(path: Path, skip_bad: bool, progress: ReadingProgress | None) -> tuple[pl.DataFrame, int]:
+def _read_half(
+    path: Path, skip_bad: bool, progress: ReadingProgress | None
+) -> tuple[pl.DataFrame, tuple[SkippedRows, ...]]:
     source = open_source(path, TIFUKNN_COLUMNS, progress=progress)
     columns = {name: text_id(column) for name, column in zip(ID_COLUMNS, TIFUKNN_COLUMNS, strict=True)}
     return sorted_purchases(source, columns, skip_bad=skip_bad)

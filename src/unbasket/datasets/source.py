@@ -18,7 +18,7 @@ from unbasket.errors import DatasetError, Remedy
 ROW = "__row"  # the row's number in the file, from 0
 _MAX_COLUMNS = 4096  # Polars needs kilobytes for each, and far more if every line of NDJSON has fields of its own
 _MAX_HEADER = 1 << 20  # characters
-_SEPARATORS = (";", "\t", "|", ",")
+SEPARATORS = (";", "\t", "|", ",")
 _ARGUMENTS = ("user", "basket", "item", "name")  # arguments of the readers whose default is their own name
 _KINDS = {".csv": "csv", ".csv.gz": "csv", ".parquet": "parquet", ".ndjson": "ndjson", ".jsonl": "ndjson"}
 
@@ -187,7 +187,7 @@ def _no_column(name: Path, missing: Sequence[str], found: Sequence[str]) -> Data
     """Return an error that names the missing columns and suggests a separator or the argument to set."""
     problem = f"{name}: no column {', '.join(missing)}. Columns found: {shown_list(found)}"
     if len(found) == 1:
-        for separator in _SEPARATORS:
+        for separator in SEPARATORS:
             if separator in found[0]:
                 return DatasetError(problem, Remedy("separator", separator, "splits them"))
     similar = get_close_matches(missing[0], found, 1)
@@ -236,6 +236,11 @@ def _located(path: str | Path | Text) -> tuple[Path, str, Path | bytes]:
     if kind is None:
         raise DatasetError(f"{path}: unknown kind of file. Known endings: {', '.join(_KINDS)}")
     return path, kind, path
+
+
+def is_csv(path: Path | Text) -> bool:
+    """Return whether a file, or a text, is CSV."""
+    return _located(path)[1] == "csv"
 
 
 def _kind_by_name(path: Path) -> str | None:

@@ -1,21 +1,19 @@
 """Any table with a user, a basket and an item per row: CSV, Parquet or NDJSON, one file or a folder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
-from unbasket.datasets.dataset import Dataset, Returns
+from unbasket.datasets.dataset import Dataset, SkippedRows
 from unbasket.datasets.purchases import (
-    FIRST_ROW,
     ID_COLUMNS,
     distinct_purchases,
     drop_ones,
     narrow_ids,
     order_baskets,
-    remove_returns,
     seconds,
     sort_purchases,
     text_id,
@@ -24,6 +22,7 @@ from unbasket.datasets.purchases import (
 from unbasket.datasets.source import ROW, Source, Text, expected_rows, files_at, open_source
 from unbasket.domain.frames import iso_seconds
 from unbasket.domain.results import ReadingProgress
+from unbasket.domain.returns import FIRST_ROW, Returns, remove_returns
 from unbasket.errors import DatasetError
 
 
@@ -37,6 +36,7 @@ class TableFormat(NamedTuple):
     time_format: str | None = None
     quantity: str | None = None
     separator: str = ","
+    decimal: str = "."
     skip_bad: bool = False
 
     def columns(self) -> dict[str, str]:
@@ -49,11 +49,14 @@ class PurchaseTable(NamedTuple):
     """The distinct purchases of a table, in a frame that `Recommender.fit` takes: user, basket, item and perhaps time.
 
     A basket has one time, its earliest. Without times, baskets are in the order of the files. Further columns are for
-    `Dataset`. `skipped` counts bad rows, `returns` the rows that are not purchases by their quantity.
+    `Dataset`. Each of the table's `rows` is a purchase of the frame, or repeats one, or is accounted for in `skipped`
+    (bad rows) or `returns` (rows that are not purchases by their quantity, and purchases that they undo).
     """
 
     frame: pl.DataFrame
-    skipped: int
+    rows: int
+    repeated: int
+    skipped: tuple[SkippedRows, ...]
     returns: Returns | None
 
 
@@ -61,19 +64,24 @@ def read_purchase_table(
     path: str | Path | Text, table_format: TableFormat, progress: ReadingProgress | None = None
 ) -> PurchaseTable:
     """Read the purchases of a file, or of all files of a folder as one."""
-    columns, files = table_format.columns(), files_at(path)
+    files = files_at(path)
     total = None if progress is None else _FolderProgress(progress, files)
     parts = []
     for file in files:
-        report = total.next_file() if total else None
-        source = open_source(file, list(columns.values()), separator=table_format.separator, progress=report)
-        parts.append(_read(source, columns, table_format))
+        source = open_table(file, table_format, total.next_file() if total else None)
+        values = typed_columns(source, table_format)
+        parts.append(_FilePurchases(source, *distinct_purchases(source, values, skip_bad=table_format.skip_bad)))
     frame, returns = order_baskets(_concatenate(_align_ids(parts))), None
+    skipped = tuple(reason for part in parts for reason in part.skipped)
+    bought = frame["quantity" if table_format.quantity is None else "bought"]
+    rows = int(bought.sum())
+    repeated = rows - int((bought > 0).sum())
     if table_format.quantity is not None:
         frame, returns = remove_returns(frame)
+        rows += returns.zero + returns.taken_out + returns.unmatched
     if table_format.time is None:
         frame = frame.sort(FIRST_ROW)
-    return PurchaseTable(frame, sum(part.skipped for part in parts), returns)
+    return PurchaseTable(frame, rows + sum(each.rows for each in skipped), repeated, skipped, returns)
 
 
 def read_table(
@@ -86,6 +94,7 @@ def read_table(
     time_format: str | None = None,
     quantity: str | None = None,
     separator: str = ",",
+    decimal: str = ".",
     skip_bad: bool = False,
     progress: ReadingProgress | None = None,
 ) -> Dataset:
@@ -97,8 +106,9 @@ def read_table(
 
     `quantity` is a column of numbers: 0 is not a purchase, and a negative quantity is a return. It is taken out of the
     basket, or of the newest of the user's earlier baskets that have the item. `Dataset.returns` counts such rows.
+    With decimal="," quantities of text are written like 1,5.
     """
-    table_format = TableFormat(user, basket, item, time, time_format, quantity, separator, skip_bad)
+    table_format = TableFormat(user, basket, item, time, time_format, quantity, separator, decimal, skip_bad)
     table = read_purchase_table(path, table_format, progress)
     history = sort_purchases(table.frame)
     if "quantity" in history.columns:
@@ -106,24 +116,33 @@ def read_table(
     name = Path(path.name if isinstance(path, Text) else path)
     order = f"time from column {time}" if time is not None else "baskets in the order of the file"
     notes = f"Read from {name.name}; {order}."
-    return Dataset(name.stem, history, notes=notes, skipped=table.skipped, returns=table.returns)
+    return Dataset(name.stem, history, notes=notes, skipped_rows=table.skipped, returns=table.returns)
 
 
 class _FilePurchases(NamedTuple):
     source: Source
     frame: pl.DataFrame
-    skipped: int
+    skipped: tuple[SkippedRows, ...]
 
 
-def _read(source: Source, columns: Mapping[str, str], table_format: TableFormat) -> _FilePurchases:
-    if isinstance(source.rows.collect_schema()[columns["item"]], pl.List):
-        source = replace(source, rows=source.rows.explode(columns["item"]))
+def open_table(file: Path | Text, table_format: TableFormat, progress: ReadingProgress | None = None) -> Source:
+    """Open a file with a row per item of a basket, or with a row per basket and a list of items."""
+    needed, item = list(table_format.columns().values()), table_format.item
+    source = open_source(file, needed, separator=table_format.separator, progress=progress)
+    if isinstance(source.rows.collect_schema()[item], pl.List):
+        source = replace(source, rows=source.rows.explode(item))
+    return source
+
+
+def typed_columns(source: Source, table_format: TableFormat) -> dict[str, pl.Expr]:
+    """Return the values of a table by their role; they are null where they can't be read."""
+    columns = table_format.columns()
     values = {name: _id(source, columns[name]) for name in ID_COLUMNS}
     if "time" in columns:
         values["time"] = _time(source, columns["time"], table_format.time_format)
     if "quantity" in columns:
-        values["quantity"] = _quantity(source, columns["quantity"])
-    return _FilePurchases(source, *distinct_purchases(source, values, skip_bad=table_format.skip_bad))
+        values["quantity"] = _quantity(source, columns["quantity"], table_format.decimal)
+    return values
 
 
 def _align_ids(parts: Sequence[_FilePurchases]) -> list[pl.DataFrame]:
@@ -198,9 +217,14 @@ def _time(source: Source, column: str, time_format: str | None) -> pl.Expr:
     return whole_number(column) if first.lstrip("+-").isdigit() else iso_seconds(pl.col(column))
 
 
-def _quantity(source: Source, column: str) -> pl.Expr:
+def _quantity(source: Source, column: str, decimal: str) -> pl.Expr:
+    if decimal not in (".", ","):
+        raise DatasetError(f"the decimal mark must be . or a comma, not {decimal!r}")
     dtype = source.rows.collect_schema()[column]
     if not dtype.is_numeric() and dtype != pl.String:
         raise DatasetError(f"{source.path}: column {column} holds {dtype}; a quantity is a number")
-    number = pl.col(column).cast(pl.Float64, strict=False)
+    value = pl.col(column)
+    if decimal == "," and dtype == pl.String:  # 1.5 is then no number: it could be a thousand and a half
+        value = pl.when(~value.str.contains(".", literal=True)).then(value.str.replace(",", ".", literal=True))
+    number = value.cast(pl.Float64, strict=False)
     return pl.when(number.is_finite()).then(number)

@@ -2,10 +2,15 @@
 
 import gzip
 import json
+import re
+import shlex
 import signal
 import subprocess
 import time
+from datetime import date
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import polars as pl
 import pytest
@@ -41,7 +46,8 @@ EXPECTED = {
 def test_csv_and_the_report(tmp_path: Path, db: Path) -> None:
     report = json.loads(run("import", write(tmp_path / "sales.csv", SALES), "--db", db, "--json"))
     assert report.pop("seconds") >= 0
-    assert report == {"database": str(db), "users": 2, "baskets": 3, "purchases": 4, "skipped": 0}
+    counts = {"users": 2, "baskets": 3, "rows": 4, "purchases": 4, "repeated": 0, "skipped": 0, "reasons": []}
+    assert report == {"database": str(db), **counts}
     assert histories(db) == EXPECTED
     assert "imported 4 purchases in 3 baskets of 2 users" in run("import", tmp_path / "sales.csv", "--db", db)
     assert histories(db) == EXPECTED
@@ -144,7 +150,11 @@ def test_bad_rows_are_named_or_skipped_and_counted(tmp_path: Path, db: Path) -> 
     assert f"{file}, line 6: no usable item" in message
     assert "--skip-bad leaves out such rows" in message
     assert not db.exists()
-    assert "Skipped 2 bad rows" in run("import", file, "--db", db, "--skip-bad")
+    printed = run("import", file, "--db", db, "--skip-bad")
+    assert "Skipped 2 bad rows:\n" in printed
+    assert f"  no item: 1 row, the first in {file}, line 6\n" in printed
+    assert f"  unreadable time: 1 row, the first in {file}, line 7: 'later'\n" in printed
+    assert "`unbasket import --preview FILE` detects how values are written" in printed
     assert histories(db) == EXPECTED
     assert "standard input, line 2: no usable item" in error(
         "import", "-", "--db", db, stdin="user,basket,item\n1,2,\n"
@@ -195,7 +205,9 @@ def test_bad_events_are_named_or_skipped(tmp_path: Path, db: Path, line: str, co
     assert f"{file}, line 5: " in message
     assert complaint in message
     assert not db.exists()
-    assert "Skipped 1 bad row\n" in run("import", file, "--db", db, "--skip-bad")
+    printed = run("import", file, "--db", db, "--skip-bad")
+    assert f"Skipped 1 bad row:\n  not an event: 1 row, the first in {file}, line 5: " in printed
+    assert "--preview is for tables" in error("import", "--preview", file)
 
 
 def test_events_and_tables_do_not_mix(tmp_path: Path, db: Path) -> None:
@@ -279,11 +291,150 @@ def test_quantities(tmp_path: Path, db: Path) -> None:
     rows = "ann,1,milk,2\nann,1,tea,0\nann,1,gin,1\nann,2,gin,-1\nbob,3,rum,-1\nbob,4,milk,1\n"
     file = write(tmp_path / "s.csv", "user,basket,item,pieces\n" + rows)
     report = json.loads(run("import", file, "--db", db, "--quantity", "pieces", "--json"))
-    assert report["returns"] == {"zero": 1, "taken_out": 1, "unmatched": 1}
+    assert report["returns"] == {"zero": 1, "taken_out": 1, "unmatched": 1, "undone": 1}
     assert (report["purchases"], report["baskets"]) == (2, 2)
     assert histories(db) == {"ann": [ub.Basket(1, None, ("milk",))], "bob": [ub.Basket(4, None, ("milk",))]}
     printed = run("import", file, "--db", db, "--quantity", "pieces")
     assert "1 row with 0, 1 return taken out of the baskets they were in, 1 return of what was not bought" in printed
+
+
+def test_a_decimal_comma_is_suggested_and_works(tmp_path: Path, db: Path) -> None:
+    file = write(tmp_path / "s.csv", 'user,basket,item,pieces\nann,1,milk,2\nann,1,rum,"0,5"\n')
+    importing = ["import", file, "--db", db, "--quantity", "pieces"]
+    assert "--decimal , reads this as 0.5" in error(*importing)
+    run(*importing, "--decimal", ",")
+    assert histories(db) == {"ann": [ub.Basket(1, None, ("milk", "rum"))]}
+    assert "the decimal mark must be . or a comma, not ';'" in error(*importing, "--decimal", ";")
+
+
+def preview(*arguments: object) -> tuple[dict[str, Any], list[str]]:
+    """Return the report of a preview, and the arguments of the command that it proposes, without its database."""
+    report = json.loads(run("import", "--preview", *arguments, "--json"))
+    program, *command = shlex.split(report["command"])
+    assert (program, command[0], command[-2:]) == ("unbasket", "import", ["--db", "shop.db"])
+    return report, command[:-2]
+
+
+COUNTS = ("users", "baskets", "rows", "purchases", "repeated", "skipped", "reasons", "returns")
+
+
+def messy_sales() -> tuple[list[str], dict[str, Any]]:
+    """Return 200,000 lines as a till might export them, and the counts that are due by construction."""
+    random = Random(24)
+    lines: list[str] = []
+    faults = dict.fromkeys(("no customer", "no article", "bad date", "bad quantity"), 0)
+    purchases = undone = repeated = zero = unmatched = 0
+    baskets, receipt = set(), 0
+    while len(lines) < 199_990:
+        receipt += 1
+        customer = f"K{receipt % 4_000:05}"
+        day = f"{1 + receipt // 2_500 % 28:02}.{1 + receipt // 70_000:02}.2026 {8 + receipt % 12:02}:{receipt % 60:02}"
+        for number in range(random.randint(2, 7)):
+            article, quantity = f'"{random.choice("🥑🧀🍞🫒")} Nr; {number}"', random.choice(("1", "2", "0,5", "1,25"))
+            row = f"{customer};{receipt};{article};{day};{quantity}"
+            kind = random.random()
+            if kind < 0.02:
+                lines.append(f";{receipt};{article};{day};{quantity}")
+                faults["no customer"] += 1
+            elif kind < 0.03:
+                lines.append(f"{customer};{receipt};;{day};{quantity}")
+                faults["no article"] += 1
+            elif kind < 0.04:
+                lines.append(f"{customer};{receipt};{article};31.02.2026 10:00;{quantity}")
+                faults["bad date"] += 1
+            elif kind < 0.05:
+                lines.append(f"{customer};{receipt};{article};{day};viele")
+                faults["bad quantity"] += 1
+            elif kind < 0.06:
+                lines.append(f"{customer};{receipt};{article};{day};0")
+                zero += 1
+            elif kind < 0.07:  # bought, and returned later with the same receipt
+                lines.extend((row, f"{customer};{receipt};{article};{day};-{quantity}"))
+                undone += 1
+            elif kind < 0.08:
+                lines.append(f"{customer};{receipt};Pfand;{day};-1")
+                unmatched += 1
+            else:
+                copies = 2 if kind < 0.13 else 1
+                lines.extend([row] * copies)
+                baskets.add((customer, receipt))
+                purchases, repeated = purchases + 1, repeated + copies - 1
+    due = {"users": len({customer for customer, _ in baskets}), "baskets": len(baskets), "purchases": purchases}
+    returns = {"zero": zero, "taken_out": undone, "unmatched": unmatched, "undone": undone}
+    return lines, {**due, "rows": len(lines), "repeated": repeated, "returns": returns, "faults": faults}
+
+
+def test_a_messy_file_is_imported_as_the_preview_proposes_and_each_row_is_accounted_for(
+    tmp_path: Path, db: Path
+) -> None:
+    lines, due = messy_sales()
+    header = "Kunde;Bon;Artikel;Datum;Menge"
+    file = write(tmp_path / "export.csv", "\n".join((header, *lines)) + "\n")
+    assert 199_990 <= len(lines) < 200_010
+    report, command = preview(file)
+    faults = due.pop("faults")
+    expected = dict(zip(("no user", "no item", "unreadable time", "unreadable quantity"), faults.values(), strict=True))
+    assert {each["reason"]: each["rows"] for each in report["reasons"]} == expected
+    assert report["skipped"] == sum(faults.values())
+    assert {name: report[name] for name in due} == due
+    assert report["rows"] == (
+        report["purchases"] + report["repeated"] + report["skipped"] + sum(report["returns"].values())
+    )
+    for each in report["reasons"]:  # the example is where it says
+        line = int(each["place"].rpartition(" ")[2])
+        assert lines[line - 2].split(";").count(each["value"]) >= 1
+    imported = json.loads(run(*command, "--db", db, "--json"))
+    assert {name: imported[name] for name in COUNTS} == {name: report[name] for name in COUNTS}
+    with ub.open(db, read_only=True) as rec:
+        sizes = rec.sizes()
+        assert (sizes.users, sizes.baskets, sizes.purchases) == (due["users"], due["baskets"], due["purchases"])
+        assert rec.history("K00001")[0].time == 1767258060  # 01.01.2026 09:01, UTC
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (SALES, []),
+        (SALES.replace(",", "\t"), ["--separator", "\\t"]),
+        ("customer_id|order no|sku\n1|2|3\n", "--user customer_id --basket 'order no' --item sku --separator '|'"),
+        ("user,basket,item,date\n1,2,3,2026-05-01\n", "--time date"),
+        ("user,basket,item,time\n1,2,3,1/31/2026\n1,3,3,2/1/2026\n", "--time-format %m/%d/%Y"),
+        ("user,basket,item,qty\n1,2,3,1.5\n", "--quantity qty"),
+        ('user,basket,item,qty\n1,2,3,"1,5"\n1,2,4,1\n', "--quantity qty --decimal ,"),
+        ("user,basket,item\n1,2,3\n,2,4\n", "--skip-bad"),
+    ],
+)
+def test_a_preview_proposes_options_that_work(tmp_path: Path, db: Path, text: str, options: str | list[str]) -> None:
+    file = write(tmp_path / "s.csv", text)
+    report, command = preview(file)
+    assert command == ["import", str(file), *(shlex.split(options) if isinstance(options, str) else options)]
+    imported = json.loads(run(*command, "--db", db, "--json"))
+    assert all(imported[name] == report.get(name) for name in imported.keys() & {*COUNTS})
+    assert report["other_time_format"] is None
+
+
+def test_a_preview_for_people(tmp_path: Path) -> None:
+    file = write(tmp_path / "s.csv", "user;basket;item;date;qty\nann;1;tea;01/02/2026;1,5\n;2;gin;02/02/2026;1\n")
+    printed = run("import", "--preview", file)
+    assert "separated by ';'" in printed
+    assert re.search(r"date +time +'01/02/2026' +2026-02-01", printed)
+    assert re.search(r"qty +quantity +'1,5' +1.5", printed)
+    assert "Dates are written as '%d/%m/%Y'. All of them could also be '%m/%d/%Y': please check" in printed
+    assert "1 purchase in 1 basket of 1 user would be imported" in printed
+    assert f"  no user: 1 row, the first in {file}, line 3\n" in printed
+    assert printed.endswith("--decimal , --skip-bad --db shop.db\n")
+    given = run("import", "--preview", file, "--time-format", "%m/%d/%Y")
+    assert "2026-01-02" in given
+    assert "could also be" not in given
+
+
+def test_a_preview_of_other_files(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user": [1], "basket": [2], "items": [["a", "b"]], "time": [date(2026, 5, 1)]})
+    frame.write_parquet(tmp_path / "s.parquet")
+    report, command = preview(tmp_path / "s.parquet", "--item", "items")
+    assert (report["purchases"], command[2:]) == (2, ["--item", "items"])
+    assert "no column user" in error("import", "--preview", write(tmp_path / "s.csv", "a,b,c\n1,2,3\n"))
+    assert "--db FILE names the database" in error("import", tmp_path / "s.parquet")
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,11 @@ from unbasket.files import real_path
 from unbasket.params import Params
 from unbasket.store import DurableRecommender
 
-Db = Annotated[
-    Path,
-    typer.Option(
-        "--db", envvar="UNBASKET_DB", metavar="FILE", help="The shop's database, such as shop.db.", dir_okay=False
-    ),
-]
+_DB = typer.Option(
+    "--db", envvar="UNBASKET_DB", metavar="FILE", help="The shop's database, such as shop.db.", dir_okay=False
+)
+Db = Annotated[Path, _DB]
+OptionalDb = Annotated[Path | None, _DB]
 User = Annotated[str, typer.Argument(metavar="USER", help="A user's id.")]
 
 _FILE_ENDINGS = ("", "-wal", "-shm", "-keys", "-lock")  # of the database and the files that the store puts beside it

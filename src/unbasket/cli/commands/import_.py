@@ -1,5 +1,6 @@
 """`unbasket import`: purchases, or events, from files into a database."""
 
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -12,16 +13,28 @@ from typing import Annotated, Any, cast
 import msgspec
 import typer
 
-from unbasket.cli._shared.database import Db, open_or_create
+from unbasket.cli._shared.database import OptionalDb, open_or_create
 from unbasket.cli._shared.options import ModelOptions, with_options
-from unbasket.cli._shared.purchase_files import ReadingOptions, left_out, naming_options
-from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, warn
+from unbasket.cli._shared.purchase_files import (
+    ReadingOptions,
+    account,
+    as_option,
+    left_out,
+    naming_options,
+    skipped_facts,
+    table_counts,
+    table_facts,
+)
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json, say_table, warn
+from unbasket.datasets.dataset import SkippedRows
+from unbasket.datasets.detection import Column, detect_format
 from unbasket.datasets.lines import shown
-from unbasket.datasets.source import Text, files_at
+from unbasket.datasets.source import Text, files_at, is_csv
 from unbasket.datasets.table import read_purchase_table
 from unbasket.domain.decoding import decode_json
 from unbasket.domain.events import Event, parse_event
 from unbasket.domain.results import Forgotten, Learned, ReadingProgress
+from unbasket.domain.times import as_dates
 from unbasket.errors import DatasetError, InvalidEventError, InvalidParamsError, InvalidRequestError, UnbasketError
 from unbasket.params import Params
 from unbasket.store import DurableRecommender
@@ -50,9 +63,17 @@ def import_(
             '"basket": 2, "items": [3]} and {"event": "forget", "user": 1}.',
         ),
     ],
-    db: Db,
     reading: ReadingOptions,
     model: ModelOptions,
+    db: OptionalDb = None,
+    preview: Annotated[
+        bool,
+        typer.Option(
+            "--preview",
+            help="Import nothing. Detect how FILE is written, show how it would be read and what would be left out, "
+            "and print the command that imports it so.",
+        ),
+    ] = False,
     text_format: Annotated[
         Format | None,
         typer.Option(
@@ -71,15 +92,21 @@ def import_(
     if file != "-" and text_format is not None:
         raise InvalidRequestError("--format is for standard input (-); the format of a file is known by its ending")
     files = files_at(origin)
+    if preview:
+        _preview(origin, reading, as_json=as_json)
+        return
+    if db is None:
+        raise InvalidRequestError("--db FILE names the database to import into. It is created if it does not exist")
     if any(map(_holds_events, files)):
-        report = _import_events(files, db, model, skip_bad=reading.skip_bad)
+        report, lines = _import_events(files, db, model, skip_bad=reading.skip_bad)
     else:
-        report = _import_table(origin, db, model, reading)
-    report["seconds"] = round(monotonic() - started, 3)
+        report, lines = _import_table(origin, db, model, reading)
+    seconds = monotonic() - started
     if as_json:
-        say_json({"database": str(db), **report})
+        say_json({"database": str(db), **report, "seconds": round(seconds, 3)})
     else:
-        _show(db, report)
+        for line in (*lines, f"{seconds:.1f} s"):
+            say(line)
 
 
 def _standard_input(text_format: Format | None) -> Text:
@@ -92,17 +119,55 @@ def _standard_input(text_format: Format | None) -> Text:
     return Text("standard input", "ndjson" if is_json else "csv", content)
 
 
-def _import_table(origin: Path | Text, db: Path, model: ModelOptions, reading: ReadingOptions) -> dict[str, Any]:
+def _preview(origin: Path | Text, reading: ReadingOptions, *, as_json: bool) -> None:
+    """Show how a file is read, what would be imported and left out, and the command that does exactly that."""
+    if any(map(_holds_events, files_at(origin))):
+        raise InvalidRequestError(f"{origin} holds events, which are written in one way: --preview is for tables")
     with naming_options(), progress_bar("reading") as report:
-        frame, skipped, returns = read_purchase_table(origin, reading.table_format(origin), report)
+        table_format, columns, other = detect_format(origin, reading.given())
+        table = read_purchase_table(origin, table_format._replace(skip_bad=True), report)
+    chosen = table_format._replace(skip_bad=bool(table.skipped))
+    options = {name: value for name, value in chosen._asdict().items() if value != chosen._field_defaults[name]}
+    if options.get("time") == "time":
+        del options["time"]  # the default of the command
+    name = "-" if isinstance(origin, Text) else shlex.quote(str(origin))
+    command = " ".join(["unbasket import", name, *(as_option(*option) for option in options.items()), "--db shop.db"])
+    if as_json:
+        say_json({"options": options, "other_time_format": other, **table_facts(table), "command": command})
+        return
+    say(f"{origin}: {'separated by ' + shown(table_format.separator) if is_csv(files_at(origin)[0]) else 'a table'}")
+    say_table(("column", "holds", "first value", "read as"), map(_shown_column, columns))
+    if table_format.time_format is not None:
+        also = "" if other is None else f". All of them could also be {other!r}: please check"
+        say(f"Dates are written as {table_format.time_format!r}{also}")
+    for line in (f"{table_counts(table)} would be imported", *account(table)):
+        say(line)
+    say("To import exactly this:")
+    say(command)
+
+
+def _shown_column(column: Column) -> tuple[str, str, str, str]:
+    read = as_dates([cast(int, column.read)])[0] if column.holds == "time" and column.read is not None else column.read
+    return column.name, column.holds, shown(column.written, 30), shown(str(read), 30)[1:-1]
+
+
+def _import_table(
+    origin: Path | Text, db: Path, model: ModelOptions, reading: ReadingOptions
+) -> tuple[dict[str, Any], list[str]]:
+    """Import a table; return what happened, for programs and as lines for people."""
+    with naming_options(), progress_bar("reading") as report:
+        table = read_purchase_table(origin, reading.table_format(origin), report)
     with _opened(db, model) as rec, progress_bar("importing", then="building the model") as report:
-        rec.fit(frame, progress=report)
-    users, baskets = frame["user"].n_unique(), frame.unique(["user", "basket"]).height
-    counts = {"users": users, "baskets": baskets, "purchases": frame.height, "skipped": skipped}
-    return counts if returns is None else {**counts, "returns": asdict(returns)}
+        rec.fit(table.frame, progress=report)
+    lines = [f"{db}: imported {table_counts(table)}", *account(table)]
+    if any(each.reason.startswith("unreadable") for each in table.skipped):
+        lines.append("`unbasket import --preview FILE` detects how values are written")
+    return table_facts(table), lines
 
 
-def _import_events(files: list[Path | Text], db: Path, model: ModelOptions, *, skip_bad: bool) -> dict[str, Any]:
+def _import_events(
+    files: list[Path | Text], db: Path, model: ModelOptions, *, skip_bad: bool
+) -> tuple[dict[str, Any], list[str]]:
     other = next((file for file in files if not _holds_events(file)), None)
     if other is not None:
         raise DatasetError(f"{other} holds no events, but another file of the folder does: import them separately")
@@ -112,14 +177,19 @@ def _import_events(files: list[Path | Text], db: Path, model: ModelOptions, *, s
         results = rec.apply(events)
     learned = [result for result in results if isinstance(result, Learned)]
     forgotten = [result for result in results if isinstance(result, Forgotten)]
-    return {
+    counts = {
         "events": len(events),
         "users": len({str(event.user) for event in events}),
         "baskets": sum(result is not Learned.UNCHANGED for result in learned),
         "forgets": len(forgotten),
         "forgotten": sum(result.purchases for result in forgotten),
-        "skipped": skipped,
     }
+    line = (
+        f"{db}: {counted(counts['events'], 'event')} of {counted(counts['users'], 'user')}: "
+        f"{counted(counts['baskets'], 'basket')} learned or changed, "
+        f"{counted(counts['forgets'], 'forget')} of {counted(counts['forgotten'], 'purchase')}"
+    )
+    return {**counts, **skipped_facts(skipped)}, [line, *left_out(skipped, None)]
 
 
 def _holds_events(file: Path | Text) -> bool:
@@ -133,10 +203,12 @@ def _holds_events(file: Path | Text) -> bool:
         return False
 
 
-def _read_events(files: list[Path | Text], *, skip_bad: bool, progress: ReadingProgress) -> tuple[list[Event], int]:
-    """Read events, one JSON object per line. Return them and the number of bad lines that were skipped."""
+def _read_events(
+    files: list[Path | Text], *, skip_bad: bool, progress: ReadingProgress
+) -> tuple[list[Event], tuple[SkippedRows, ...]]:
+    """Read events, one JSON object per line. Return them and the bad lines that were skipped."""
     events: list[Event] = []
-    skipped = 0
+    bad: list[tuple[str, str]] = []
     for file in files:
         for number, line in _lines(file):
             try:
@@ -145,10 +217,10 @@ def _read_events(files: list[Path | Text], *, skip_bad: bool, progress: ReadingP
                 if not skip_bad:
                     remedy = "--skip-bad leaves out such lines and counts them"
                     raise InvalidEventError(f"{file}, line {number}: {error}. {remedy}") from error
-                skipped += 1
+                bad.append((f"{file}, line {number}", str(error)))
             if number % 1024 == 0:
                 progress(len(events), None)
-    return events, skipped
+    return events, (SkippedRows("not an event", len(bad), *bad[0]),) if bad else ()
 
 
 def _event(line: bytes) -> Event:
@@ -184,20 +256,3 @@ def _opened(db: Path, model: ModelOptions) -> Iterator[DurableRecommender]:
                 f"{db} has {len(rec):,} users, and a recommendation compares one with all of them. In a new database "
                 f"with --pool {SUGGESTED}, it compares with {SUGGESTED:,}: quicker, nearly as good; see docs/pool.md"
             )
-
-
-def _show(db: Path, report: dict[str, Any]) -> None:
-    if "events" in report:
-        say(
-            f"{db}: {counted(report['events'], 'event')} of {counted(report['users'], 'user')}: "
-            f"{counted(report['baskets'], 'basket')} learned or changed, "
-            f"{counted(report['forgets'], 'forget')} of {counted(report['forgotten'], 'purchase')}"
-        )
-    else:
-        say(
-            f"{db}: imported {counted(report['purchases'], 'purchase')} in {counted(report['baskets'], 'basket')} "
-            f"of {counted(report['users'], 'user')}"
-        )
-    for line in left_out(report["skipped"], report.get("returns")):
-        say(line)
-    say(f"{report['seconds']:.1f} s")
