@@ -1,7 +1,9 @@
 """Frames: every kind of table, every fault of a table, and that an invalid one changes nothing."""
 
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import unbasket as ub
-from unbasket import Basket
+from unbasket import Basket, datasets
 from unbasket.core.index import MAX_BASKET
 
 PARAMS = ub.Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=2)
@@ -475,3 +477,50 @@ def test_a_frame_takes_the_types_of_the_engine() -> None:
     with pytest.raises(ub.InvalidIdError, match="user id 'A-5' is not written as a whole number"):
         rec.fit(pl.DataFrame({**rows, "user": ["20", "21", "A-5", "22"]}))
     assert rec.users() == [9, 10, 17]
+
+
+RETURNED = {
+    "user": ["ann", "bob", "ann", "ann", "ann", "ann", "ann", "bob"],
+    "basket": [2, 1, 1, 1, 1, 3, 1, 4],
+    "item": ["bag", "milk", "tea", "jam", "gin", "jam", "gin", "rum"],
+    "pieces": [0.0, 1.0, 1.0, 1.5, 0.3, -1.5, -0.3, -1.0],
+}
+
+
+@kinds
+@pytest.mark.parametrize("timed", [True, False])
+def test_quantities_mean_the_same_as_at_the_terminal(
+    kind: Callable[[dict[str, Any]], Any], timed: bool, tmp_path: Path
+) -> None:
+    rows = {**RETURNED, "time": [20, 5, 10, 10, 10, 30, 10, 6]} if timed else RETURNED
+    pl.DataFrame(rows).write_csv(tmp_path / "sales.csv")
+    table = datasets.read_table(tmp_path / "sales.csv", quantity="pieces", time="time" if timed else None)
+    expected = ub.Recommender(PARAMS).fit(table.history if timed else table.history.drop("time"))
+    rec = ub.Recommender(PARAMS).fit(kind(rows), quantity="pieces")
+    assert rec.users() == ["ann", "bob"]
+    assert [basket.items for basket in rec.history("ann")] == [("tea",)]
+    assert [rec.history(user) for user in rec.users()] == [expected.history(user) for user in expected.users()]
+
+
+def test_the_order_of_baskets_is_that_of_their_first_rows_even_if_these_are_no_purchases() -> None:
+    rows = {"user": [1, 1, 1], "basket": [9, 4, 9], "item": ["bag", "tea", "gin"], "pieces": [0, 1, 1]}
+    rec = ub.Recommender(PARAMS).fit(pl.DataFrame(rows), quantity="pieces")
+    assert [basket.basket for basket in rec.history(1)] == [9, 4]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "complaint"),
+    [
+        ([1, None], "column 'pieces' is None in row 1; give every row a quantity"),
+        ([float("nan"), 1.0], "column 'pieces' is nan in row 0"),
+        (["1", "2"], "column 'pieces' has type String; quantities must be numbers"),
+        (None, "has no column 'pieces'"),
+    ],
+)
+def test_a_bad_quantity_is_named(pieces: list[Any] | None, complaint: str) -> None:
+    rows: dict[str, list[Any]] = {"user": [1, 1], "basket": [1, 1], "item": [1, 2]}
+    frame = pl.DataFrame(rows if pieces is None else {**rows, "pieces": pieces})
+    rec = ub.Recommender(PARAMS)
+    with pytest.raises(ub.InvalidFrameError, match=re.escape(complaint)):
+        rec.fit(frame, quantity="pieces")
+    assert len(rec) == 0

@@ -86,6 +86,22 @@ def test_recommending_to_many(shop: ub.Recommender) -> None:
     assert ub.Recommender(params()).recommend_many() == {}
 
 
+def test_recommending_to_many_of_whom_some_are_unknown(shop: ub.Recommender) -> None:
+    asked = ["eve", "ann", "zoe"]
+    with pytest.raises(ub.UnknownUserError, match="eve"):
+        shop.recommend_many(asked)
+    assert shop.recommend_many(asked, unknown="skip") == {"ann": shop.recommend("ann")}
+    popular = [*map(tuple, shop.popular(2, exclude=["tea"]))]
+    answers = shop.recommend_many(asked, 2, exclude=["tea"], unknown="popular")
+    assert list(answers) == asked
+    assert answers == {"eve": popular, "ann": shop.recommend("ann", 2, exclude=["tea"]), "zoe": popular}
+    assert isinstance(answers["eve"][0], ub.Recommendation)
+    assert shop.recommend_many(unknown="popular") == shop.recommend_many()
+    assert shop.recommend_frame(asked, 1, unknown="popular")["user"].to_list() == asked
+    with pytest.raises(ub.UnbasketError, match=r'must be "raise", "skip" or "popular", not \'forget\''):
+        shop.recommend_many(asked, unknown="forget")  # type: ignore[arg-type]
+
+
 def test_progress_is_reported(shop: ub.Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("unbasket.engine.recommending._CHUNK", 2)
     calls: list[tuple[int, int]] = []

@@ -7,9 +7,8 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from unbasket.cli._shared.terminal import command, say
+from unbasket.cli._shared.terminal import Command, Group, command, say
 
 _USERS = "Its users"
 PANELS = {
@@ -44,16 +43,16 @@ def load(name: str) -> Any:
         return group
     epilog = import_module("unbasket.domain.id_text").RULE if COMMANDS[name] == _USERS else None
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    single.command(name, epilog=epilog)(command(getattr(module, "import_" if name == "import" else name)))
+    single.command(name, cls=Command, epilog=epilog)(command(getattr(module, "import_" if name == "import" else name)))
     return typer.main.get_command(single)
 
 
-class _LazyGroup(TyperGroup):
+class _LazyGroup(Group):
     """A group that lists commands by their docstrings and imports only the command that runs."""
 
     def list_commands(self, _ctx: Any) -> list[str]:
         self.commands = {
-            name: TyperCommand(name, help=summary(name), rich_help_panel=panel) for name, panel in COMMANDS.items()
+            name: Command(name, help=summary(name), rich_help_panel=panel) for name, panel in COMMANDS.items()
         }
         return list(COMMANDS)
 

@@ -13,19 +13,31 @@ from unbasket.core.model import UNTIMED
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Product, Recommendation
+from unbasket.domain.returns import FIRST_ROW, quantities, remove_returns
 from unbasket.errors import InvalidFrameError, InvalidRequestError
 
 
 def read_baskets(
-    frame: Any, *, user: str, basket: str, item: str, time: str | None, group: str | None, group_size: int
+    frame: Any,
+    *,
+    user: str,
+    basket: str,
+    item: str,
+    time: str | None,
+    group: str | None,
+    group_size: int,
+    quantity: str | None = None,
 ) -> BasketColumns:
     """Return the baskets of a frame with a row per purchase, or with a row per basket and a list of items.
 
     Rows may come in any order; a repeated (user, basket, item) counts once. Without a column of times (`time`,
-    or one of that name), a user's baskets are in the order of their first rows. `group` names a column whose value is
-    equal within a group; without it, groups are filled by `group_size` from the oldest basket on.
+    or one of that name), a user's baskets are in the order of their first rows. `quantity` names a column by which
+    rows are purchases (above 0), none (0) or returns (below 0), which are taken out. `group` names a column whose value
+    is equal within a group; without it, groups are filled by `group_size` from the oldest basket on.
     """
-    table, time = _table(frame, user, basket, item, time, group)
+    table, time = _table(frame, user, basket, item, time, group, quantity)
+    if quantity is not None:
+        table = _without_returns(table, user, basket, item, time, quantity)
     user_codes, users = _codes(table[user])
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
@@ -60,7 +72,7 @@ def read_baskets(
 
 def read_purchases(frame: Any, *, user: str, basket: str, item: str, time: str | None) -> pl.DataFrame:
     """Return the distinct purchases of such a frame: user, basket, item and, if there is one, time."""
-    table, time = _table(frame, user, basket, item, time, None)
+    table, time = _table(frame, user, basket, item, time)
     names = {"user": user, "basket": basket, "item": item}
     columns = [_id_column(table[column]).alias(name) for name, column in names.items()]
     if time is not None:
@@ -69,19 +81,48 @@ def read_purchases(frame: Any, *, user: str, basket: str, item: str, time: str |
 
 
 def _table(
-    frame: Any, user: str, basket: str, item: str, time: str | None, group: str | None
+    frame: Any, user: str, basket: str, item: str, time: str | None, *further: str | None
 ) -> tuple[pl.DataFrame, str | None]:
     """Return the named columns, with a row per purchase, and the name of the time column if there is one."""
     frame = _frame(frame)
     if time is None and "time" in frame.columns:
         time = "time"
-    table = _columns(frame, list(dict.fromkeys(name for name in (user, basket, item, time, group) if name is not None)))
+    names = (user, basket, item, time, *further)
+    table = _columns(frame, list(dict.fromkeys(name for name in names if name is not None)))
     if isinstance(table[item].dtype, pl.List):
         empty = table[item].list.len() == 0
         if empty.any():
             raise InvalidFrameError(f"column {item!r} is an empty list in row {empty.arg_max()}; a basket has items")
         table = table.explode(item)
     return table, time
+
+
+def _without_returns(
+    table: pl.DataFrame, user: str, basket: str, item: str, time: str | None, quantity: str
+) -> pl.DataFrame:
+    """Return the rows of the purchases that remain when returns are taken out; baskets in the order of first rows."""
+    names = {"user": user, "basket": basket, "item": item}
+    rows = [_id_column(table[column]).alias(name) for name, column in names.items()]
+    rows += [_quantities(table[quantity]), *([] if time is None else [pl.Series("time", _times(table[time]))])]
+    first_row = pl.col("row").min().over("user", "basket").alias(FIRST_ROW)
+    purchases = pl.DataFrame(rows).with_row_index("row").with_columns(first_row)
+    earliest = [pl.col("time").min()] if time is not None else []
+    sums = purchases.group_by(*names, FIRST_ROW).agg(*earliest, **quantities(pl.col("quantity")))
+    remaining, _ = remove_returns(sums)
+    kept = purchases.join(remaining, on=list(names), how="semi").sort(FIRST_ROW, "row")
+    return table[kept["row"]]
+
+
+def _quantities(column: pl.Series) -> pl.Series:
+    if not column.dtype.is_numeric():
+        raise InvalidFrameError(
+            f"column {column.name!r} has type {column.dtype}; quantities must be numbers, so cast it"
+        )
+    numbers = column.cast(pl.Float64)
+    row = (~numbers.is_finite()).fill_null(value=True).arg_true().first()
+    if isinstance(row, int):
+        raise InvalidFrameError(f"column {column.name!r} is {column[row]!r} in row {row}; give every row a quantity")
+    return numbers.alias("quantity")
 
 
 def read_products(frame: Any, *, item: str, name: str, category: str | None) -> list[Product]:

@@ -1,7 +1,9 @@
 """Times of baskets: whole numbers since 1970, in a unit that each shop chooses."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
+
+from unbasket.errors import InvalidBasketError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = {
@@ -11,6 +13,39 @@ UNITS = {
     "day": timedelta(days=1),
 }
 _FIRST, _LAST = (datetime(year, 1, 1, tzinfo=UTC) - EPOCH for year in (1990, 2100))
+
+
+Time = int | date | datetime | str  # a text is a date or time in ISO 8601
+
+
+def as_number(moment: Time | None) -> int | None:
+    """Return a date, a datetime or ISO text as `fit` reads it: whole seconds since 1970, UTC without a zone.
+
+    Numbers and None are returned as they are.
+
+    >>> as_number("2026-05-01T18:30+02:00"), as_number(date(2026, 5, 1)), as_number(7)
+    (1777653000, 1777593600, 7)
+    """
+    if isinstance(moment, str):
+        moment = _parsed(moment)
+    elif isinstance(moment, date) and not isinstance(moment, datetime):
+        moment = datetime.combine(moment, time())
+    if not isinstance(moment, datetime):
+        return moment
+    aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    try:
+        return (aware - EPOCH) // UNITS["s"]
+    except (TypeError, ValueError) as error:  # NaT of pandas is a datetime
+        raise InvalidBasketError(f"time must be a time, not {moment!r}") from error
+
+
+def _parsed(text: str) -> datetime:
+    try:
+        if "-" in text:  # 20260501 could be a number
+            return datetime.fromisoformat(text)
+    except ValueError:
+        pass
+    raise InvalidBasketError(f"time must be a date such as 2026-05-31 or 2026-05-31T18:30, not {text!r}")
 
 
 def time_before(now: datetime, days: int, unit: timedelta) -> int:

@@ -41,7 +41,7 @@ def checked_time(time: object) -> int | None:
         return None
     if not hasattr(time, "__index__") or isinstance(time, bool):
         raise InvalidBasketError(
-            f"time must be a whole number or None, not {time!r}; for a datetime, give int(moment.timestamp())"
+            f"time must be a whole number or None, not {time!r}; `learn` and `fit` also take dates and datetimes"
         )
     if not UNTIMED < operator.index(time) < 2**63:
         raise InvalidBasketError(f"time {time!r} does not fit into 64 bits")

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
-from typing import TYPE_CHECKING, Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from unbasket.domain.results import (
     Sizes,
     Verification,
 )
+from unbasket.domain.times import Time, as_number
 from unbasket.domain.validation import (
     Filters,
     checked_cart,
@@ -38,7 +39,7 @@ from unbasket.engine.catalog import Catalog
 from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.model import Model
 from unbasket.engine.ports import InMemoryJournal, Journal
-from unbasket.engine.recommending import Popularity, RecommendationQueries
+from unbasket.engine.recommending import Popularity, RecommendationQueries, UnknownUsers
 from unbasket.engine.state import EngineState
 from unbasket.errors import ClosedError, InvalidIdError, InvalidRequestError
 from unbasket.params import Params, checked_params
@@ -104,27 +105,31 @@ class Recommender:
         basket: str = "basket",
         item: str = "item",
         time: str | None = None,
+        quantity: str | None = None,
         group: str | None = None,
         progress: Progress | None = None,
     ) -> Self:
         """Learn all baskets of a data frame; docs/frames.md describes its columns and types.
 
-        `progress` is called with (baskets done, total baskets).
+        `quantity` names a column of numbers: rows with 0 are not purchases, and rows below 0 are returns, which are
+        taken out of the basket that they were in. `progress` is called with (baskets done, total baskets).
         """
         from unbasket.domain.frames import read_baskets  # imports Polars, which only frames need
 
         size = self.params.group_size
-        columns = read_baskets(frame, user=user, basket=basket, item=item, time=time, group=group, group_size=size)
+        names = {"user": user, "basket": basket, "item": item}
+        columns = read_baskets(frame, **names, time=time, quantity=quantity, group=group, group_size=size)
         self._journal.load(columns, group, progress)
         return self
 
-    def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: int | None = None) -> Learned:
+    def learn(self, user: Id, items: Iterable[Id], *, basket: Id, time: Time | None = None) -> Learned:
         """Learn a basket, or edit the one of this id.
 
-        Baskets are in order of (time, basket id); a basket without a time follows all existing ones. Learning a basket
-        again with the same items is a no-op; other items replace the old ones in place; another time moves the basket.
+        Baskets are in order of (time, basket id); a basket without a time follows all existing ones. A date, a datetime
+        or ISO text means what it does in `fit`: seconds since 1970, UTC without a zone. Learning a basket again with
+        the same items is a no-op; other items replace the old ones in place; another time moves the basket.
         """
-        return cast(Learned, self._journal.apply([Learn.checked(user, items, basket, time)])[0])
+        return cast(Learned, self._journal.apply([Learn.checked(user, items, basket, as_number(time))])[0])
 
     def forget(self, user: Id, *, basket: Id | None = None, item: Id | None = None) -> Forgotten:
         """Forget a user, a basket, an item of a basket, or an item of all the user's baskets.
@@ -260,16 +265,20 @@ class Recommender:
         only_new: bool = False,
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
+        unknown: UnknownUsers = "raise",
         progress: Progress | None = None,
     ) -> dict[Id, list[Recommendation]]:
         """Recommend for many users, or for all, on all cores. `progress` is called with (done, total).
 
-        Other threads may learn and forget meanwhile: each answer is consistent, but two answers may come from different
-        states. A user who is forgotten meanwhile has no answer.
+        An unknown user is an error, or with unknown="skip" has no answer, or with unknown="popular" gets the items of
+        `popular`, whose score is the number of baskets. Other threads may learn and forget meanwhile: each answer is
+        consistent, but two answers may come from different states. A user who is forgotten meanwhile is as one to skip.
         """
         n, filters = checked_count(n), Filters.checked(exclude, only, category)
         asked = None if users is None else checked_users(users)
-        return RecommendationQueries(self._model).recommend_many(asked, n, filters, only_new, progress)
+        if unknown not in get_args(UnknownUsers):
+            raise InvalidRequestError(f'unknown must be "raise", "skip" or "popular", not {unknown!r}')
+        return RecommendationQueries(self._model).recommend_many(asked, n, filters, only_new, unknown, progress)
 
     def recommend_frame(
         self,
@@ -280,6 +289,7 @@ class Recommender:
         only_new: bool = False,
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
+        unknown: UnknownUsers = "raise",
         columns: Iterable[str] = (),
         progress: Progress | None = None,
     ) -> "pl.DataFrame":
@@ -292,7 +302,14 @@ class Recommender:
 
         wanted = checked_columns(columns)
         answers = self.recommend_many(
-            users, n, exclude=exclude, only_new=only_new, only=only, category=category, progress=progress
+            users,
+            n,
+            exclude=exclude,
+            only_new=only_new,
+            only=only,
+            category=category,
+            unknown=unknown,
+            progress=progress,
         )
         return recommendation_frame(answers, wanted, self.catalog.__getitem__)
 
@@ -329,14 +346,14 @@ class Recommender:
         exclude: Collection[Id] | None = None,
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
-        since: int | None = None,
+        since: Time | None = None,
     ) -> list[ItemCount]:
         """Return the n items in most baskets, by exact count; filters as in `recommend`.
 
-        With `since`, only baskets of that time or later count, and none without a time. This scans all users. Other
-        threads may learn and forget meanwhile: each user's baskets are counted at one moment.
+        With `since`, a time as in `learn`, only baskets of that time or later count, and none without a time. This
+        scans all users. Other threads may learn and forget meanwhile: each user's baskets are counted at one moment.
         """
-        n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(since)
+        n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(as_number(since))
         if start is None:
             return Popularity(self._model).most_common(n, filters)
         return Popularity(self._model).most_common_since(start, n, filters)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import chain, islice
+from typing import Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model
 from unbasket.engine.workspaces import Workspace
 
+UnknownUsers = Literal["raise", "skip", "popular"]
 _CHUNK = 64  # users answered under one lock, which bounds the time that writers wait
 _COUNTED = 16_384  # users counted under the first lock
 
@@ -42,17 +44,27 @@ class RecommendationQueries:
             return self._best(vector, owner, n, self._for_user(item_filter, name, owner, only_new), workspace)
 
     def recommend_many(
-        self, users: list[Id] | None, n: int, filters: Filters | None, only_new: bool, progress: Progress | None
+        self,
+        users: list[Id] | None,
+        n: int,
+        filters: Filters | None,
+        only_new: bool,
+        unknown: UnknownUsers,
+        progress: Progress | None,
     ) -> dict[Id, list[Recommendation]]:
         """Return the best items for many users, or for all."""
+        name = self._model.known_user if unknown == "raise" else self._state.users.canonical
         with self._model.lock.reading:
-            wanted = self._state.users.sorted() if users is None else [self._model.known_user(user) for user in users]
+            wanted = self._state.users.sorted() if users is None else list(map(name, users))
         answers: dict[Id, list[Recommendation]] = {}
         for start in range(0, len(wanted), _CHUNK):
             answers.update(self._recommend_chunk(wanted[start : start + _CHUNK], n, filters, only_new))
             if progress is not None:
                 progress(min(start + _CHUNK, len(wanted)), len(wanted))
-        return answers
+        if users is None or unknown != "popular":
+            return answers
+        popular = [Recommendation(item, count) for item, count in Popularity(self._model).most_common(n, filters)]
+        return {user: answers.get(user, popular) for user in wanted}
 
     def _recommend_chunk(
         self, users: list[Id], n: int, filters: Filters | None, only_new: bool

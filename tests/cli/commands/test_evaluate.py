@@ -132,8 +132,9 @@ def test_reading_options(sales: Path, tmp_path: Path) -> None:
     options = [*COLUMNS[:-1], "day", "--time-format", "%d.%m.%Y %H:%M:%S", "--separator", ";", "--skip-bad"]
     result = CliRunner().invoke(app, ["evaluate", str(path), *options, "--quantity", "pieces", "--json"])
     assert json.loads(result.stdout)["models"] == json.loads(run(str(sales), *COLUMNS, "--json"))["models"]
-    skipped, returns = result.stderr.splitlines()
-    assert skipped == "Skipped 1 bad row"
+    skipped, reason, returns = result.stderr.splitlines()
+    assert skipped == "Skipped 1 bad row:"
+    assert reason.startswith("  no item: 1 row, the first in ")
     assert "1 row with 0, 0 returns taken out of the baskets they were in, 1 return of what was not bought" in returns
 
 

@@ -37,7 +37,23 @@ def test_a_user(db: Path) -> None:
         "forget", "ann", "--db", db
     )
     assert users(db) == ["MARKED-DAN", "bob", "cleo"]
-    assert "nothing of this was held. Receipt 2" in run("forget", "ann", "--db", db)
+    assert "nothing about user ann was held. Receipt 2" in run("forget", "ann", "--db", db)
+
+
+def test_an_unknown_user_is_named_and_an_error_if_that_is_strict(db: Path) -> None:
+    assert "nothing about user zoe was held. Receipt 1" in run("forget", "zoe", "--db", db)
+    assert "nothing about user zoe was held. Receipt 2" in run("forget", "zoe", "--strict", "--db", db, code=1)
+    assert "nothing of this was held. Receipt 3" in run("forget", "ann", "--basket", 9, "--strict", "--db", db, code=1)
+    [outcome] = json.loads(run("forget", "zoe", "--strict", "--db", db, "--json", code=1))
+    assert outcome["unknown"] == ["zoe"]
+    [outcome] = json.loads(run("forget", "ann", "--strict", "--db", db, "--json"))
+    assert outcome["unknown"] == []
+
+
+def test_unknown_users_of_a_file_are_named(db: Path, tmp_path: Path) -> None:
+    (tmp_path / "requests.csv").write_text("user\nzoe\nann\neve\n")
+    printed = run("forget", "--file", tmp_path / "requests.csv", "--strict", "--db", db, code=1)
+    assert "and 1 user; 2 requests found nothing. Nothing was held about zoe, eve. Receipts 1 to 3\n" in printed
 
 
 def test_a_basket_an_item_and_an_item_of_a_basket(db: Path) -> None:

@@ -59,6 +59,8 @@ def test_an_exported_file_is_verified_alone(db: Path, exported: Path) -> None:
 
 def test_a_database_is_verified(db: Path) -> None:
     assert "3 receipts, 0 faults" in run("receipts", "verify", db)
+    assert run("receipts", "verify", "--db", db) == run("receipts", "verify", db)
+    assert "say what to verify" in error("receipts", "verify")
 
 
 def test_changes_are_noticed(exported: Path) -> None:

@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated, Any, ParamSpec
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from typer.core import TyperCommand, TyperGroup
 
 from unbasket.errors import StoreError, UnbasketError
 from unbasket.files import write
@@ -201,6 +202,25 @@ def command(function: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return run
 
 
+class _PlainHelp:
+    """A command whose help shows flags without a type: `--json`, not `--json <bool>`."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if getattr(parameter, "is_flag", False):
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(_PlainHelp, TyperCommand):
+    """A command."""
+
+
+class Group(_PlainHelp, TyperGroup):
+    """A group of commands."""
+
+
 def subcommand(group: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Add a function to a group of commands; see `command`."""
-    return lambda function: group.command(name)(command(function))
+    return lambda function: group.command(name, cls=Command)(command(function))

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.terminal import AsJson, command, counted, progress_bar, say, say_json, subcommand
+from unbasket.cli._shared.terminal import AsJson, Group, command, counted, progress_bar, say, say_json, subcommand
 from unbasket.datasets import load, locate
 from unbasket.datasets import prepare as prepare_file
 from unbasket.datasets.published import FOLDER_VARIABLE, data_folders
 
-app = typer.Typer(rich_markup_mode="markdown")
+app = typer.Typer(cls=Group, rich_markup_mode="markdown")
 
 
 @app.callback(invoke_without_command=True)

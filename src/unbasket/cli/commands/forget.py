@@ -14,6 +14,7 @@ from unbasket.datasets.lines import shown_list
 from unbasket.datasets.source import ROW, columns_of, open_source
 from unbasket.domain.events import Forget
 from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import Id
 from unbasket.errors import DatasetError, InvalidRequestError, UnbasketError
 from unbasket.store import Erased
 from unbasket.store.signing import signing_keys_of
@@ -32,11 +33,17 @@ class _ForgetRequest(NamedTuple):
 
 
 class _Outcome(NamedTuple):
-    """The result in one database."""
+    """The result in one database, and the users about whom nothing was held there."""
 
     database: Path
     erased: list[Erased]
+    unknown: list[Id]
     error: str | None
+
+    @property
+    def in_vain(self) -> int:
+        """The number of requests that found nothing."""
+        return sum(not erased for erased in self.erased)
 
 
 def forget(
@@ -57,6 +64,9 @@ def forget(
     also_in: Annotated[
         list[Path] | None, typer.Option(help="Forget it in this backup too; may be repeated.", metavar="BACKUP")
     ] = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Exit with code 1 if a request found nothing in the database.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Forget a user, one of their baskets, an item of a basket, or an item of all their baskets.
@@ -75,6 +85,8 @@ def forget(
             say(_summary(outcome))
     if any(outcome.error is not None for outcome in outcomes):
         raise typer.Exit(2)
+    if strict and outcomes[0].in_vain:
+        raise typer.Exit(1)
 
 
 def _requests(user: str | None, basket: str | None, item: str | None, file: Path | None) -> list[_ForgetRequest]:
@@ -122,20 +134,22 @@ def _forget_in_all(databases: Sequence[Path], requests: list[_ForgetRequest], ke
     outcomes: list[_Outcome] = []
     for database in databases:
         if outcomes and outcomes[0].error is not None:
-            outcomes.append(_Outcome(database, [], f"not tried, since {databases[0]} comes first"))
+            outcomes.append(_Outcome(database, [], [], f"not tried, since {databases[0]} comes first"))
             continue
         try:
-            outcomes.append(_Outcome(database, _forget_in(database, requests, keys), None))
+            outcomes.append(_forget_in(database, requests, keys))
         except UnbasketError as error:
-            outcomes.append(_Outcome(database, [], message_of(error)))
+            outcomes.append(_Outcome(database, [], [], message_of(error)))
     return outcomes
 
 
-def _forget_in(database: Path, requests: list[_ForgetRequest], keys: Path) -> list[Erased]:
+def _forget_in(database: Path, requests: list[_ForgetRequest], keys: Path) -> _Outcome:
     with open_to_write(database, keys) as rec, progress_bar(f"forgetting in {database.name}"):
         events = dict.fromkeys(request.event() for request in requests)
         widest = [event for event in events if not any(wider in events for wider in _wider(event))]
-        return cast(list[Erased], rec.apply(widest))
+        unknown = [rec.canonical_id(user, "user") for user in dict.fromkeys(event.user for event in widest)]
+        unknown = [user for user in unknown if user not in rec]
+        return _Outcome(database, cast(list[Erased], rec.apply(widest)), unknown, None)
 
 
 def _wider(event: Forget) -> list[Forget]:
@@ -146,19 +160,23 @@ def _wider(event: Forget) -> list[Forget]:
 
 def _facts(outcome: _Outcome) -> dict[str, Any]:
     receipts = [json.loads(erased.receipt.to_json()) for erased in outcome.erased]
-    return {"database": str(outcome.database), "receipts": receipts, "error": outcome.error}
+    facts = {"database": str(outcome.database), "receipts": receipts, "unknown": outcome.unknown}
+    return {**facts, "error": outcome.error}
 
 
 def _summary(outcome: _Outcome) -> str:
     purchases, baskets, users = (sum(counts) for counts in zip(*outcome.erased, strict=True))
-    in_vain = sum(not erased for erased in outcome.erased)
     emptied = [counted(number, noun) for number, noun in ((baskets, "basket"), (users, "user")) if number]
     removed = f"forgot {counted(purchases, 'purchase')}"
     if emptied:
         removed += f", and with that {' and '.join(emptied)}"
     first, last = outcome.erased[0].receipt, outcome.erased[-1].receipt
     if first is last:
-        removed = "nothing of this was held" if in_vain else removed
+        if outcome.in_vain:
+            user = f"about user {outcome.unknown[0]}" if outcome.unknown else "of this"
+            removed = f"nothing {user} was held"
         return f"{outcome.database}: {removed}. Receipt {first.number}, request {first.request}"
-    found = f"; {counted(in_vain, 'request')} found nothing" if in_vain else ""
+    found = f"; {counted(outcome.in_vain, 'request')} found nothing" if outcome.in_vain else ""
+    if outcome.unknown:
+        found += f". Nothing was held about {shown_list([str(user) for user in outcome.unknown])}"
     return f"{outcome.database}: {removed}{found}. Receipts {first.number} to {last.number}"

@@ -5,12 +5,12 @@ from typing import Annotated
 import typer
 
 from unbasket.cli._shared.database import Db, open_to_read, open_to_write
-from unbasket.cli._shared.terminal import AsJson, reply, subcommand
+from unbasket.cli._shared.terminal import AsJson, Group, reply, subcommand
 from unbasket.domain.ids import KINDS
 from unbasket.errors import InvalidRequestError
 from unbasket.store import DurableRecommender
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @app.callback()

@@ -5,12 +5,12 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.terminal import AsJson, say, say_json, say_table, subcommand, warn
+from unbasket.cli._shared.terminal import AsJson, Group, say, say_json, say_table, subcommand, warn
 from unbasket.errors import SettingsError
 from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.settings import access_of
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
 
 Db = Annotated[
     Path | None,

@@ -1,7 +1,6 @@
 """`unbasket learn`: one basket."""
 
 import re
-from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -10,7 +9,8 @@ from unbasket.cli._shared.database import Db, User, id_of, label, open_to_write
 from unbasket.cli._shared.terminal import AsJson, reply
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.results import Learned
-from unbasket.errors import InvalidRequestError
+from unbasket.domain.times import as_number
+from unbasket.errors import InvalidBasketError, InvalidRequestError
 
 _DONE = {
     Learned.ADDED: "Added basket {} of user {}: {}",
@@ -44,13 +44,12 @@ def learn(
     reply(as_json, facts, _DONE[learned].format(name, owner, labels))
 
 
-def _moment(text: str) -> int:
+def _moment(text: str) -> int | None:
     try:
         if re.fullmatch(r"[+-]?[0-9]+", text):
             return int(text[:21])  # a number of more digits is refused too, since it does not fit into 64 bits
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        return as_number(text)
+    except InvalidBasketError as error:
         raise InvalidRequestError(
             f"--time must be a whole number or an ISO date such as 2026-05-31T18:30, not {text!r}"
         ) from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() // 1)

@@ -7,15 +7,25 @@ from typing import Annotated
 
 import typer
 
-from unbasket.cli._shared.database import Db, open_to_write
-from unbasket.cli._shared.terminal import AsJson, complain, counted, say, say_json, say_table, subcommand, write_file
-from unbasket.errors import InvalidReceiptError, StoreError
+from unbasket.cli._shared.database import Db, OptionalDb, open_to_write
+from unbasket.cli._shared.terminal import (
+    AsJson,
+    Group,
+    complain,
+    counted,
+    say,
+    say_json,
+    say_table,
+    subcommand,
+    write_file,
+)
+from unbasket.errors import InvalidReceiptError, InvalidRequestError, StoreError
 from unbasket.store import Receipt, audit
 from unbasket.store.receipts import read_receipts
 from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.store.writer import Database
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
 
 
 @app.callback()
@@ -59,11 +69,13 @@ def export(
 @subcommand(app)
 def verify(
     file: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="FILE_OR_DB", help="Receipts, as exported or downloaded (JSON, or lines of it), or a database."
+            metavar="FILE_OR_DB",
+            help="Receipts, as exported or downloaded (JSON, or lines of it), or a database. Without it, that of --db.",
         ),
-    ],
+    ] = None,
+    db: OptionalDb = None,
     key: Annotated[
         str | None,
         typer.Option(help="The public key that must have signed them: `unbasket receipts key`.", metavar="PUBLIC_KEY"),
@@ -78,6 +90,9 @@ def verify(
     A file may hold a part of the chain; the missing receipts are listed. In a database, none may be missing. This needs
     no secret and no network. The exit code is 1 if something is wrong.
     """
+    file = file or db
+    if file is None:
+        raise InvalidRequestError("say what to verify: FILE, or a database by --db")
     in_database = _is_database(file)
     result = audit(_receipts_in(file) if in_database else _read(file), key, whole=whole or in_database)
     if as_json:

@@ -12,7 +12,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, open_or_create, open_to_read
 from unbasket.cli._shared.options import ModelOptions, with_options
-from unbasket.cli._shared.terminal import AsJson, counted, errors, progress_bar, say, say_json, subcommand
+from unbasket.cli._shared.terminal import AsJson, Group, counted, errors, progress_bar, say, say_json, subcommand
 from unbasket.domain.events import Learn
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
@@ -21,7 +21,7 @@ from unbasket.errors import InvalidRequestError, SparkError
 from unbasket.files import replacing
 from unbasket.params import Params
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown")
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
 
 Checkpoint = Annotated[str, typer.Option(metavar="FOLDER", help="The folder in which the stream keeps its state.")]
 TableFolder = Annotated[str, typer.Option("--table", metavar="FOLDER", help="The table of all users' vectors.")]
