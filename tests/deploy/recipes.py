@@ -95,10 +95,8 @@ class Unit:
 
 
 def settings_example() -> str:
-    """Return the settings file in docs/operations.md."""
-    text = (ROOT / "docs" / "operations.md").read_text()
-    [example] = re.findall(r"^```toml\n# /etc/unbasket.toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return str(example)
+    """Return the settings file that the unit names."""
+    return (DEPLOY / "unbasket.toml").read_text()
 
 
 class FakeRoot:

@@ -1,6 +1,11 @@
 """The Compose file, the Kubernetes manifests and the unit agree with the image, the settings and the routes."""
 
+import calendar
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +13,7 @@ import pytest
 import yaml
 from tests.deploy.recipes import DEPLOY, ROOT, Dockerfile, Unit, settings_example
 
+import unbasket as ub
 from unbasket.service.routes import ROUTES
 from unbasket.service.server import CLOSING
 from unbasket.service.settings import PREFIX, Settings
@@ -17,7 +23,10 @@ DEFAULTS = Settings(db=Path("shop.db"))
 PORT = str(DEFAULTS.port)
 LONGEST_END = DEFAULTS.grace + CLOSING
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
-STATEFUL_SET, SERVICE = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+STATEFUL_SET, SERVICE, POLICY = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+CRON_JOB, BACKUPS, BACKUP_POLICY = yaml.safe_load_all((DEPLOY / "kubernetes-backup.yaml").read_text())
+BACKUP_POD = CRON_JOB["spec"]["jobTemplate"]["spec"]["template"]
+MONITOR = yaml.safe_load((DEPLOY / "kubernetes-monitoring.yaml").read_text())
 POD = STATEFUL_SET["spec"]["template"]["spec"]
 [CONTAINER] = POD["containers"]
 
@@ -47,7 +56,18 @@ def test_the_unit() -> None:
     assert UNIT.one("User") == UNIT.one("StateDirectory") == "unbasket"
     assert "useradd --system --home-dir /var/lib/unbasket unbasket" in UNIT.text
     assert f"{DOCKER.extras}" in UNIT.text
-    assert_settings({PREFIX + line.split(" = ")[0].upper(): "1" for line in settings_example().splitlines()})
+    [documented] = re.findall(r"^```toml\n# /etc/unbasket.toml\n(.*?)^```", _operations(), re.M | re.DOTALL)
+    assert tomllib.loads(settings_example()) == tomllib.loads(documented)
+    assert "--config /etc/unbasket.toml" in UNIT.one("ExecStart")
+    assert "install -m 0644 deploy/unbasket.toml /etc/unbasket.toml" in UNIT.text
+    assert UNIT.text.index("keys add") < UNIT.text.index("systemctl enable"), "it does not start without a key"
+
+
+def test_nothing_but_the_sources_of_the_image_is_sent_to_the_builder() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    assert lines[0] == "*"
+    assert {ROOT / line[1:] for line in lines if line.startswith("!")} == {*DOCKER.sources()}
+    assert {"**/*.so", "**/__pycache__"} < {*lines}
 
 
 # Compose --------------------------------------------------------------------------------------------------------
@@ -80,7 +100,7 @@ def test_only_one_process_writes() -> None:
     assert STATEFUL_SET["kind"] == "StatefulSet"
     assert STATEFUL_SET["spec"]["replicas"] == 1
     [claim] = STATEFUL_SET["spec"]["volumeClaimTemplates"]
-    assert claim["spec"]["accessModes"] == ["ReadWriteOncePod"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteOnce"]  # one node, where the store's lock holds
     mounts = {mount["name"]: mount["mountPath"] for mount in CONTAINER["volumeMounts"]}
     assert mounts[claim["metadata"]["name"]] == DOCKER.one("VOLUME")
     assert POD["terminationGracePeriodSeconds"] > LONGEST_END
@@ -132,6 +152,64 @@ def test_the_pod_has_enough_memory() -> None:
     needed = int(base) * 10**6 + int(per_purchase) * int(millions) * 10**6
     assert needed < _bytes(CONTAINER["resources"]["requests"]) < 1.5 * needed
     assert CONTAINER["resources"]["limits"]["memory"] == CONTAINER["resources"]["requests"]["memory"]
+
+
+def test_the_policies_let_in_only_who_is_named() -> None:
+    assert POLICY["spec"]["podSelector"]["matchLabels"] == SERVICE["spec"]["selector"]
+    [rule] = POLICY["spec"]["ingress"]
+    assert rule["ports"] == [{"port": CONTAINER["ports"][0]["name"]}]
+    assert all(source for source in rule["from"])  # an empty selector would let in every pod
+    assert BACKUP_POLICY["spec"]["podSelector"]["matchLabels"] == BACKUP_POD["metadata"]["labels"]
+    assert "ingress" not in BACKUP_POLICY["spec"]
+    for policy in (POLICY, BACKUP_POLICY):
+        assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
+        assert "egress" not in policy["spec"]
+
+
+def test_the_monitor_scrapes_the_service_as_the_job_of_the_alerts() -> None:
+    assert MONITOR["spec"]["selector"]["matchLabels"].items() <= SERVICE["metadata"]["labels"].items()
+    [endpoint] = MONITOR["spec"]["endpoints"]
+    assert endpoint["port"] == SERVICE["spec"]["ports"][0]["name"]
+    [route] = [route for route in ROUTES if route.path == endpoint["path"]]
+    assert (route.method, "read" in route.roles) == ("GET", True)
+    text = (DEPLOY / "kubernetes-monitoring.yaml").read_text()
+    credentials = endpoint["authorization"]["credentials"]
+    assert f"secret generic {credentials['name']} --from-literal={credentials['key']}=" in text
+    assert f'job="{SERVICE["metadata"]["name"]}"' in (DEPLOY / "alerts.yaml").read_text()  # the default of `jobLabel`
+
+
+def test_the_backup_runs_as_the_service_and_beside_it() -> None:
+    spec = BACKUP_POD["spec"]
+    assert spec["securityContext"] == POD["securityContext"]
+    [container] = spec["containers"]
+    assert container["image"] == CONTAINER["image"]
+    [near] = spec["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert near["labelSelector"]["matchLabels"] == SERVICE["spec"]["selector"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    claims = {volume["name"]: volume["persistentVolumeClaim"]["claimName"] for volume in spec["volumes"]}
+    [shop] = STATEFUL_SET["spec"]["volumeClaimTemplates"]
+    assert (claims["shop"], mounts["shop"]) == (
+        f"{shop['metadata']['name']}-{STATEFUL_SET['metadata']['name']}-0",
+        DOCKER.one("VOLUME"),
+    )
+    assert claims["backups"] == BACKUPS["metadata"]["name"]
+
+
+def test_the_backup_of_a_week_ago_is_replaced(tmp_path: Path) -> None:
+    [container] = BACKUP_POD["spec"]["containers"]
+    [script] = container["args"]
+    script = re.sub(r"(?<!\w)/(data|backups)/", rf"{tmp_path}/\1/", script)
+    for folder in ("data", "backups"):
+        (tmp_path / folder).mkdir()
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    with ub.open(tmp_path / "data" / "shop.db") as service:
+        for basket in range(2):
+            service.learn("ann", ["tea"], basket=basket)
+            subprocess.run([*container["command"], script], env=environment, check=True, capture_output=True)
+    [backup] = (tmp_path / "backups").iterdir()
+    assert backup.stem in calendar.day_name
+    with ub.open(backup, read_only=True) as rec:
+        assert len(rec.history("ann")) == 2
 
 
 def _operations() -> str:

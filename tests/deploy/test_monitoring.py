@@ -12,6 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.deploy.recipes import DEPLOY, ROOT
 from tests.service.serving import make_shop, serving
 
+from unbasket.service.routes import ROUTES
+
 Labels = dict[str, set[str]]
 
 DASHBOARD = json.loads((DEPLOY / "grafana.json").read_text())
@@ -26,6 +28,7 @@ def exposed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Labels]:
     with serving(make_shop(tmp_path_factory.mktemp("shop") / "shop.db")) as service:
         service("GET", "/v1/users/ann/recommendations")
         service("DELETE", "/v1/users/ann")
+        service("POST", "/v1/events", json=[{"event": "forget", "user": "bob"}])
         text = service.client.get("/metrics").text
     found: dict[str, Labels] = {"up": {}}
     for family in text_string_to_metric_families(text):
@@ -67,6 +70,24 @@ def test_the_labels_of_sums_exist(exposed: dict[str, Labels]) -> None:
         known = set().union(*(exposed[selector.name] for selector in selectors(expression))) | ADDED
         for names in re.findall(r"\bby \(([\w, ]+)\)", expression):
             assert set(names.split(", ")) <= known, name
+
+
+def test_the_alert_on_failing_forgets_watches_every_route_that_forgets() -> None:
+    [expression] = [rule["expr"] for rule in ALERTS if rule["alert"] == "UnbasketForgettingFails"]
+    watched = [{m.name: m.value for m in selector.matchers.matchers} for selector in selectors(expression)]
+    forgetting = [route for route in ROUTES if route.method == "DELETE"] + [
+        route
+        for route in ROUTES
+        if route.method == "POST" and route.path.endswith(("/events", "/retention", "/rename"))
+    ]
+    assert len(forgetting) >= 8
+    for route in forgetting:
+        assert any(
+            each["method"] == route.method
+            and re.fullmatch(each.get("route", ".*"), route.path)
+            and re.fullmatch(each["status"], "507")
+            for each in watched
+        ), route.path
 
 
 def test_alerts_are_complete() -> None:
