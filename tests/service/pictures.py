@@ -40,11 +40,13 @@ class Series(NamedTuple):
         return not self.kept or name in self.kept
 
 
+SHOPPER = {"shopper", "never", "cart", "preview", "forgotten"}
+OFFICER = {"customer", "nothing", "batch", "batch-done", "retention", "receipts"}
 SERIES = (
     Series("desktop", DESKTOP, "light", 52),
     Series("phone", PHONE, "light", 80),
-    Series("dark", DESKTOP, "dark", 122, frozenset({"shopper"})),
-    Series("phone-dark", PHONE, "dark", 150, frozenset({"preview", "receipts", "engineer"})),
+    Series("dark", DESKTOP, "dark", 122, frozenset(SHOPPER | OFFICER)),
+    Series("phone-dark", PHONE, "dark", 150, frozenset(SHOPPER | OFFICER | {"engineer"})),
 )
 
 
@@ -106,8 +108,14 @@ def _shopper(page: Page, save: Save, shopper: int) -> None:
     page.locator(".shares").wait_for()
     page.evaluate("scrollTo(0, 0)")
     save(page, "shopper")
+    page.get_by_role("button", name=re.compile("^Don’t recommend .+ again$")).nth(2).click()
+    page.get_by_role("button", name="Undo").scroll_into_view_if_needed()
+    save(page, "never")
+    page.get_by_role("button", name="Undo").click()
     _fill_cart(page)
     save(page, "cart")
+    page.evaluate("sessionStorage.clear()")
+    page.reload()
     _preview(page, shopper)
     save(page, "preview")
     page.get_by_role("button", name="Keep it").click()
@@ -150,12 +158,18 @@ def _officer(page: Page, save: Save, first: int) -> None:
     page.goto(f"/#/officer/customers/{first}")
     page.locator(".basket").first.wait_for()
     save(page, "customer")
+    page.goto("/#/officer/customers/9999")
+    page.get_by_text("holds nothing about this customer").wait_for()
+    save(page, "nothing")
     page.goto("/#/officer/batch")
     lines = ["user,basket,item", f"{first + 1},,", f"{first + 2},,52", f"{first + 1},,", "999,,"]
     page.get_by_label("or paste its lines").fill("\n".join(lines))
     page.get_by_role("button", name="Check").click()
     page.get_by_text("Nothing has been forgotten yet.").scroll_into_view_if_needed()
     save(page, "batch")
+    page.get_by_role("button", name=re.compile("^Forget all")).click()
+    page.get_by_role("button", name="Lines and receipts as CSV").scroll_into_view_if_needed()
+    save(page, "batch-done")
     page.goto("/#/officer/retention")
     page.get_by_label("Rules in TOML").fill(
         'time_unit = "s"\n\n[[rule]]\nname = "no alcohol for those who opted out"\ncategory = "Alcohol"\n'

@@ -86,6 +86,8 @@ def test_files_of_users(tmp_path: Path, content: str, users: list[str]) -> None:
         ("[[rule]]\nitems = 'wine'", "`items` must be a list of item ids, not 'wine'"),
         ("[[rule]]\nitems = [1]\nusers = [1.5]", "`users` must be a list of user ids, or the name of a CSV file, not "),
         ("[[rule]]\nitems = [1]\ncategory = 'a'", "state a category or items"),
+        ("[[rule]]\nname = 'x'\nitems = []", "In rule 'x', `items` is an empty list. Name some, or take the line out"),
+        ("[[rule]]\ncategory = 'a'\nusers = []", "take the line out: without it, the rule is for all users"),
         ("[[rule]]\nname = 'x'\nitems = [1]\nusers = 'no.csv'", "no.csv can't be read: No such file"),
         ("[[rule]]\nitems = [1]\nusers = 'latin.csv'", "latin.csv is not a CSV file in UTF-8"),
         ("[[rule]]\nitems = [1]\nusers = 'quote.csv'", "quote.csv has a quote that is never closed"),

@@ -86,6 +86,10 @@ def _read_rule(fields: dict[str, Any], number: int, folder: Path | None) -> Rule
     unknown = fields.keys() - _FIELDS.keys()
     if unknown:
         raise RetentionError(_unknown_field(min(unknown), f" in {where}", _FIELDS))
+    for name in ("items", "users"):
+        if fields.get(name) == []:
+            meaning = ": without it, the rule is for all users" if name == "users" else ""
+            raise RetentionError(f"In {where}, `{name}` is an empty list. Name some, or take the line out{meaning}")
     if isinstance(fields.get("users"), str) and folder is not None:
         fields["users"] = _read_users(folder / fields["users"], where)
     for name, value in fields.items():

@@ -157,6 +157,7 @@ function lines(series, {label, write, span}) {
       s('text', {class: 'tick', x: LEFT, y: HEIGHT - 6}, span),
       s('text', {class: 'tick', x: WIDTH - RIGHT, y: HEIGHT - 6, 'text-anchor': 'end'}, 'now'),
       series.map(({values}, index) => s('path', {class: `curve curve-${index}`, d: path(values, x, y)})),
+      series.map(({values}, index) => dots(values, x, y, index)),
     ),
     legend(series, write),
     h('figcaption', {class: 'muted'}, label),
@@ -181,17 +182,22 @@ function grid(top, y, write) {
   );
 }
 
-/** Draw a line through the values that exist. A single value becomes a dot, a line of no length. */
+const isKnown = (value) => value !== null && value !== undefined;
+
+/** Draw a line through the values that exist. */
 function path(values, x, y) {
-  const known = (place) => values[place] !== null && values[place] !== undefined;
   const point = (place) => `${x(place).toFixed(1)} ${y(values[place]).toFixed(1)}`;
   return values
-    .map((_, place) => {
-      if (!known(place)) return '';
-      if (known(place - 1)) return `L${point(place)}`;
-      return known(place + 1) ? `M${point(place)}` : `M${point(place)}h0`;
-    })
+    .map((value, place) => (isKnown(value) ? `${isKnown(values[place - 1]) ? 'L' : 'M'}${point(place)}` : ''))
     .join('');
+}
+
+/** Draw a dot for each value without a neighbor, which a line would not show. */
+function dots(values, x, y, index) {
+  const single = (value, place) => isKnown(value) && !isKnown(values[place - 1]) && !isKnown(values[place + 1]);
+  return values.map(
+    (value, place) => single(value, place) && s('circle', {class: `dot dot-${index}`, cx: x(place), cy: y(value), r: 4}),
+  );
 }
 
 function legend(series, write) {

@@ -37,6 +37,24 @@ export class Record {
     );
   }
 
+  /** Count what a forget of this scope will erase. */
+  erased({basket, item, category}) {
+    const concerned = (held, entry) =>
+      (basket === undefined || same(held.basket, basket)) &&
+      (item === undefined || same(entry.item, item)) &&
+      (category === undefined || entry.category === category);
+    const gone = this.baskets.map((held) => held.items.filter((entry) => concerned(held, entry)).length);
+    const baskets = this.baskets.filter((held, place) => gone[place] === held.items.length).length;
+    const purchases = gone.reduce((sum, count) => sum + count, 0);
+    return {purchases, baskets, users: baskets === this.baskets.length ? 1 : 0};
+  }
+
+  /** Open the dialog that forgets one of these choices, {label, scope, entry}. */
+  remove(title, choices) {
+    const counted = choices.map((choice) => ({...choice, erased: this.erased(choice.scope)}));
+    forgetting(this.user, title, counted, this.done);
+  }
+
   removeItem(entry, basket) {
     const times = this.holding(entry.item);
     const name = nameOf(entry);
@@ -50,22 +68,22 @@ export class Record {
     if (!basket || times > 1)
       choices.push({label: `${name}, from every basket (${number(times)})`, scope: {item: entry.item}, entry});
     if (entry.category) choices.push(this.categoryChoice(entry.category));
-    forgetting(this.user, `Remove ${name}`, choices, this.done);
+    this.remove(`Remove ${name}`, choices);
   }
 
   removeBasket(basket) {
     const label = `${basketName(basket)}: all of its ${plural(basket.items.length, 'item')}.`;
-    forgetting(this.user, 'Remove a basket', [{label, scope: {basket: basket.basket}}], this.done);
+    this.remove('Remove a basket', [{label, scope: {basket: basket.basket}}]);
   }
 
   removeCategory(category) {
-    forgetting(this.user, `Remove ${shortCategoryName(category)}`, [this.categoryChoice(category)], this.done);
+    this.remove(`Remove ${shortCategoryName(category)}`, [this.categoryChoice(category)]);
   }
 
   removeAll() {
     const baskets = plural(this.baskets.length, 'basket');
     const label = `Everything: ${baskets} with ${plural(this.purchases().length, 'purchase')}, and the id as well.`;
-    forgetting(this.user, 'Remove everything', [{label, scope: {}}], this.done);
+    this.remove('Remove everything', [{label, scope: {}}]);
   }
 
   categoryChoice(category) {

@@ -38,7 +38,7 @@ export function identical(one, other) {
   );
 }
 
-/** Describe the change in a sentence. */
+/** Describe the change of the top ten in a sentence. */
 export function inWords(before, after) {
   const kinds = compare(before, after);
   const count = (list, kind) => list.filter((entry) => entry.kind === kind).length;
@@ -50,8 +50,8 @@ export function inWords(before, after) {
   ]
     .filter(([number]) => number)
     .map(([number, word]) => `${number} ${word}`);
-  if (parts.length) return `${parts.join(', ')}.`;
-  return identical(before, after) ? 'Nothing changes.' : 'The order stays the same; only the strength changes.';
+  if (parts.length) return `In the top ten: ${parts.join(', ')}.`;
+  return identical(before, after) ? 'The top ten stays the same.' : 'The top ten stays the same; only strengths change.';
 }
 
 /** Return the two lists as DOM. `write` shows a score: `strength` for shoppers, `figure` for engineers. */

@@ -4,7 +4,7 @@ import * as api from './api.js';
 import {openDialog} from './widgets.js';
 import {identical, inWords, sideBySide} from './diff.js';
 import {announce, button, fresh, h, show} from './dom.js';
-import {milliseconds, removed} from './format.js';
+import {milliseconds, removed, toBeErased} from './format.js';
 import {CHECK, WARNING, drawing} from './icons.js';
 import {same} from './ids.js';
 import {fault, waiting} from './notices.js';
@@ -12,8 +12,8 @@ import {nameOf} from './products.js';
 import {card, saveButton} from './receipts.js';
 import {offer} from './suppressions.js';
 
-/** Open the dialog. A choice is {label, scope}, with the `entry` of a single item; the first is the default. `done` is
-    called after a forget, when the dialog has closed. */
+/** Open the dialog. A choice is {label, scope, erased}, with the counts of what it will erase and the `entry` of a single
+    item; the first is the default. `done` is called after a forget, when the dialog has closed. */
 export function forgetting(user, title, choices, done) {
   const state = {user, choice: choices[0], expected: null, answer: null};
   const dialog = openDialog(title, () => state.answer && done());
@@ -53,7 +53,7 @@ async function foresee(state, place, confirm) {
     state.expected = seen.after;
     show(
       place,
-      h('h3', {}, 'What this will change'),
+      h('h3', {}, toBeErased(choice.erased)),
       h('p', {}, forecast(seen, choice.scope), ' Nothing has been forgotten yet.'),
       sideBySide(seen.before, seen.after, {titles: ['Now', 'Afterwards'], popular: seen.popular_after}),
     );
@@ -78,7 +78,7 @@ function lingering({basket, item, category}, after) {
 }
 
 function forecast({before, after, popular_after: popular}, scope) {
-  if (popular) return 'Nothing will remain. The recommendations will be what most shoppers buy.';
+  if (popular) return 'No purchase will remain. The recommendations will be what most shoppers buy.';
   return inWords(before, after) + lingering(scope, after);
 }
 
@@ -147,14 +147,15 @@ function facts(answer, clean) {
 
 function verdict(clean) {
   return clean
-    ? 'Verified: identical to a model that never saw it'
+    ? 'Verified: this person’s model equals one that never saw it'
     : 'Not verified: the model differs from a retrained one';
 }
 
 function changes({before, expected, choice}, {popular, recommendations: after}) {
   const kept = identical(expected, after);
   const words = popular
-    ? 'The shop holds nothing any more, not even the id. These are what most shoppers buy.'
+    ? 'Unbasket’s database holds nothing about this person any more; invoices and other systems are separate. ' +
+      'These are what most shoppers buy.'
     : inWords(before, after) + lingering(choice.scope, after);
   return h(
     'section',

@@ -24,6 +24,11 @@ export function removed({purchases, baskets, users}) {
   return parts.join(', ');
 }
 
+/** Say how much a forget will erase: "One purchase will be erased.", "5 purchases, 2 whole baskets will be erased." */
+export function toBeErased(counts) {
+  return `${removed(counts).replace(/^1 purchase/, 'One purchase')} will be erased.`;
+}
+
 /** A duration in milliseconds, with three digits that matter. */
 export function milliseconds(seconds) {
   const value = seconds * 1000;

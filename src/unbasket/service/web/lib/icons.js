@@ -123,5 +123,6 @@ export const PLUS = 'M12 5v14M5 12h14';
 export const CROSS = 'M6 6l12 12M18 6 6 18';
 export const EQUAL = 'M6 9.5h12M6 14.5h12';
 export const DASH = 'M6 12h12';
+export const NEVER = 'M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM6.5 6.5l11 11';
 export const SHIELD = 'M12 3.5 5 6v5.5c0 4.3 2.9 7.4 7 9 4.1-1.6 7-4.7 7-9V6z';
 export const SAVE = 'M12 4v11M7 11l5 5 5-5M5 20h14';

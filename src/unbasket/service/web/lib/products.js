@@ -51,7 +51,8 @@ function calm(text) {
   return shouted ? text[0] + text.slice(1).toLowerCase() : text;
 }
 
-export function product(entry) {
+/** Return an item: its tile, its name, its category and, if given, a line below. */
+export function product(entry, below) {
   return h(
     'span',
     {class: 'product'},
@@ -62,6 +63,7 @@ export function product(entry) {
       h('span', {class: 'name'}, nameOf(entry)),
       entry.category &&
         h('span', {class: 'category'}, categoryName(entry.category), isSensitive(entry.category) && [' ', sensitiveBadge()]),
+      below,
     ),
   );
 }
@@ -92,12 +94,17 @@ export class Picked {
   }
 
   update(entries) {
+    this.fill(entries);
+    this.changed();
+  }
+
+  /** Show these entries, as at the start: that is not a change. */
+  fill(entries) {
     this.entries = entries;
     show(
       this.list,
       entries.map((entry) => this.line(entry)),
     );
-    this.changed();
   }
 
   line(entry) {

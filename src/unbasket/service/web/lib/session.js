@@ -1,6 +1,9 @@
-// The session: the caller's key, kept in this browser tab only, and the identity that the service gave for it.
+// The session: the caller's key and cart, kept in this browser tab only, and the identity that the service gave.
+
+import {formatId, parse, stringify} from './ids.js';
 
 const NAME = 'unbasket-key';
+const CART = 'unbasket-cart';
 
 let known = null;
 
@@ -33,4 +36,19 @@ export function signIn(answer, key) {
 export function signOut() {
   known = null;
   sessionStorage.removeItem(NAME);
+  sessionStorage.removeItem(CART);
+}
+
+/** Return the entries of a shopper's cart, which this tab keeps over a reload and the service never stores. */
+export function savedCart(user) {
+  try {
+    const {owner, entries} = parse(sessionStorage.getItem(CART));
+    return owner === formatId(user) ? entries : [];
+  } catch {
+    return []; // there is none
+  }
+}
+
+export function saveCart(user, entries) {
+  sessionStorage.setItem(CART, stringify({owner: formatId(user), entries}));
 }

@@ -5,35 +5,44 @@ import {announce, button, h, show} from './dom.js';
 import {fault} from './notices.js';
 import {nameOf, product} from './products.js';
 
-/** Return a button that suppresses an item; afterwards it allows the item again. */
-export function offer(user, entry) {
-  const place = h('p', {class: 'suppressing', role: 'status'});
-  const name = nameOf(entry);
-  const act = async (call, then) => {
-    try {
-      await call(user, entry.item);
-      then();
-    } catch (error) {
-      show(
-        place,
-        fault(error, () => act(call, then)),
-      );
-    }
+export const STORES = 'This stores that wish, until you undo it.';
+
+/** Return a button that suppresses an item. `place` then says so, until an Undo there calls `ask`. */
+export function suppressButton(user, entry, place, ask, label = 'Don’t recommend this again', attributes = {}) {
+  const settle = () => {
+    const text = `${nameOf(entry)} will not be recommended again. This wish is stored until you undo it.`;
+    show(
+      place,
+      h('span', {class: 'names'}, text),
+      button('Undo', () => attempt(place, () => api.allow(user, entry.item), ask), {class: 'plain'}),
+    );
+    announce(text);
   };
+  return button(label, () => attempt(place, () => api.suppress(user, entry.item), settle), attributes);
+}
+
+async function attempt(place, call, then) {
+  try {
+    await call();
+    then();
+  } catch (error) {
+    show(
+      place,
+      fault(error, () => attempt(place, call, then)),
+    );
+  }
+}
+
+/** Offer to suppress an item that was removed. */
+export function offer(user, entry) {
+  const place = h('div', {class: 'suppressing', role: 'status'});
   const ask = () =>
     show(
       place,
-      `Similar shoppers may still bring ${name} back. `,
-      button('Don’t recommend this again', () => act(api.suppress, settle)),
+      h('span', {}, `Similar shoppers may still bring ${nameOf(entry)} back.`),
+      suppressButton(user, entry, place, ask),
+      h('small', {}, STORES),
     );
-  const settle = () => {
-    show(
-      place,
-      `${name} will not be recommended again. `,
-      button('Undo', () => act(api.allow, ask), {class: 'plain'}),
-    );
-    announce(`${name} will not be recommended again.`);
-  };
   ask();
   return place;
 }
@@ -42,17 +51,7 @@ export function offer(user, entry) {
 export function suppressed(user, entries, done) {
   if (!entries.length) return null;
   const place = h('div');
-  const again = async (entry) => {
-    try {
-      await api.allow(user, entry.item);
-      done();
-    } catch (error) {
-      show(
-        place,
-        fault(error, () => again(entry)),
-      );
-    }
-  };
+  const again = (entry) => attempt(place, () => api.allow(user, entry.item), done);
   const label = (entry) => ({class: 'plain', 'aria-label': `Recommend ${nameOf(entry)} again`});
   return h(
     'section',

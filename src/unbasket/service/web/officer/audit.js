@@ -38,8 +38,8 @@ function actions(area, some) {
     h(
       'p',
       {},
-      'Each receipt is signed and carries the hash of the one before it: none can be changed or taken out unnoticed. ' +
-        'They name nobody.',
+      'Each receipt is signed and carries the hash of the one before it. A changed or missing receipt is noticed; ' +
+        'to notice that the newest is missing, keep its number elsewhere. Receipts name no person.',
     ),
     some &&
       h(
@@ -105,7 +105,7 @@ async function verdict() {
   return h(
     'div',
     {class: 'notice good'},
-    h('p', {}, `${plural(answer.receipts, 'receipt')}: every signature is valid, and the chain is complete.`),
+    h('p', {}, `${plural(answer.receipts, 'receipt')}: every signature is valid, and none before the newest is missing.`),
     h(
       'p',
       {},

@@ -1,9 +1,10 @@
 // A batch of erasure requests from a CSV file: read here, looked up, shown, and only then sent, all or nothing.
 
 import * as api from '../lib/api.js';
-import {records} from './csv.js';
-import {announce, button, field, h, show} from '../lib/dom.js';
+import {csv, records} from './csv.js';
+import {announce, button, download, field, h, show} from '../lib/dom.js';
 import {milliseconds, number, plural, removed} from '../lib/format.js';
+import {SAVE, drawing} from '../lib/icons.js';
 import {parseId, same, formatId} from '../lib/ids.js';
 import {fault, waiting} from '../lib/notices.js';
 import {nameOf} from '../lib/products.js';
@@ -64,9 +65,10 @@ async function check(text, place) {
       );
     const unnamed = lines.find((line) => !line.user);
     if (unnamed) throw new Error(`Line ${unnamed.line} names no user.`);
-    const {requests, repeated} = once(await lookUp(lines, report));
+    const asked = await lookUp(lines, report);
+    const {requests, repeated} = once(asked);
     const notes = [...blank.map((line) => `Line ${line} is empty and was skipped.`), ...repeated];
-    show(place, plan(requests, notes, place));
+    show(place, plan(requests, asked, notes, place));
   } catch (error) {
     const again = () => check(text, place);
     show(place, error.code ? fault(error, again) : h('div', {class: 'notice bad', role: 'alert'}, error.message));
@@ -115,7 +117,7 @@ function covers(one, other) {
 
 async function fileOf(text) {
   const user = parseId(text);
-  return (await api.held(user)) ?? {user, baskets: []};
+  return (await api.held(user)) ?? {user, baskets: [], unknown: true};
 }
 
 function request(line, file) {
@@ -131,12 +133,13 @@ function request(line, file) {
   return {
     line: line.line,
     event,
+    unknown: file.unknown,
     purchases: found.length,
     name: event.item === undefined ? null : found[0] && nameOf(found[0]),
   };
 }
 
-function plan(requests, notes, place) {
+function plan(requests, asked, notes, place) {
   const lost = requests.filter((request) => !request.purchases).length;
   const label = `Forget ${requests.length === 1 ? 'it' : `all ${number(requests.length)}`} for good`;
   return h(
@@ -155,13 +158,15 @@ function plan(requests, notes, place) {
         {class: 'notice'},
         `${number(lost)} of ${plural(requests.length, 'request')} will find nothing. Each gets a receipt all the same.`,
       ),
-    requestTable(requests, ['#Purchases'], (request) => [number(request.purchases)]),
+    requestTable(requests, ['#Purchases'], (request) => [
+      request.unknown ? 'customer not found' : number(request.purchases),
+    ]),
     h('p', {class: 'muted'}, 'Nothing has been forgotten yet. All of these will be forgotten, or none.'),
     h(
       'div',
       {class: 'actions'},
       button('Discard', () => show(place)),
-      button(label, () => carryOut(requests, place), {class: 'danger'}),
+      button(label, () => carryOut(requests, asked, place), {class: 'danger'}),
     ),
   );
 }
@@ -180,13 +185,14 @@ function requestTable(requests, headings, cells) {
   return table(['#Line', 'Customer', 'Basket', 'Item', ...headings], rows, 'Requests');
 }
 
-async function carryOut(requests, place) {
+async function carryOut(requests, asked, place) {
   try {
     const {results, seconds} = await api.events(requests.map((request) => request.event));
     show(
       place,
       outcome(
         requests,
+        asked,
         results.map((result) => result.receipt),
         seconds,
       ),
@@ -196,13 +202,15 @@ async function carryOut(requests, place) {
   } catch (error) {
     show(
       place,
-      fault(error, () => carryOut(requests, place)),
+      fault(error, () => carryOut(requests, asked, place)),
     );
   }
 }
 
-function outcome(requests, receipts, seconds) {
-  const clean = receipts.every((receipt) => receipt.verified);
+function outcome(requests, asked, receipts, seconds) {
+  const erased = receipts.filter((receipt) => receipt.purchases > 0);
+  const clean = erased.every((receipt) => receipt.verified);
+  const missed = receipts.length - erased.length;
   return h(
     'section',
     {class: 'panel'},
@@ -210,18 +218,36 @@ function outcome(requests, receipts, seconds) {
     h(
       'ul',
       {class: 'facts'},
-      h('li', {}, plural(receipts.length, 'request')),
+      h('li', {}, plural(erased.length, 'request')),
+      missed > 0 && h('li', {class: 'bad'}, `${number(missed)} found nothing`),
       h('li', {}, 'erased from disk in ', h('strong', {class: 'erasure'}, milliseconds(seconds))),
-      h(
-        'li',
-        {class: clean ? 'good' : 'bad'},
-        clean ? 'All verified: identical to a model that never saw it' : 'Not all verified',
-      ),
+      erased.length > 0 &&
+        h(
+          'li',
+          {class: clean ? 'good' : 'bad'},
+          clean ? 'All verified: each person’s model equals one that never saw it' : 'Not all verified',
+        ),
     ),
-    requestTable(requests, ['#Receipt', 'Removed', 'Verified'], (_, place) => {
+    requestTable(requests, ['#Receipt', 'Removed', 'Verified'], (request, place) => {
       const receipt = receipts[place];
-      return [String(receipt.number), removed(receipt), receipt.verified ? 'yes' : 'no'];
+      const {number: no, purchases, verified} = receipt;
+      if (!purchases) return [String(no), request.unknown ? 'customer not found' : 'nothing found', '–'];
+      return [String(no), removed(receipt), verified ? 'yes' : 'no'];
     }),
-    h('div', {class: 'actions'}, saveButton(receipts)),
+    h(
+      'div',
+      {class: 'actions'},
+      button([drawing(SAVE), 'Lines and receipts as CSV'], () => saveLines(requests, asked, receipts)),
+      saveButton(receipts),
+    ),
   );
+}
+
+/** Save which receipt answers each line of the file; a line that another one covers has the receipt of that one. */
+function saveLines(requests, asked, receipts) {
+  const rows = asked.map(({line, event}) => {
+    const place = requests.findIndex((each) => same(each.event.user, event.user) && covers(each.event, event));
+    return [line, formatId(event.user), receipts[place].number];
+  });
+  download('requests-and-receipts.csv', csv([['line', 'person', 'receipt'], ...rows]), 'text/csv');
 }

@@ -1,4 +1,4 @@
-// Reads CSV (RFC 4180): quotes, line breaks in quotes, commas or semicolons or tabs. Every row knows its line.
+// Reads and writes CSV (RFC 4180): quotes, line breaks in quotes, commas or semicolons or tabs. Every row knows its line.
 
 /** Parse text into rows {line, fields}; `blank` lists the empty lines between them. */
 export function rows(text) {
@@ -56,4 +56,14 @@ export function records(text, wanted, needed) {
     return {line, ...Object.fromEntries(names.map((name, column) => [name, (fields[column] ?? '').trim()]))};
   });
   return {records: found, blank};
+}
+
+/** Write rows as CSV. An apostrophe stands before a text that a spreadsheet would run as a formula. */
+export function csv(rows) {
+  const cell = (value) => {
+    const text = String(value);
+    const safe = /^[=+\-@\t\r]/.test(text) && !/^-?\d+$/.test(text) ? `'${text}` : text;
+    return /[",;\r\n\t]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  };
+  return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 }

@@ -1,4 +1,4 @@
-// Finding a customer, and their record: everything held about them, to see, export and forget.
+// Finding a customer, and their record: all that the database holds about them, to see, export and forget.
 
 import * as api from '../lib/api.js';
 import {Record, history, summary} from '../lib/baskets.js';
@@ -47,13 +47,17 @@ function heading(user) {
   return h(
     'header',
     {class: 'title'},
-    h('h2', {tabindex: '-1'}, `Everything we hold about customer ${formatId(user)}`),
+    h('h2', {tabindex: '-1'}, `What Unbasket’s database holds about customer ${formatId(user)}`),
     h('a', {href: '#/officer/customers'}, 'Another customer'),
   );
 }
 
 function nothing() {
-  return h('p', {class: 'notice good'}, 'Nothing: no basket, and not even the id.');
+  return h(
+    'p',
+    {class: 'notice good'},
+    'Unbasket’s database holds nothing about this customer; invoices and other systems are separate.',
+  );
 }
 
 async function again(place, user) {
@@ -76,7 +80,7 @@ async function verification(user) {
     'p',
     {class: ok ? 'notice good' : 'notice bad'},
     ok
-      ? 'Verified: bit for bit what a model trained on these baskets alone would hold.'
+      ? 'Verified: bit for bit what a model retrained from these baskets holds of this customer.'
       : `The model differs from a retrained one: ${mismatches.join('; ')}`,
   );
 }
@@ -90,7 +94,7 @@ async function temporaryKey(user) {
       'p',
       {},
       `For ${MINUTES} minutes, customer ${formatId(user)} can sign in with this key. ` +
-        "It shows and forgets their own data, and nobody else's.",
+        "It shows and forgets their own data, and no other customer's.",
     ),
     h('code', {class: 'token'}, answer.token),
   );

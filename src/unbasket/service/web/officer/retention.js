@@ -51,7 +51,9 @@ function picker(categories, rules) {
   const select = h('select', {}, categories.map(option));
   const add = () => {
     const name = JSON.stringify(select.value);
-    rules.value += `\n[[rule]]\ncategory = ${name}\nusers = []  # ids of customers; without this line, everyone\n`;
+    rules.value +=
+      `\n[[rule]]\ncategory = ${name}\nolder_than_days = 730\n` +
+      '# users = [17, 18]  # to forget it for these customers only\n';
     rules.dispatchEvent(new Event('input'));
     rules.scrollTop = rules.scrollHeight;
     rules.focus();

@@ -4,11 +4,12 @@ import * as api from '../lib/api.js';
 import {strength} from '../lib/diff.js';
 import {announce, button, field, fresh, h, show} from '../lib/dom.js';
 import {basketName, number, percent, plural} from '../lib/format.js';
-import {PLUS, drawing} from '../lib/icons.js';
+import {NEVER, PLUS, drawing} from '../lib/icons.js';
 import {formatId} from '../lib/ids.js';
 import {empty, into} from '../lib/notices.js';
 import {Picked, categoryName, nameOf, product} from '../lib/products.js';
-import {shopper as tokenOwner} from '../lib/session.js';
+import {saveCart, savedCart, shopper as tokenOwner} from '../lib/session.js';
+import {STORES, suppressButton} from '../lib/suppressions.js';
 import {bar} from '../lib/widgets.js';
 
 const SHOWN = 4; // baskets of an explanation
@@ -19,8 +20,8 @@ export async function categoriesFor(record) {
   return (record?.categories() ?? []).map(([category]) => category);
 }
 
-/** Return a panel with a user's recommendations. `remove(entry)`, if given, offers to forget an item. */
-export function recommendations(user, categories, remove) {
+/** Return a panel with a user's recommendations. With the user's `record`, each can be explained and suppressed. */
+export function recommendations(user, categories, record) {
   const list = h('div', {'aria-live': 'polite'});
   const unbought = h('input', {type: 'checkbox'});
   const category = choice(categories);
@@ -35,15 +36,17 @@ export function recommendations(user, categories, remove) {
       if (mine !== latest) return [...list.childNodes]; // a newer choice has superseded this one
       show(heading, answer.popular ? 'What most shoppers buy' : 'For your next basket');
       if (!answer.recommendations.length) return nothing(unbought.checked || category.value !== '');
-      return ranking(user, answer, cart, remove);
+      return ranking(user, answer, cart, record);
     });
   };
   const cart = new Picked('In my cart', () => {
+    saveCart(user, cart.entries);
     box.hidden = !cart.entries.length;
     (box.hidden ? heading : box.querySelector('li:last-child button')).focus();
     load();
   });
-  const box = h('div', {class: 'cart', hidden: true}, h('h3', {}, 'In my cart'), cart.list);
+  cart.fill(savedCart(user));
+  const box = h('div', {class: 'cart', hidden: !cart.entries.length}, h('h3', {}, 'In my cart'), cart.list);
   for (const control of [unbought, category]) control.addEventListener('change', load);
   load();
   return h(
@@ -53,7 +56,7 @@ export function recommendations(user, categories, remove) {
       'header',
       {},
       heading,
-      remove && h('label', {class: 'check'}, unbought, h('span', {}, 'only what I have not bought before')),
+      record && h('label', {class: 'check'}, unbought, h('span', {}, 'only what I have not bought before')),
     ),
     categories.length > 0 && field('Category', category),
     box,
@@ -74,31 +77,43 @@ function nothing(chosen) {
   return empty('No recommendations', reason);
 }
 
-function ranking(user, {popular, recommendations: entries}, cart, remove) {
+function ranking(user, {popular, recommendations: entries}, cart, record) {
+  const best = popular ? null : entries[0].score;
   return h(
     'ol',
     {class: 'ranks'},
-    entries.map((entry) => rank(user, entry, popular ? null : entries[0].score, cart, remove)),
+    entries.map((entry) => {
+      const line = h('li');
+      const fill = () => show(line, rank(user, entry, best, cart, record, line, fill));
+      return fill();
+    }),
   );
 }
 
-/** Return one line. Explanations cover stored baskets only, so a cart hides them. */
-function rank(user, entry, best, cart, remove) {
+/** Return the parts of one line. `fill` shows them again, after a suppression that was undone. */
+function rank(user, entry, best, cart, record, line, fill) {
+  const name = nameOf(entry);
   const put = button(drawing(PLUS), () => putInto(cart, entry), {
     class: 'cross',
-    'aria-label': `Put ${nameOf(entry)} into my cart`,
+    'aria-label': `Put ${name} into my cart`,
     title: 'Into my cart',
   });
-  const score = best !== null && strength(entry, best);
-  if (best === null || !remove || cart.entries.length) return h('li', {}, product(entry), score, put);
+  const shown = product(entry, best !== null && strength(entry, best));
+  if (best === null || !record) return [shown, put];
+  const never = suppressButton(user, entry, line, fill, drawing(NEVER), {
+    class: 'cross',
+    'aria-label': `Don’t recommend ${name} again`,
+    title: `Don’t recommend this again. ${STORES}`,
+  });
   const reasons = h('div', {class: 'reasons', id: fresh('why'), hidden: true});
-  const toggle = button('Why?', () => explain(user, entry, toggle, reasons, remove), {
+  const wish = () => [suppressButton(user, entry, line, fill, undefined, {class: 'plain'}), h('small', {}, STORES)];
+  const toggle = button('Why?', () => explain(user, entry, toggle, reasons, cart, record, wish), {
     class: 'plain',
     'aria-expanded': 'false',
     'aria-controls': reasons.id,
-    'aria-label': `Why am I seeing ${nameOf(entry)}?`,
+    'aria-label': `Why am I seeing ${name}?`,
   });
-  return h('li', {}, product(entry), score, toggle, put, reasons);
+  return [shown, toggle, never, put, reasons];
 }
 
 function putInto(cart, entry) {
@@ -106,7 +121,8 @@ function putInto(cart, entry) {
   announce(`${nameOf(entry)} is in your cart. The recommendations follow.`);
 }
 
-async function explain(user, entry, toggle, reasons, remove) {
+/** Explain a recommendation. Only what was bought can be removed; explanations cover stored baskets, not the cart. */
+async function explain(user, entry, toggle, reasons, cart, record, wish) {
   const opening = reasons.hidden;
   reasons.hidden = !opening;
   toggle.setAttribute('aria-expanded', String(opening));
@@ -116,7 +132,10 @@ async function explain(user, entry, toggle, reasons, remove) {
     reasons,
     async () => [
       await why(user, entry.item),
-      button('Remove it from my history …', () => remove(entry), {class: 'plain danger'}),
+      cart.entries.length > 0 && h('p', {class: 'muted'}, 'These are the reasons without your cart.'),
+      record.holding(entry.item) > 0 &&
+        button('Remove it from my history …', () => record.removeItem(entry), {class: 'plain danger'}),
+      h('p', {class: 'wish'}, wish()),
     ],
     'Finding out why',
   );
@@ -127,7 +146,7 @@ async function why(user, item) {
   const found = await api.explanation(user, item);
   const own = found.baskets.reduce((sum, basket) => sum + basket.share, 0);
   const whole = own + found.neighbors_share;
-  if (!(whole > 0)) return h('p', {}, 'Your baskets and those of similar shoppers no longer give a reason for it.');
+  if (!(whole > 0)) return h('p', {}, 'Your baskets and those of similar shoppers give no reason for it.');
   return h('div', {}, split(own / whole), h('p', {}, sentence(found, own / whole)), baskets(found.baskets, whole));
 }
 

@@ -2,13 +2,15 @@
 
 import * as api from '../lib/api.js';
 import {Record, history, summary} from '../lib/baskets.js';
-import {announce, h, show as fill} from '../lib/dom.js';
+import {announce, button, h, show as fill} from '../lib/dom.js';
 import {finder} from '../lib/people.js';
 import {parseId, formatId} from '../lib/ids.js';
 import {fault, waiting} from '../lib/notices.js';
 import {categoriesFor, recommendations} from './recommendations.js';
 import {shopper as tokenOwner} from '../lib/session.js';
 import {suppressed} from '../lib/suppressions.js';
+
+const PHONE = '(max-width: 600px)'; // as in style.css
 
 export async function show(place, [text]) {
   const owner = tokenOwner();
@@ -22,8 +24,9 @@ async function welcome() {
     h(
       'p',
       {class: 'lead'},
-      'See what the shop remembers about you, and why it recommends what it does. Remove a product, a basket, ' +
-        'a category or everything. You see what will change first; then it is gone for good, with a signed receipt.',
+      'See the purchases that your recommendations come from, and why you see each of them. Remove a product, a ' +
+        'basket, a category or everything. You see what will change first; then it is erased from Unbasket’s ' +
+        'database for good, with a signed receipt.',
     ),
     await finder('Find a shopper', '#/shopper/'),
   ];
@@ -35,20 +38,14 @@ async function open(place, user, mayChange) {
   const title = h('h1', {tabindex: '-1'}, `Shopper ${formatId(held?.user ?? user)}`);
   const top = h('header', {class: 'title'}, title, mayChange && h('a', {href: '#/shopper'}, 'Another shopper'));
   if (!held) return fill(place, top, nothing(), recommendations(user, await categoriesFor()));
-  const record = new Record(held, 'What the shop remembers about you', () => again(place, held.user, mayChange));
-  const categories = await categoriesFor(record);
-  return fill(
-    place,
-    top,
-    summary(record),
-    h(
-      'div',
-      {class: 'columns'},
-      recommendations(held.user, categories, (entry) => record.removeItem(entry)),
-      history(record, 'My baskets'),
-    ),
-    suppressed(held.user, held.suppressed, () => again(place, held.user, mayChange)),
-  );
+  const record = new Record(held, 'What your recommendations come from', () => again(place, held.user, mayChange));
+  const kinds = summary(record);
+  const next = recommendations(held.user, await categoriesFor(record), record);
+  const baskets = history(record, 'My baskets');
+  const wishes = suppressed(held.user, held.suppressed, () => again(place, held.user, mayChange));
+  if (!matchMedia(PHONE).matches) return fill(place, top, kinds, h('div', {class: 'columns'}, next, baskets), wishes);
+  const jump = button('What they come from, and removing it', () => kinds.scrollIntoView(), {class: 'plain jump'});
+  return fill(place, top, jump, next, kinds, baskets, wishes);
 }
 
 async function again(place, user, mayChange) {
@@ -65,5 +62,9 @@ async function again(place, user, mayChange) {
 }
 
 function nothing() {
-  return h('p', {class: 'notice'}, 'The shop holds nothing about this shopper: no basket, and not even the id.');
+  return h(
+    'p',
+    {class: 'notice'},
+    'Unbasket’s database holds nothing about this shopper; invoices and other systems are separate.',
+  );
 }
