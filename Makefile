@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
-.PHONY: setup build test programs lint described checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-pool bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build wheel test programs lint described checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
@@ -26,6 +26,16 @@ $(VENV)/uv:
 # The compiled core, beside its sources; only what has changed is compiled.
 build: $(VENV)/dev
 	$(BIN)/python setup.py --quiet build_ext --inplace
+
+# A wheel for each supported Python on this machine; the hosted checks build them for all, with cibuildwheel.
+VERSIONS := 3.11 3.12 3.13 3.14
+wheel: $(VENV)/uv
+	@for version in $(VERSIONS); do \
+		python="$$($(BIN)/uv python find --no-python-downloads $$version 2>/dev/null)" || { \
+			echo "Python $$version is not on this machine: no wheel for it"; continue; }; \
+		$(BIN)/uv build --quiet --wheel --python "$$python" --out-dir dist || exit 1; \
+	done
+	@ls dist/*.whl
 
 # Install one of Debian's packages if its command is missing: $(call install,command,package)
 define install

@@ -39,6 +39,15 @@ def test_hosted_checks_run_every_version_of_python_that_is_claimed() -> None:
     assert jobs()["test"]["container"]["image"].startswith("python:${{ matrix.python }}-")
 
 
+def test_wheels_are_built_for_every_version_of_python_that_is_claimed() -> None:
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    hosted = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["cibuildwheel"]["build"]
+    assert hosted == [f"cp{version.replace('.', '')}-*" for version in claimed]
+    [made] = re.findall(r"^VERSIONS := (.+)$", MAKEFILE, re.MULTILINE)
+    assert made.split() == claimed
+    assert any("cibuildwheel" in step.get("uses", "") for step in jobs()["wheels"]["steps"])
+
+
 def test_hosted_checks_are_bounded_and_their_actions_pinned() -> None:
     for path in WORKFLOWS:
         assert read_yaml(path)["permissions"] == {"contents": "read"}

@@ -82,6 +82,12 @@ def offline(browser: Browser, shop: Service) -> Iterator[Page]:
     yield from _watched(browser, shop, DESKTOP, "ERR_INTERNET_DISCONNECTED")
 
 
+@pytest.fixture
+def refused(browser: Browser, shop: Service) -> Iterator[Page]:
+    """Open a page whose console may report a refused request."""
+    yield from _watched(browser, shop, DESKTOP, "status of 403")
+
+
 def _watched(browser: Browser, service: Service, size: ViewportSize, *expected: str) -> Iterator[Page]:
     """Open a page in a session of its own. Any other message in the console than the expected ones fails."""
     host = f"127.0.0.1:{service.port}"
@@ -512,7 +518,9 @@ def test_a_lost_connection_can_be_tried_again(offline: Page, shop: Service) -> N
     assert _purchases(shop, 18) == before
     offline.context.set_offline(False)
     offline.get_by_role("button", name="Try again").click()
-    expect(offline.get_by_role("dialog").get_by_text("Verified: this person’s model equals one that never")).to_be_visible()
+    expect(
+        offline.get_by_role("dialog").get_by_text("Verified: this person’s model equals one that never")
+    ).to_be_visible()
     assert _purchases(shop, 18) == before - 1
     offline.context.set_offline(True)
     offline.goto("/#/officer/receipts")
@@ -530,6 +538,33 @@ def test_a_lost_connection_can_be_tried_again(offline: Page, shop: Service) -> N
     expect(offline.get_by_role("alert")).to_contain_text("Connection lost")  # on every view
 
 
+def test_a_connection_lost_after_the_forget(offline: Page, shop: Service) -> None:
+    before = _purchases(shop, 117)
+    offline.route("**/verify", lambda route: route.abort("internetdisconnected"))
+    _open(offline, "/#/shopper/117")
+    _remove_first_item(offline)
+    offline.get_by_role("button", name="Forget for good").click()
+    expect(offline.get_by_role("dialog")).to_contain_text(
+        "It has been forgotten. Only the comparison of before and after is missing."
+    )
+    assert _purchases(shop, 117) == before - 1
+    assert _is_genuine(shop, _receipts(offline)[0])
+
+
+def test_a_refused_forget_says_that_nothing_was_forgotten(refused: Page, shop: Service) -> None:
+    held = _held(shop, 118)
+    error = {"error": {"code": "forbidden", "message": "this key may not forget"}}
+    _open(refused, "/#/shopper/118")
+    refused.route(
+        "**/items/*",
+        lambda route: route.fulfill(status=403, json=error) if route.request.method == "DELETE" else route.continue_(),
+    )
+    _remove_first_item(refused)
+    refused.get_by_role("button", name="Forget for good").click()
+    expect(refused.get_by_role("dialog").get_by_text("Nothing has been forgotten.", exact=True)).to_be_visible()
+    assert _held(shop, 118) == held
+
+
 def test_sensitive_categories_come_first_and_are_marked(page: Page) -> None:
     _open(page, "/#/shopper/37")
     page.locator(".chip.more").click()
@@ -545,7 +580,7 @@ def test_a_phone_shows_recommendations_first_and_one_tap_leads_to_removing_a_cat
     expect(phone.locator(".recommendations .ranks li").first).to_be_in_viewport(ratio=1)
     tops = [phone.locator(each).evaluate("node => node.getBoundingClientRect().top") for each in PANELS]
     assert tops == sorted(tops)
-    phone.get_by_role("button", name="What they come from, and removing it").click()
+    phone.get_by_role("button", name="My purchases, and removing them").click()
     expect(phone.locator(".chip").first).to_be_in_viewport(ratio=1)
 
 
@@ -668,14 +703,14 @@ def test_a_batch_of_requests_from_a_csv_file(page: Page, shop: Service, tmp_path
     page.get_by_role("button", name="Check").click()
     expect(page.locator(".result tbody tr")).to_have_count(3)
     expect(page.get_by_text("1 of 3 requests will find nothing.")).to_be_visible()
-    expect(page.locator(".result tbody tr").last).to_contain_text("customer not found")
+    expect(page.locator(".result tbody tr").last).to_contain_text("not found")
     assert _held(shop, 21) is not None
     page.get_by_role("button", name="Forget all 3 for good").click()
     expect(page.locator(".result .erasure")).to_have_text(re.compile(r"^[\d.,]+ ms$"))
     expect(page.locator(".result .facts")).to_contain_text("2 requests1 found nothing")
     rows = page.locator(".result tbody tr")
-    assert [row.locator("td").last.inner_text() for row in rows.all()] == ["yes", "yes", "–"]
-    expect(rows.last).to_contain_text("customer not found")
+    assert [row.locator("td").nth(4).inner_text() for row in rows.all()] == ["yes", "yes", "–"]
+    expect(rows.last).to_contain_text("not found")
     receipts = _receipts(page)
     assert [receipt.scope for receipt in receipts] == ["user", "basket", "user"]
     assert [receipt.users for receipt in receipts] == [1, 0, 0]

@@ -68,7 +68,7 @@ function page(place, answer, after, earlier) {
     number(receipt.purchases),
     number(receipt.baskets),
     number(receipt.users),
-    receipt.verified ? 'yes' : 'no',
+    verified(receipt),
     answer.seconds[i] === null ? '–' : milliseconds(answer.seconds[i]),
     button(drawing(SAVE), () => save([receipt]), {class: 'cross', 'aria-label': `Download receipt ${receipt.number}`}),
   ]);
@@ -86,6 +86,13 @@ function page(place, answer, after, earlier) {
     ),
     (back || next) && h('div', {class: 'actions'}, back, next),
   );
+}
+
+/** Say whether a forget was verified; there is nothing to verify where nothing was found. */
+export function verified(receipt) {
+  const erases = ['user', 'basket', 'item', 'item of a basket'].includes(receipt.scope);
+  if (erases && !receipt.purchases) return '–';
+  return receipt.verified ? 'yes' : 'no';
 }
 
 async function verdict() {

@@ -1,6 +1,7 @@
 // A batch of erasure requests from a CSV file: read here, looked up, shown, and only then sent, all or nothing.
 
 import * as api from '../lib/api.js';
+import {verified} from './audit.js';
 import {csv, records} from './csv.js';
 import {announce, button, download, field, h, show} from '../lib/dom.js';
 import {milliseconds, number, plural, removed} from '../lib/format.js';
@@ -159,7 +160,7 @@ function plan(requests, asked, notes, place) {
         `${number(lost)} of ${plural(requests.length, 'request')} will find nothing. Each gets a receipt all the same.`,
       ),
     requestTable(requests, ['#Purchases'], (request) => [
-      request.unknown ? 'customer not found' : number(request.purchases),
+      request.unknown ? 'not found' : number(request.purchases),
     ]),
     h('p', {class: 'muted'}, 'Nothing has been forgotten yet. All of these will be forgotten, or none.'),
     h(
@@ -177,12 +178,12 @@ function requestTable(requests, headings, cells) {
     return [
       String(request.line),
       formatId(user),
+      ...cells(request, place),
       basket === undefined ? 'all' : formatId(basket),
       item === undefined ? 'all' : (request.name ?? formatId(item)),
-      ...cells(request, place),
     ];
   });
-  return table(['#Line', 'Customer', 'Basket', 'Item', ...headings], rows, 'Requests');
+  return table(['#Line', 'Customer', ...headings, 'Basket', 'Item'], rows, 'Requests'); // a phone shows the first ones
 }
 
 async function carryOut(requests, asked, place) {
@@ -230,9 +231,8 @@ function outcome(requests, asked, receipts, seconds) {
     ),
     requestTable(requests, ['#Receipt', 'Removed', 'Verified'], (request, place) => {
       const receipt = receipts[place];
-      const {number: no, purchases, verified} = receipt;
-      if (!purchases) return [String(no), request.unknown ? 'customer not found' : 'nothing found', '–'];
-      return [String(no), removed(receipt), verified ? 'yes' : 'no'];
+      const missing = request.unknown ? 'not found' : 'nothing found';
+      return [String(receipt.number), receipt.purchases ? removed(receipt) : missing, verified(receipt)];
     }),
     h(
       'div',

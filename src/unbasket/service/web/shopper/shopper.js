@@ -44,7 +44,7 @@ async function open(place, user, mayChange) {
   const baskets = history(record, 'My baskets');
   const wishes = suppressed(held.user, held.suppressed, () => again(place, held.user, mayChange));
   if (!matchMedia(PHONE).matches) return fill(place, top, kinds, h('div', {class: 'columns'}, next, baskets), wishes);
-  const jump = button('What they come from, and removing it', () => kinds.scrollIntoView(), {class: 'plain jump'});
+  const jump = button('My purchases, and removing them', () => kinds.scrollIntoView(), {class: 'plain jump'});
   return fill(place, top, jump, next, kinds, baskets, wishes);
 }
 
