@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from unbasket.datasets import Dataset, DatasetError, read_table
-from unbasket.datasets.dataset import Returns
+from unbasket.domain.returns import Returns
 
 
 def read(folder: Path, *rows: str, header: str = "user,basket,item,time,quantity", skip_bad: bool = False) -> Dataset:

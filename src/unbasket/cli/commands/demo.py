@@ -84,7 +84,7 @@ def _welcome(address: str, rec: DurableRecommender) -> None:
     say()
     say(f"{size} are at {address}. Three things to try:")
     say(f"1. {page}: ask why household {user} is offered {name!r}, and take it out of all baskets.")
-    say(f"2. {address}/#/officer: find a household, see what the database holds about it, forget it, verify the receipts.")
+    say(f"2. {address}/#/officer: find a household, see what is held about it, forget it, verify the receipts.")
     say(f"3. curl -X DELETE {address}/v1/users/{quote(str(user))}/items/{quote(str(item))}")
     say("Ctrl-C ends the demo.")
 
