@@ -288,12 +288,11 @@ class Model:
     def comes_last(self, event: Learn) -> bool:
         """Return whether the model would add the event's basket, as it is, behind all others of the user.
 
-        Under varying groups the model also decides whether the basket opens a group.
+        Under varying groups the model also decides whether the basket opens a group. The caller keeps writers out.
         """
         if self.state.params.grouping == "varying":
             return False
-        with self.lock.reading:  # as a query with unknown items may grow the state meanwhile
-            return self.state.comes_last(event.user, event.basket, event.time)
+        return self.state.comes_last(event.user, event.basket, event.time)
 
     def apply_with_proof(self, event: Forget | Rename) -> ErasureRecord:
         """Apply an event that erases, and prove the erasure. The caller keeps other writers out meanwhile."""
