@@ -50,6 +50,8 @@ READS: dict[str, Callable[[Any, Path], object]] = {
     "receipts": lambda rec, _: rec.receipts(),
     "receipt_count": lambda rec, _: rec.receipt_count,
     "seconds_to_erasure": lambda rec, _: rec.seconds_to_erasure,
+    "presence": lambda rec, _: rec.presence("ann"),
+    "was_forgotten": lambda rec, _: rec.was_forgotten("ann", rec.presence("ann")._replace(receipts=0)),
     "backup": lambda rec, folder: rec.backup(folder / "copy.db"),
 }
 WRITES = (
@@ -57,7 +59,7 @@ WRITES = (
     | {"change_params", "change_ids"}
     | {"close"}
 )
-IN_MEMORY = READS.keys() - {"receipts", "receipt_count", "seconds_to_erasure", "backup"}
+IN_MEMORY = READS.keys() - {"receipts", "receipt_count", "seconds_to_erasure", "backup", "presence", "was_forgotten"}
 
 READING_ROUTES = [route for route in ROUTES if route.runs_on != "writer"]
 PATH = {"user": "ann", "item": "new", "number": "1"}

@@ -88,6 +88,10 @@ class Service:
             assert value["error"]["code"] in _errors(method, response.request.url.raw_path)
         return value
 
+    def token(self, auth: Authenticator, user: Id, seconds: int = 600) -> str:
+        """Return a new token of a shopper."""
+        return auth.issue(user, seconds, self.engine.presence(user))[0]
+
     def code(self, method: str, path: str, status: int, **kwargs: Any) -> str:
         """Return the error code of a response."""
         return str(self(method, path, status, **kwargs)["error"]["code"])

@@ -2,8 +2,10 @@
 
 import json
 import resource
+import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,10 +16,13 @@ import pytest
 from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.ids import Id
+from unbasket.engine.model import MAX_SUPPRESSIONS
 from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.auth import Authenticator
+from unbasket.service.clock import Clock
 from unbasket.service.errors import ApiError
 from unbasket.service.routes import ROUTES, Route
+from unbasket.store.signing import SigningKeys, signing_keys_of
 
 CALLERS = ("none", *Role, "own", "other")
 BODIES: dict[str, Any] = {
@@ -45,12 +50,12 @@ class Guarded:
     """A service with a key of each role."""
 
     def __init__(self, service: Service, auth: Authenticator, keys: dict[str, str]) -> None:
-        self.service = service
+        self.service, self.engine = service, service.engine
         self.auth = auth
         self.keys = keys
 
     def token(self, user: Id, seconds: int = 600) -> str:
-        return self.auth.issue(user, seconds)[0]
+        return self.auth.issue(user, seconds, self.engine.presence(user))[0]
 
     def get(self, path: str, key: str | None, method: str = "GET", **kwargs: Any) -> httpx.Response:
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
@@ -136,8 +141,10 @@ def test_a_shopper_and_their_own_data(guarded: Guarded) -> None:
         assert guarded.get(quoted, token).json()["user"] == str(user)
         assert guarded.get(f"{path}/items/tea", token, "DELETE").json()["removed"]["purchases"] == 1
         assert guarded.get(path, token, "DELETE").json()["removed"]["users"] == 1
-        assert guarded.get(path, token).json()["error"]["code"] == "unknown_user"
-        assert guarded.get(f"{path}/recommendations", token).json()["popular"] is True
+        assert guarded.get(path, token).json()["error"]["code"] == "unauthenticated"
+        new_token = guarded.token(user)
+        assert guarded.get(path, new_token).json()["error"]["code"] == "unknown_user"
+        assert guarded.get(f"{path}/recommendations", new_token).json()["popular"] is True
 
 
 def test_a_shopper_has_no_other_routes(guarded: Guarded) -> None:
@@ -157,16 +164,16 @@ def test_the_service_identifies_the_caller(guarded: Guarded) -> None:
 def test_forged_tokens(guarded: Guarded, end: str) -> None:
     version, payload, mac = guarded.token("ann").split(".")
     other_payload = guarded.token("bob").split(".")[1]
-    other_secret = Authenticator.off().issue("ann", 600)[0]
+    other_secret = guarded.service.token(Authenticator.off(), "ann")
     forged = [
         f"{version}.{other_payload}.{mac}{end}",
         f"{version}.{payload}.{mac[:-1]}{end}",
         f"{version}.{payload}.{end}",
         f"{version}.{payload}{end}",
         f"{version}..{mac}{end}",
-        f"v2.{payload}.{mac}{end}",
-        f"v1.{end}",
-        f"v1..{end}",
+        f"v1.{payload}.{mac}{end}",
+        f"v2.{end}",
+        f"v2..{end}",
         other_secret + end,
     ]
     for token in forged:
@@ -187,6 +194,164 @@ def test_tokens_expire(guarded: Guarded, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.parametrize("body", [{}, {"user": ""}, {"user": "a", "seconds": 0}, {"user": "a", "seconds": 86401}])
 def test_invalid_requests_for_tokens(guarded: Guarded, body: object) -> None:
     assert guarded.get("/v1/tokens", guarded.keys["privacy"], "POST", json=body).status_code == 400
+
+
+def test_an_expired_token_stays_expired_when_the_clock_goes_back(
+    guarded: Guarded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guarded.auth, "clock", Clock(None))
+    now, token, path = time.time(), guarded.token("ann", 60), "/v1/users/ann/recommendations"
+    assert guarded.get(path, token).status_code == 200
+    monkeypatch.setattr(time, "time", lambda: now + 61)
+    assert guarded.get(path, token).status_code == 401
+    monkeypatch.setattr(time, "time", lambda: now)
+    assert guarded.get(path, token).status_code == 401
+    body = {"user": "ann", "seconds": 60}
+    response = guarded.get("/v1/tokens", guarded.keys["privacy"], "POST", json=body)  # it would be of no use
+    assert (response.status_code, response.json()["error"]["code"]) == (503, "wrong_clock")
+
+
+# Forgotten shoppers ---------------------------------------------------------------------------------------------
+
+
+class Shop:
+    """A shop with keys that can be closed and opened again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.db, self.file = folder / "shop.db", KeyFile.new()
+        self.key = {"Authorization": f"Bearer {self.file.add('admin', ['admin'])}"}
+        make_shop(self.db)
+
+    def open(self) -> AbstractContextManager[Service]:
+        return serving(self.db, Authenticator(None, self.file))
+
+    def token(self, service: Service, user: Id) -> dict[str, str]:
+        response = service("POST", "/v1/tokens", 201, json={"user": user}, headers=self.key)
+        return {"Authorization": f"Bearer {response['token']}"}
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Shop:
+    return Shop(tmp_path)
+
+
+ENDS: dict[str, Callable[[Service, dict[str, str]], Any]] = {
+    "forget": lambda service, key: service("DELETE", "/v1/users/bob", headers=key),
+    "last basket": lambda service, key: service("DELETE", "/v1/users/bob/baskets/3", headers=key),
+    "last items": lambda service, key: [
+        service("DELETE", f"/v1/users/bob/items/{item}", headers=key) for item in ("milk", "tea")
+    ],
+    "event": lambda service, key: service("POST", "/v1/events", json=[{"event": "forget", "user": "bob"}], headers=key),
+    "rename": lambda service, key: service("POST", "/v1/users/bob/rename", json={"to": "robert"}, headers=key),
+    "retention": lambda service, key: service(
+        "POST", "/v1/retention", json={"rules": "[[rule]]\nitems = ['milk', 'tea']", "run": True}, headers=key
+    ),
+}
+"""All ways by which bob ends."""
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_token_ends_with_its_shopper(shop: Shop, end: str, restarts: bool) -> None:
+    """It stays ended after a restart, and when the same id buys again."""
+    paths = ("/v1/users/bob", "/v1/users/bob/recommendations", "/v1/me")
+    with shop.open() as service:
+        bob, ann = shop.token(service, "bob"), shop.token(service, "ann")
+        for path in paths:
+            service("GET", path, headers=bob)
+        service("DELETE", "/v1/users/bob/items/17", headers=bob)  # not in their baskets: nothing ends
+        service("GET", "/v1/users/bob", headers=bob)
+        ENDS[end](service, shop.key)
+        if not restarts:
+            _check_ended(service, shop, bob, ann, paths)
+    if restarts:
+        with shop.open() as service:
+            _check_ended(service, shop, bob, ann, paths)
+
+
+def _check_ended(
+    service: Service, shop: Shop, bob: dict[str, str], ann: dict[str, str], paths: tuple[str, ...]
+) -> None:
+    for path in paths:
+        assert service.code("GET", path, 401, headers=bob) == "unauthenticated"
+    service("PUT", "/v1/users/bob/baskets/9", json={"items": ["gin"]}, headers=shop.key)
+    for path in paths:
+        assert service.code("GET", path, 401, headers=bob) == "unauthenticated"
+    new = shop.token(service, "bob")
+    assert service("GET", "/v1/users/bob", headers=new)["baskets"][0]["basket"] == 9
+    if "ann" in service.engine:
+        service("GET", "/v1/users/ann", headers=ann)
+
+
+def test_a_token_of_a_shopper_without_baskets_ends_too(shop: Shop) -> None:
+    """Also if an earlier forget has an empty receipt of the same day."""
+    with shop.open() as service:
+        for _ in range(2):
+            zoe = shop.token(service, "zoe")
+            assert service("GET", "/v1/users/zoe/recommendations", headers=zoe)["popular"]
+            service("DELETE", "/v1/users/zoe", headers=shop.key)
+            assert service.code("GET", "/v1/users/zoe/recommendations", 401, headers=zoe) == "unauthenticated"
+
+
+def test_a_token_lives_on_when_its_forget_fails(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    with shop.open() as service:
+        bob = shop.token(service, "bob")
+        with monkeypatch.context() as failing:
+            failing.setattr("unbasket.store.writer.Database.commit", _fail)
+            service("DELETE", "/v1/users/bob", 503, headers=shop.key)
+        assert service("GET", "/v1/users/bob", headers=bob)["baskets"]
+        service("DELETE", "/v1/users/bob", headers=bob)
+        assert service.code("GET", "/v1/users/bob", 401, headers=bob) == "unauthenticated"
+
+
+def _fail(_: object) -> None:
+    raise sqlite3.OperationalError("disk I/O error")
+
+
+def test_tokens_of_another_past_are_refused(shop: Shop, tmp_path: Path) -> None:
+    """Of a database that was restored from a backup, and of one whose receipts became anonymous."""
+    with shop.open() as service:
+        ann, newer = shop.token(service, "ann"), {}
+        service.engine.backup(tmp_path / "copy.db")
+        service("DELETE", "/v1/users/bob", headers=shop.key)
+        newer = shop.token(service, "ann")
+    (tmp_path / "copy.db").replace(shop.db)
+    with shop.open() as service:
+        service("GET", "/v1/users/ann", headers=ann)
+        assert service.code("GET", "/v1/users/ann", 401, headers=newer) == "unauthenticated"
+    SigningKeys.destroy_subjects(signing_keys_of(shop.db))
+    with shop.open() as service:
+        assert service.code("GET", "/v1/users/ann", 401, headers=ann) == "unauthenticated"
+
+
+# Keys without the role read -------------------------------------------------------------------------------------
+
+
+def test_a_key_that_only_writes_learns_nothing_about_people(guarded: Guarded) -> None:
+    """One answer to each request, whether or not the user, the basket or the suppression is there."""
+    guarded.engine.learn("bob", ["milk"], basket=1)
+    guarded.engine.suppress("bob", "tea")
+    for number in range(MAX_SUPPRESSIONS - 1):
+        guarded.engine.suppress("bob", f"item {number}")
+    basket, learn = {"items": ["milk"]}, {"event": "learn", "basket": 1, "items": ["milk"]}
+    key = guarded.keys["write"]
+    for path, body in (
+        ("baskets/1", basket),  # twice: it is unchanged then
+        ("baskets/1", basket),
+        ("baskets/1", {"items": ["tea"]}),
+        ("suppressed/tea", None),
+        ("suppressed/one-too-many", None),
+    ):
+        known, unknown = (guarded.get(f"/v1/users/{user}/{path}", key, "PUT", json=body) for user in ("bob", "new"))
+        assert (known.status_code, known.content) == (unknown.status_code, unknown.content)
+        guarded.engine.forget("new")
+    for user in ("bob", "bob", "new"):
+        response = guarded.get("/v1/events", key, "POST", json=[{**learn, "user": user}])
+        assert response.json()["results"] == [{"result": "learned"}]
+    guarded.engine.forget("new")
+    guarded.engine.forget("bob")
+    read = guarded.get("/v1/users/bob/baskets/1", guarded.keys["admin"], "PUT", json=basket)
+    assert read.json()["result"] == "added"
 
 
 # Keys -----------------------------------------------------------------------------------------------------------

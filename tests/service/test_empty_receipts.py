@@ -19,7 +19,7 @@ class Shopper:
 
     def __init__(self, service: Service, auth: Authenticator, user: str) -> None:
         self._service = service
-        self._headers = {"Authorization": f"Bearer {auth.issue(user, 600)[0]}"}
+        self._headers = {"Authorization": f"Bearer {service.token(auth, user)}"}
         self._path = f"/v1/users/{user}"
 
     def forget(self, path: str = "", status: int = 200) -> Any:

@@ -44,7 +44,7 @@ def test_each_key_and_each_shopper_has_its_own_rate(tmp_path: Path) -> None:
         assert statuses("guessed").count(401) <= 3  # guessed keys are slowed down,
         assert statuses(quiet)[:2] == [200, 200]  # but not other callers at their address
         for user in ("ann", "bob"):
-            assert statuses(auth.issue(user, 60)[0], f"/v1/users/{user}")[:2] == [200, 200]
+            assert statuses(service.token(auth, user), f"/v1/users/{user}")[:2] == [200, 200]
 
 
 def test_one_key_gets_half_of_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,11 +89,11 @@ def test_a_shopper_has_four_requests_in_progress(tmp_path: Path, monkeypatch: py
     access = KeyFile.new()
     access.add("till", ["write"])
     auth = Authenticator(None, access)
-    token = auth.issue("new shopper", 60)[0]
+    path = "/v1/users/new%20shopper/recommendations?n=60"
     with (
         serving(make_shop(tmp_path / "shop.db"), auth) as service,
         slow_engine(monkeypatch) as (called, release),
-        requesting(service, 10, "/v1/users/new%20shopper/recommendations?n=60", token) as connections,
+        requesting(service, 10, path, service.token(auth, "new shopper")) as connections,
     ):
         until(lambda: len(select(connections, [], [], 0)[0]) == 6)
         assert len(called) == 4

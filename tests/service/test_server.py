@@ -251,6 +251,7 @@ def test_a_request_in_progress_is_finished(db: Path, number: signal.Signals) -> 
     assert sorted(path.name for path in db.parent.iterdir()) == [
         "service.log",
         "shop.db",
+        "shop.db-clock",
         "shop.db-keys",
         "shop.db-lock",
     ]

@@ -32,13 +32,13 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def token_of(user: str) -> dict[str, str]:
-    return bearer(Authenticator(None, KEY_FILE).issue(user, 600)[0])
+def token_of(service: Service, user: str) -> dict[str, str]:
+    return bearer(service.token(Authenticator(None, KEY_FILE), user))
 
 
 @pytest.fixture
-def token() -> dict[str, str]:
-    return token_of("ann")
+def token(service: Service) -> dict[str, str]:
+    return token_of(service, "ann")
 
 
 def preview(items: int) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def address(route: Route, sent: Sent, **longer: str) -> str:
 @pytest.mark.parametrize("route", OWN, ids=lambda route: route.name)
 def test_every_route_at_its_maximum(full: Service, route: Route) -> None:
     for sent in MAXIMA.get(route.name, [Sent()]):
-        full(route.method, address(route, sent), route.status, json=sent.body, headers=token_of(LONGEST))
+        full(route.method, address(route, sent), route.status, json=sent.body, headers=token_of(full, LONGEST))
     assert full.engine.verify().ok
 
 
@@ -196,10 +196,10 @@ def test_every_route_at_its_maximum(full: Service, route: Route) -> None:
 def test_every_route_beyond_its_maximum(full: Service, route: Route) -> None:
     before = full.engine.digest()
     for sent, status, code in BEYOND.get(route.name, []):
-        found = full.code(route.method, address(route, sent), status, json=sent.body, headers=token_of(LONGEST))
+        found = full.code(route.method, address(route, sent), status, json=sent.body, headers=token_of(full, LONGEST))
         assert found == code
     for name in {"user", "basket", "item"}.intersection(route.path_params):
-        path, headers = address(route, Sent(), **{name: LONGER}), token_of(LONGER if name == "user" else LONGEST)
+        path, headers = address(route, Sent(), **{name: LONGER}), token_of(full, LONGER if name == "user" else LONGEST)
         error = full(route.method, path, 400, headers=headers)["error"]
         assert error["code"] == "invalid_path"
         assert "has 257 bytes in UTF-8, of at most 256 (max_id_bytes)" in error["message"]
@@ -207,7 +207,7 @@ def test_every_route_beyond_its_maximum(full: Service, route: Route) -> None:
 
 
 def test_a_suppression_too_many(full: Service) -> None:
-    path, headers = f"/v1/users/{quoted(LONGEST)}/suppressed", token_of(LONGEST)
+    path, headers = f"/v1/users/{quoted(LONGEST)}/suppressed", token_of(full, LONGEST)
     assert full("PUT", f"{path}/milk", headers=headers)["changed"]
     error = full("PUT", f"{path}/new", 400, headers=headers)["error"]
     assert error["code"] == "invalid_request"

@@ -1,7 +1,9 @@
 """Receipts: their content, their JSON, and the audit of chains, signatures and gaps."""
 
 from collections.abc import Callable
+from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Self
 
 import msgspec
 import pytest
@@ -29,6 +31,27 @@ def three_receipts(path: Path) -> list[Receipt]:
         rec.forget("nobody")
         rec.forget("ann")
         return rec.receipts()
+
+
+def test_times_that_run_backwards_are_a_warning(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Clock(datetime):
+        minutes = iter((5, 5, 3, 4, 9))
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls(2026, 1, 1, 0, next(cls.minutes), tzinfo=tz)
+
+    monkeypatch.setattr("unbasket.store.receipts.datetime", Clock)
+    with ub.open(path) as rec:
+        for user in range(5):
+            rec.forget(user)
+        found = audit(rec.receipts())
+    assert found.ok
+    assert found.warnings == (
+        "receipt 3: its time, 2026-01-01T00:03:00.000+00:00, is before that of receipt 2, "
+        "2026-01-01T00:05:00.000+00:00: the clock was set back",
+    )
+    assert found.summary() == "Signatures valid, receipts 1 to 5 are chained, times run backwards once."
 
 
 def test_a_receipt_has_the_removed_data_and_the_digests(path: Path) -> None:

@@ -18,7 +18,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
-from unbasket.service.auth import ANONYMOUS, Authenticator, Caller
+from unbasket.service.auth import ANONYMOUS, Authenticator, Caller, invalid_key
+from unbasket.service.clock import INTERVAL
 from unbasket.service.connection import Connection, header_lines
 from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
@@ -92,8 +93,15 @@ class Api:
         self._throttled = {name: ThrottledExecutor(f"{name}-throttled") for name in ("reader", "writer")}
         self.apply(settings)
 
+    async def keep_time(self) -> None:
+        """Keep the highest time seen, until the task is cancelled."""
+        while True:
+            await asyncio.to_thread(self._auth.clock.keep)
+            await asyncio.sleep(INTERVAL)
+
     def close(self) -> None:
         """Finish the requests in progress."""
+        self._auth.clock.keep()
         for pool in (*self._pools.values(), *self._throttled.values()):
             pool.shutdown()
 
@@ -214,6 +222,8 @@ class Api:
         self._limits.count(caller, address)
         if not route.own or "user" in path:  # else the route is about the caller only
             caller.check(route.roles, path.get("user") if route.own else None)
+        if caller.shopper is not None and self._loader.engine.was_forgotten(caller.shopper, caller.presence):
+            raise invalid_key()
         return caller
 
     def _acquire(self, context: RequestContext, route: Route) -> CallerQueue:

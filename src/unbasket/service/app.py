@@ -59,7 +59,9 @@ class Application(Starlette):
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
+            keeping = asyncio.create_task(api.keep_time())
             yield
+            keeping.cancel()
             api.close()
 
         super().__init__(

@@ -1,6 +1,7 @@
 """Authentication and authorization: keys with roles, and short-lived tokens for one shopper each.
 
-A token is `v1.<payload>.<mac>`; the payload has the shopper and the expiry.
+A token is `v2.<payload>.<mac>`; the payload has the shopper, the expiry, and the shopper's presence when it was issued:
+a token ends when its shopper is forgotten.
 """
 
 import hmac
@@ -20,8 +21,11 @@ from unbasket.domain.ids import Id
 from unbasket.errors import AccessError
 from unbasket.service import logs
 from unbasket.service.api_keys import GRANTS, KeyFile, Role, hashed
-from unbasket.service.errors import ApiError
+from unbasket.service.clock import Clock
+from unbasket.service.errors import CODES, ApiError
+from unbasket.store.presence import Presence
 
+_VERSION = "v2."
 _RELOAD_INTERVAL = 1.0  # seconds between two checks whether the key file has changed
 _OWN_SITE = (b"same-origin", b"none")  # none: typed or bookmarked by the user of the browser
 _LOOPBACK_HOST = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -33,6 +37,12 @@ class Caller(msgspec.Struct, frozen=True):
     name: str
     grants: frozenset[Role] = frozenset()
     shopper: Id | None = None
+    presence: Presence = Presence("", 0)  # of the shopper when the token was issued
+
+    @property
+    def may_read(self) -> bool:
+        """Whether the caller may learn what is held: a key with the role, or a shopper, about their own data."""
+        return self.shopper is not None or Role.READ in self.grants
 
     def check(self, roles: Collection[Role], own: str | None) -> None:
         """Raise unless the caller has one of the roles. `own` is the user in the path of a route for shoppers."""
@@ -46,7 +56,8 @@ class Caller(msgspec.Struct, frozen=True):
 class Authenticator:
     """Identification of callers. Without keys every caller is an admin, so only loopback is allowed."""
 
-    def __init__(self, path: Path | None, key_file: KeyFile | None) -> None:
+    def __init__(self, path: Path | None, key_file: KeyFile | None, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock(None)
         self.enabled = False  # whether a key is needed
         self._path = path
         self._seen = self._state()
@@ -55,9 +66,9 @@ class Authenticator:
         self._use(key_file)
 
     @classmethod
-    def load(cls, path: Path) -> Self:
+    def load(cls, path: Path, clock: Clock | None = None) -> Self:
         """Load the keys of a file, which is read again when it changes. Without a file there are no keys."""
-        auth = cls(path, None)
+        auth = cls(path, None, clock)
         auth._use(KeyFile.read(path))
         return auth
 
@@ -84,16 +95,18 @@ class Authenticator:
             return _LOCAL_ADMIN
         scheme, _, text = authorization.decode("latin-1").partition(" ")
         text = text.strip()
-        find = self._token_caller if text.startswith("v1.") else self._key_caller
+        find = self._token_caller if text.startswith(_VERSION) else self._key_caller
         caller = find(text) if scheme.lower() == "bearer" else None
         if caller is None:
-            raise _unauthenticated("this key or token is not valid, or no longer is")
+            raise invalid_key()
         return caller
 
-    def issue(self, user: Id, seconds: int) -> tuple[str, int]:
-        """Issue a token for a shopper. Returns it with its expiry, a Unix time."""
+    def issue(self, user: Id, seconds: int, presence: Presence) -> tuple[str, int]:
+        """Issue a token for a shopper who is present. Returns it with its expiry, a Unix time."""
         expires = int(time.time()) + seconds
-        payload = "v1." + _encoded(msgspec.json.encode(_Payload(user, expires)))
+        if expires <= self.clock.now():
+            raise ApiError("wrong_clock", CODES["wrong_clock"].meaning)
+        payload = _VERSION + _encoded(msgspec.json.encode(_Payload(user, expires, presence)))
         return f"{payload}.{self._mac(payload)}", expires
 
     def _key_caller(self, text: str) -> Caller | None:
@@ -108,8 +121,10 @@ class Authenticator:
         payload, _, mac = text.rpartition(".")
         if not hmac.compare_digest(self._mac(payload).encode(), mac.encode()):
             return None
-        claimed = _payload_decoder.decode(urlsafe_b64decode(payload.removeprefix("v1.") + "=="))
-        return Caller(f"shopper {claimed.user!r}", shopper=claimed.user) if claimed.expires > time.time() else None
+        claimed = _payload_decoder.decode(urlsafe_b64decode(payload.removeprefix(_VERSION) + "=="))
+        if claimed.expires <= self.clock.now():
+            return None
+        return Caller(f"shopper {claimed.user!r}", shopper=claimed.user, presence=claimed.presence)
 
     def _mac(self, payload: str) -> str:
         return _encoded(hmac.digest(self._secret, payload.encode(), sha256))
@@ -161,6 +176,7 @@ class _Payload(msgspec.Struct):
 
     user: Id
     expires: int
+    presence: Presence
 
 
 _payload_decoder = msgspec.json.Decoder(_Payload)
@@ -177,6 +193,11 @@ def _check_origin(headers: Mapping[bytes, bytes]) -> None:
     is_own = origin is None or origin.partition(b"://")[2] == host
     if not is_own or headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
         raise ApiError("cross_site", "without keys, only requests of the service's own page are accepted")
+
+
+def invalid_key() -> ApiError:
+    """Return the error for a key or token that is not valid: one for all reasons."""
+    return _unauthenticated("this key or token is not valid, or no longer is")
 
 
 def _unauthenticated(message: str) -> ApiError:

@@ -65,6 +65,7 @@ CODES = {
     "erasure_blocked": Code(
         503, "write", "it is forgotten, but a reader keeps its bytes in a file; the next forget removes them"
     ),
+    "wrong_clock": Code(503, "named", "the service's clock went back, and a new token would have expired; see its log"),
     "timed_out": Code(
         504, "thread", "it takes longer than the service waits; it may still happen, and is safe to repeat"
     ),

@@ -206,8 +206,17 @@ ROUTES = (
         error_codes=("params_changing",),
     ),
     Route("GET /v1/stats", "admin", catalog.stats),
-    Route("GET /v1/me", "read write privacy admin own", ops.me, runs_on="loop"),
-    Route("POST /v1/tokens", "privacy", privacy.token, status=201, body=requests.TokenRequest),
+    Route(
+        "GET /v1/me", "read write privacy admin own", ops.me, runs_on="loop", error_codes=("not_ready", "store_failed")
+    ),
+    Route(
+        "POST /v1/tokens",
+        "privacy",
+        privacy.token,
+        status=201,
+        body=requests.TokenRequest,
+        error_codes=("wrong_clock",),
+    ),
     Route("GET /healthz", "", ops.health, runs_on="loop"),
     Route("GET /readyz", "", ops.ready, runs_on="loop"),
     Route("GET /metrics", "read", ops.metrics, media_type=CONTENT_TYPE),

@@ -26,6 +26,7 @@ from unbasket.errors import SettingsError
 from unbasket.service import logs
 from unbasket.service.app import Application, create_app
 from unbasket.service.auth import Authenticator
+from unbasket.service.clock import Clock, clock_of
 from unbasket.service.connection import Configuration, ConnectionLimiter
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
@@ -63,7 +64,7 @@ def run(
     check_descriptors()
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    auth = Authenticator.load(settings.access_file)
+    auth = Authenticator.load(settings.access_file, Clock(clock_of(settings.db)))
     check_exposure(settings, has_keys=auth.enabled)
     if not auth.enabled:
         logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))

@@ -11,6 +11,7 @@ from unbasket.domain.results import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.store.backup import write_copy
 from unbasket.store.journal import DiskJournal
+from unbasket.store.presence import Presence
 from unbasket.store.receipts import Receipt
 from unbasket.store.write_request import ErasedId
 from unbasket.store.writer import Database
@@ -49,6 +50,14 @@ class DurableRecommender(Recommender):
             return self._journal.signer.count
         with closing(Database(self._path, read_only=True)) as database:
             return database.reader.next_row("receipts") - 1
+
+    def presence(self, user: Id) -> Presence:
+        """Return the user's presence now, known or not, for `was_forgotten` later. The engine must be writable."""
+        return self._journal.forgets.presence(user)
+
+    def was_forgotten(self, user: Id, since: Presence) -> bool:
+        """Return whether the user was forgotten since: all of them, their last basket, or their id by a rename."""
+        return self._journal.forgets.ended(user, since, self.receipts)
 
     def backup(self, target: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a copy of the database as it is when this ends: data that is forgotten meanwhile is not in it.

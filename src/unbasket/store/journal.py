@@ -39,6 +39,7 @@ from unbasket.params import MAX_SEED, Params
 from unbasket.store.id_conversion import rewrite
 from unbasket.store.lock import WriterLock
 from unbasket.store.persistent_model import PersistentModel
+from unbasket.store.presence import Forgets
 from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.wal import wal_path
 from unbasket.store.write_request import WriteRequest
@@ -57,6 +58,8 @@ class DiskJournal:
     while other callers go on writing, and fails with an `ErasureBlockedError` after TIMEOUT.
     """
 
+    forgets: Forgets  # of a database that was opened for writing
+
     def __init__(self, database: Database, persistent: PersistentModel) -> None:
         self._file = _OpenFile(database)
         self._persistent = persistent
@@ -73,6 +76,7 @@ class DiskJournal:
     def allow_writing(self, lock: WriterLock, signer: ReceiptSigner) -> None:
         """Take the lock and the signer that writing needs; without them, every change is an error."""
         self._file.lock, self._signer = lock, signer
+        self.forgets = Forgets(signer.keys, signer.count)
 
     @property
     def _database(self) -> Database:
@@ -138,6 +142,7 @@ class DiskJournal:
     def _write_requests(self, requests: list[WriteRequest]) -> None:
         users = (user for request in requests for user in request.users)
         self._commit(users, partial(self._apply_requests, requests))
+        self.forgets.note(erased.receipt for request in requests for erased in request.erased)
         erasing = [request for request in requests if request.erases]
         self._make_durable(erases=len(erasing) > 0)
         for request in erasing:
@@ -309,6 +314,7 @@ class DiskJournal:
         if not self._is_closed:
             self._persistent = PersistentModel.read(database)
             signer.resume(database.reader.last_payload("receipts"))
+            self.forgets = Forgets(signer.keys, signer.count)  # a receipt may be committed, and not be noted
 
     # Closing ----------------------------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ class ReceiptSigner:
     """The issuer of receipts, each chained to the one before."""
 
     def __init__(self, keys: SigningKeys, last: bytes | None) -> None:
-        self._keys = keys
+        self.keys = keys
         self.resume(last)
 
     def resume(self, last: bytes | None) -> None:
@@ -115,7 +115,7 @@ class ReceiptSigner:
     def issue(self, event: Forget | Rename, record: ErasureRecord) -> Receipt:
         """Issue the receipt of a forget, or of a rename for the old id."""
         forgotten = Forgotten(*record.result) if isinstance(event, Forget) else Forgotten(0, 0, 1)
-        return self._issue(_scope(event), self._keys.subject(event.user), forgotten, record)
+        return self._issue(_scope(event), self.keys.subject(event.user), forgotten, record)
 
     def issue_conversion(self, record: ErasureRecord) -> Receipt:
         """Issue the receipt of a change of the types of ids; its users are those that were merged into others."""
@@ -135,9 +135,9 @@ class ReceiptSigner:
             after=record.after,
             verified=record.verified,
             previous=self._last.hash() if self._last else FIRST,
-            key=self._keys.public,
+            key=self.keys.public,
         )
-        self._last = msgspec.structs.replace(draft, signature=self._keys.sign(draft.to_json()).hex())
+        self._last = msgspec.structs.replace(draft, signature=self.keys.sign(draft.to_json()).hex())
         return self._last
 
 
@@ -153,6 +153,7 @@ class Audit(msgspec.Struct, frozen=True):
     """The result of checking receipts: a whole chain, or a part of one.
 
     In `chained` runs, each receipt has the hash of the one before. `missing` runs are not there, though later ones are.
+    `warnings` are no proof of a change: a clock that was set back has times that run backwards.
     """
 
     receipts: int
@@ -161,6 +162,7 @@ class Audit(msgspec.Struct, frozen=True):
     chained: tuple[Run, ...]
     missing: tuple[Run, ...]
     signed: int
+    warnings: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -180,7 +182,12 @@ class Audit(msgspec.Struct, frozen=True):
         parts += [f"receipts {first} to {last} are chained" for first, last in self.chained if last > first]
         parts += [f"receipt {first} stands alone" for first, last in self.chained if first == last]
         parts += [f"{_are(first, last)} not {place}" for first, last in self.missing]
+        parts += [f"times run backwards {_times(len(self.warnings))}"] if self.warnings else []
         return ", ".join(parts) + "."
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _are(first: int, last: int) -> str:
@@ -203,7 +210,8 @@ class Auditor:
     def __init__(self, key: str | None = None) -> None:
         self._key = key
         self._keys: dict[str, None] = {}
-        self._faults, self._chained, self._missing = list[str](), list[Run](), list[Run]()
+        self._faults, self._warnings = list[str](), list[str]()
+        self._chained, self._missing = list[Run](), list[Run]()
         self._count = self._signed = 0
         self._before: Receipt | None = None
 
@@ -216,6 +224,11 @@ class Auditor:
             self._faults += [f"receipt {number}: {fault}" for fault in wrong]
             self._count += 1
             self._signed += _FORGED not in wrong
+            if before and before.time > receipt.time:
+                self._warnings.append(
+                    f"receipt {number}: its time, {receipt.time}, is before that of receipt {before.number}, "
+                    f"{before.time}: the clock was set back"
+                )
             if number > last + 1:
                 self._missing.append((last + 1, number - 1))
             if before and number == last + 1 and _UNCHAINED not in wrong:
@@ -232,7 +245,8 @@ class Auditor:
             gaps = [f"receipt{'s' * (last > first)} {_are(first, last)} missing" for first, last in missing]
             faults = faults + gaps
         chained = tuple(self._chained)
-        return Audit(self._count, tuple(self._keys), tuple(faults), chained, tuple(missing), self._signed)
+        warnings = tuple(self._warnings)
+        return Audit(self._count, tuple(self._keys), tuple(faults), chained, tuple(missing), self._signed, warnings)
 
 
 def _faults(receipt: Receipt, before: Receipt | None, key: str | None) -> list[str]:

@@ -52,7 +52,8 @@ def test_an_exported_file_is_verified_alone(db: Path, exported: Path) -> None:
         file.unlink()
     assert f"3 receipts, 0 faults. Signed with {key}" in run("receipts", "verify", exported, "--key", key)
     answer = json.loads(run("receipts", "verify", exported, "--json"))
-    expected = {"ok": True, "receipts": 3, "keys": [key], "faults": [], "chained": [[1, 3]], "missing": []}
+    expected = {"ok": True, "receipts": 3, "keys": [key], "faults": [], "warnings": []}
+    expected |= {"chained": [[1, 3]], "missing": []}
     assert answer == expected
     assert "another key signed it" in faults(exported, "--key", "00")
 

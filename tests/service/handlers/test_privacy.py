@@ -32,6 +32,7 @@ def test_given_receipts(service: Service) -> None:
         "faults": [],
         "chained": [[2, 3]],
         "missing": [[1, 1]],
+        "warnings": [],
         "summary": "Signatures valid, receipts 2 to 3 are chained, 1 is not here.",
     }
     for forged in ({"purchases": 99}, {"number": 2}, {"number": 2**62}, {"number": -1}, {"key": "00" * 32}):

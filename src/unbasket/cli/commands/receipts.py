@@ -96,11 +96,13 @@ def verify(
     in_database = _is_database(file)
     result = audit(_receipts_in(file) if in_database else _read(file), key, whole=whole or in_database)
     if as_json:
-        facts = ("ok", "receipts", "keys", "faults", "chained", "missing")
+        facts = ("ok", "receipts", "keys", "faults", "warnings", "chained", "missing")
         say_json({name: getattr(result, name) for name in facts})
     else:
         for fault in result.faults:
             complain(f"{file}: {fault}")
+        for warning in result.warnings:
+            complain(f"{file}: warning: {warning}")
         keys = ", ".join(result.keys) or "no key"
         faults = counted(len(result.faults), "fault")
         say(f"{file}: {counted(result.receipts, 'receipt')}, {faults}. Signed with {keys}")

@@ -60,6 +60,7 @@ def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
         faults=faults,
         chained=[list(run) for run in checked.chained],
         missing=[list(run) for run in checked.missing],
+        warnings=list(checked.warnings),
         summary=checked.summary(),
     )
 
@@ -116,5 +117,6 @@ def token(request: Request) -> responses.TokenResponse:
     """Issue a short-lived token for one shopper."""
     body: requests.TokenRequest = request.body
     user = request.id_of("user", body.user)
-    text, expires = request.auth.issue(user, body.seconds)
+    request.empty_receipts.discard(user)  # a later forget gets a receipt of its own, which ends the token
+    text, expires = request.auth.issue(user, body.seconds, request.rec.presence(user))
     return responses.TokenResponse(text, user, expires)

@@ -11,7 +11,7 @@ from typing import cast
 from unbasket.domain.events import Event, Forget
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Basket, Forgotten, Learned
-from unbasket.errors import UnbasketError, UnknownUserError
+from unbasket.errors import InvalidEventError, UnbasketError, UnknownUserError
 from unbasket.service.api_keys import Role
 from unbasket.service.errors import ApiError
 from unbasket.service.request import Request
@@ -41,7 +41,12 @@ def _learn(request: Request, basket: Id) -> responses.LearnedResponse:
     body: requests.NewBasket = request.body
     result = request.rec.learn(request.user, body.items, basket=basket, time=body.time)
     request.results.append(result)
-    return responses.LearnedResponse(result.value, basket)
+    return responses.LearnedResponse(_learn_result(request, result), basket)
+
+
+def _learn_result(request: Request, result: Learned) -> responses.LearnResult:
+    """Return the result of a learn; a caller that may not read learns nothing about what was there."""
+    return result.value if request.caller.may_read else "learned"
 
 
 def events(request: Request) -> Steps[responses.EventsResponse]:
@@ -64,7 +69,7 @@ def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.For
     for user in forgotten:
         request.empty_receipts.discard(user)
     results, seconds = _apply(request, [event.event() for event in body])
-    return responses.EventsResponse([_event_result(result) for result in results], seconds)
+    return responses.EventsResponse([_event_result(request, result) for result in results], seconds)
 
 
 def too_many_events(found: str) -> ApiError:
@@ -94,9 +99,9 @@ def _weight(history: list[Basket]) -> int:
     return sum(10 + len(basket.items) for basket in history)
 
 
-def _event_result(result: Learned | Forgotten) -> responses.EventResult:
+def _event_result(request: Request, result: Learned | Forgotten) -> responses.EventResult:
     if isinstance(result, Learned):
-        return responses.EventResult(result=result.value)
+        return responses.EventResult(result=_learn_result(request, result))
     return responses.EventResult(receipt=cast(Erased, result).receipt)
 
 
@@ -213,7 +218,13 @@ def suppress(request: Request) -> responses.SuppressedResponse:
             f"item {item!r} is in no basket and not in the catalog, so it is never recommended: with a token, "
             "suppress an item that the shop has",
         )
-    return responses.SuppressedResponse(item, True, rec.suppress(request.user, item))
+    try:
+        changed = rec.suppress(request.user, item)
+    except (UnknownUserError, InvalidEventError):  # an unknown user, or one with too many suppressions
+        if request.caller.may_read:
+            raise
+        changed = False
+    return responses.SuppressedResponse(item, True, changed if request.caller.may_read else None)
 
 
 def allow(request: Request) -> responses.SuppressedResponse:

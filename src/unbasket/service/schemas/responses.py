@@ -17,10 +17,14 @@ class Sparse(msgspec.Struct, frozen=True, omit_defaults=True):
     """Base of responses that omit fields without a value."""
 
 
+LearnResult = Literal["added", "replaced", "unchanged", "learned"]
+"""A caller that may not read gets "learned", whatever was there before."""
+
+
 class LearnedResponse(msgspec.Struct, frozen=True):
     """The result of a learn."""
 
-    result: Literal["added", "replaced", "unchanged"]
+    result: LearnResult
     basket: AnyId
 
 
@@ -51,7 +55,7 @@ class ForgottenManyResponse(msgspec.Struct, frozen=True):
 class EventResult(Sparse, frozen=True):
     """The outcome of an event: a learn has a result, a forget a receipt."""
 
-    result: Literal["added", "replaced", "unchanged"] | UnsetType = UNSET
+    result: LearnResult | UnsetType = UNSET
     receipt: Receipt | UnsetType = UNSET
 
 
@@ -157,11 +161,13 @@ class RenamedResponse(msgspec.Struct, frozen=True):
 
 
 class SuppressedResponse(msgspec.Struct, frozen=True):
-    """Whether an item is suppressed for a user, and whether the request changed that."""
+    """Whether an item is suppressed for a user, and whether the request changed that; null for a caller that may not
+    read.
+    """
 
     item: AnyId
     suppressed: bool
-    changed: bool
+    changed: bool | None
 
 
 class SimilarUser(msgspec.Struct, frozen=True):
@@ -264,7 +270,7 @@ class AuditResponse(msgspec.Struct, frozen=True):
     may be a part of the chain, and must equal the stored ones.
 
     `chained` has runs of receipts, first to last number, that follow each other; `missing` has the gaps before later
-    ones. `summary` is a sentence.
+    ones. `warnings` are about times that run backwards. `summary` is a sentence.
     """
 
     ok: bool
@@ -273,6 +279,7 @@ class AuditResponse(msgspec.Struct, frozen=True):
     faults: list[str]
     chained: list[Run]
     missing: list[Run]
+    warnings: list[str]
     summary: str
 
 

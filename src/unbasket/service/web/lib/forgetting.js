@@ -10,6 +10,7 @@ import {same} from './ids.js';
 import {fault, waiting} from './notices.js';
 import {nameOf} from './products.js';
 import {card, saveButton} from './receipts.js';
+import {shopper} from './session.js';
 import {offer} from './suppressions.js';
 
 /** Open the dialog. A choice is {label, scope, erased}, with the counts of what it will erase and the `entry` of a single
@@ -89,7 +90,8 @@ async function carryOut(state, dialog) {
   try {
     state.before ??= (await api.recommendations(user)).recommendations;
     state.answer ??= await api.forget(user, choice.scope);
-    const [after, check] = await Promise.all([api.recommendations(user), api.verify(user)]);
+    const hasEnded = shopper() !== undefined && state.answer.removed.users > 0;
+    const [after, check] = hasEnded ? [null, {ok: true}] : await Promise.all([api.recommendations(user), api.verify(user)]);
     outcome(state, dialog, after, check);
   } catch (error) {
     show(
@@ -121,8 +123,8 @@ function outcome(state, dialog, after, check) {
   show(
     dialog.body,
     facts(answer, clean),
-    choice.entry && !after.popular && offer(state.user, choice.entry),
-    changes(state, after),
+    choice.entry && after && !after.popular && offer(state.user, choice.entry),
+    after ? changes(state, after) : h('p', {}, 'Nothing about you remains, so your key has ended too.'),
     receipts.length === 1 ? card(receipts[0]) : null,
     h(
       'div',
