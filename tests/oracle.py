@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 
 import msgspec
 
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.params import Params
 
 Id = int | str
@@ -207,13 +208,35 @@ class Oracle:
 
     def distance(self, a: Id, b: Id) -> float:
         """Return the Euclidean distance of two users over the items of either."""
-        x, y = self.vector(a), self.vector(b)
-        return sqrt(fsum((x.get(item, 0.0) - y.get(item, 0.0)) ** 2 for item in x.keys() | y.keys()))
+        return _distance(self.vector(a), self.vector(b))
 
     def pool(self) -> list[Id]:
         """Return the candidates for neighbors: the users with the smallest priorities, or all; ties by id."""
         seed = self.params.pool_seed or 0
         return sorted(self.users(), key=lambda user: (priority(seed, user), id_key(user)))[: self.params.pool]
+
+    def private_prediction(self, user: Id, privacy: PrivacyThreshold, stored: "Oracle") -> dict[Id, float]:
+        """Return the prediction under a privacy threshold; `stored` has the users whose items count as bought.
+
+        The neighbors are the nearest to the part of the user's vector that has items with enough buyers, and an item
+        that too few of them have is one that none of them has.
+        """
+        own, alpha = self.vector(user), self.params.alpha
+        buyers = Counter(item for other in stored.pool() for item in stored.vector(other))
+        part = {item: weight for item, weight in own.items() if buyers[item] >= privacy.buyers}
+        near = [self.vector(other) for other in self.nearest(user, part)]
+        having = Counter(item for vector in near for item in vector)
+        mean = {item: weight for item, weight in _mean(near).items() if having[item] >= privacy.neighbors}
+        return {
+            item: alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0) for item in own.keys() | mean.keys()
+        }
+
+    def nearest(self, user: Id, vector: Mapping[Id, float]) -> list[Id]:
+        """Return the other users of the pool that are nearest to a vector; ties by id."""
+        others = [other for other in self.pool() if other != user]
+        return sorted(others, key=lambda other: (_distance(vector, self.vector(other)), id_key(other)))[
+            : self.params.neighbors
+        ]
 
     def neighbors_of(self, user: Id, k: int) -> list[tuple[Id, float]]:
         """Return the k nearest other users of the pool and their distances, nearest first; ties by id."""
@@ -296,6 +319,10 @@ def _remove(history: list[StoredBasket], stored: StoredBasket) -> None:
 
 def _shown(stored: StoredBasket) -> Basket:
     return Basket(stored.basket, stored.time, tuple(sorted(stored.items, key=id_key)))
+
+
+def _distance(x: Mapping[Id, float], y: Mapping[Id, float]) -> float:
+    return sqrt(fsum((x.get(item, 0.0) - y.get(item, 0.0)) ** 2 for item in x.keys() | y.keys()))
 
 
 def _mean(vectors: Sequence[Mapping[Id, float]]) -> dict[Id, float]:

@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from unbasket.domain.events import Event, Forget, Learn
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import (
     AvailabilityChange,
     Basket,
@@ -107,6 +108,7 @@ __all__ = [
     "Learned",
     "Neighbor",
     "Params",
+    "PrivacyThreshold",
     "Product",
     "Receipt",
     "Recommendation",

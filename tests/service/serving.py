@@ -153,11 +153,15 @@ def slow_engine(
 
 @contextmanager
 def serving(db: Path, auth: Authenticator | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
-    """Run a service over a database. Rates are unlimited unless given, since tests send many requests."""
+    """Run a service over a database.
+
+    Rates are unlimited unless given, since tests send many requests; nor is there a privacy threshold, since most shops
+    of tests have fewer people.
+    """
     loader = EngineLoader(db)
     if loaded:
         loader.load()
-    unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0}
+    unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0, "privacy_threshold": 0}
     options = Settings(db=db, grace=5, **unlimited | settings)
     app = create_app(loader, auth or Authenticator.off(), settings=options)
     listener = socket.create_server(("127.0.0.1", 0))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from unbasket.domain.ids import Id
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import Basket, ItemCount
 from unbasket.domain.times import UNITS, time_before
 from unbasket.engine.recommender import Recommender
@@ -26,12 +27,13 @@ class ColdStart(NamedTuple):
         exclude: Collection[Id] | None = None,
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
+        privacy: PrivacyThreshold | None = None,
     ) -> list[ItemCount]:
         """Return the n most popular items that meet the filters. `category` overrides the policy's own."""
         if self.nothing:
             return []
         wanted = self.category if category is None else category
-        return rec.popular(n, exclude=exclude, only=only, category=wanted, since=self._since())
+        return rec.popular(n, exclude=exclude, only=only, category=wanted, since=self._since(), privacy=privacy)
 
     def counts(self, basket: Basket) -> bool:
         """Return whether a basket is recent enough to count."""

@@ -8,27 +8,45 @@ import numpy as np
 
 from unbasket.core.model import ONE
 from unbasket.domain.ids import Id
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
+from unbasket.engine.recommending import common_part
 from unbasket.params import Params
 
 
-def explain(model: Model, user: Id, items: list[Id]) -> list[Explanation]:
+def explain(model: Model, user: Id, items: list[Id], privacy: PrivacyThreshold | None) -> list[Explanation]:
     """Explain the scores of items for a user, with one search for neighbors."""
     with model.lock.reading, model.workspaces.take() as workspace:
         state, owner, items = model.state, model.owner(user), model.canonical_items(items)
         params, records = state.params, state.records(state.users.names[owner])
         codes = [state.items.codes.get(item, -1) for item in items]
         query, wanted = state.query(owner, workspace.fold), np.array(codes, np.int64)
+        probe = query if privacy is None else common_part(query, state, privacy)
         own, totals, having, found = workspace.search.holders(
-            state.index, query, owner, wanted, params.neighbors, state.users.order
+            state.index, probe, owner, wanted, params.neighbors, state.users.order
         )
+    if privacy is not None:
+        weights_by_code = dict(zip(query.items.tolist(), query.weights.tolist(), strict=True))
+        own = np.array([weights_by_code.get(code, 0) for code in codes], np.int64)  # the probe lacks rare items
+        totals[having < privacy.neighbors] = 0
     weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
-    return [
+    explained = [
         _explanation(params, item, _Weights(weight, total, count, found), [code in r.items for r in records], records)
         for item, code, (weight, total, count) in zip(items, codes, weights, strict=True)
     ]
+    return explained if privacy is None else [_shown(each, privacy) for each in explained]
+
+
+def _shown(exact: Explanation, privacy: PrivacyThreshold) -> Explanation:
+    """Return an explanation as the caller may see it; the shares of their own baskets are theirs."""
+    return exact._replace(
+        score=privacy.score(exact.score),
+        neighbors_share=privacy.score(exact.neighbors_share),
+        neighbors_with_item=privacy.count(exact.neighbors_with_item),
+        neighbors=privacy.count(exact.neighbors),
+    )
 
 
 class _Weights(NamedTuple):

@@ -11,6 +11,7 @@ from unbasket.core.model import ONE, queries
 from unbasket.domain._repr_html import html_table
 from unbasket.domain.events import Allow, Event, Forget, Learn, Rename, Suppress, rechecked
 from unbasket.domain.ids import KINDS, Id, Kind, checked, in_order
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import (
     AvailabilityChange,
     Basket,
@@ -243,6 +244,7 @@ class Recommender:
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
         cart: Collection[Id] | None = None,
+        privacy: PrivacyThreshold | None = None,
     ) -> list[Recommendation]:
         """Return the n best items for the user's next basket, best first; ties in the order of item ids.
 
@@ -252,9 +254,11 @@ class Recommender:
 
         A `cart` counts as the user's newest basket. Its items are not recommended, and it is not stored. With a cart,
         the user may be unknown.
+
+        With a `privacy` threshold, the answer says nothing that rests on a few other people alone.
         """
         n, filters, basket = checked_count(n), Filters.checked(exclude, only, category), checked_cart(cart)
-        return RecommendationQueries(self._model).recommend(user, n, filters, only_new, basket)
+        return RecommendationQueries(self._model, privacy).recommend(user, n, filters, only_new, basket)
 
     def recommend_many(
         self,
@@ -267,6 +271,7 @@ class Recommender:
         category: str | Collection[str] | None = None,
         unknown: UnknownUsers = "raise",
         progress: Progress | None = None,
+        privacy: PrivacyThreshold | None = None,
     ) -> dict[Id, list[Recommendation]]:
         """Recommend for many users, or for all, on all cores. `progress` is called with (done, total).
 
@@ -278,7 +283,9 @@ class Recommender:
         asked = None if users is None else checked_users(users)
         if unknown not in get_args(UnknownUsers):
             raise InvalidRequestError(f'unknown must be "raise", "skip" or "popular", not {unknown!r}')
-        return RecommendationQueries(self._model).recommend_many(asked, n, filters, only_new, unknown, progress)
+        return RecommendationQueries(self._model, privacy).recommend_many(
+            asked, n, filters, only_new, unknown, progress
+        )
 
     def recommend_frame(
         self,
@@ -324,6 +331,7 @@ class Recommender:
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
         cart: Collection[Id] | None = None,
+        privacy: PrivacyThreshold | None = None,
     ) -> list[Recommendation]:
         """Recommend for a history that is not stored: baskets of items, oldest first; filters as in `recommend`.
 
@@ -335,7 +343,7 @@ class Recommender:
         if only_new:
             filters = filters or Filters([], None, None)
             filters = filters._replace(exclude=[*filters.exclude, *chain.from_iterable(history)])
-        return RecommendationQueries(self._model).recommend_for(history, n, user, filters, basket)
+        return RecommendationQueries(self._model, privacy).recommend_for(history, n, user, filters, basket)
 
     # Inspecting -------------------------------------------------------------------------------------------------
 
@@ -347,16 +355,18 @@ class Recommender:
         only: Collection[Id] | None = None,
         category: str | Collection[str] | None = None,
         since: Time | None = None,
+        privacy: PrivacyThreshold | None = None,
     ) -> list[ItemCount]:
         """Return the n items in most baskets, by exact count; filters as in `recommend`.
 
         With `since`, a time as in `learn`, only baskets of that time or later count, and none without a time. This
         scans all users. Other threads may learn and forget meanwhile: each user's baskets are counted at one moment.
+        With a `privacy` threshold, counts are rounded down, and items with a small one are left out.
         """
         n, filters, start = checked_count(n), Filters.checked(exclude, only, category), checked_time(as_number(since))
         if start is None:
-            return Popularity(self._model).most_common(n, filters)
-        return Popularity(self._model).most_common_since(start, n, filters)
+            return Popularity(self._model, privacy).most_common(n, filters)
+        return Popularity(self._model, privacy).most_common_since(start, n, filters)
 
     def vector(self, user: Id) -> dict[Id, float]:
         """Return the user's vector (Eq. uservector) before rounding to fixed point, by item in the order of ids."""
@@ -385,13 +395,15 @@ class Recommender:
                 for i in np.lexsort((labels, squares))
             ]
 
-    def explain(self, user: Id, item: Id) -> Explanation:
+    def explain(self, user: Id, item: Id, *, privacy: PrivacyThreshold | None = None) -> Explanation:
         """Split the item's score for the user into the share of each of their baskets, and the neighbors' share."""
-        return self.explain_many(user, [item])[0]
+        return self.explain_many(user, [item], privacy=privacy)[0]
 
-    def explain_many(self, user: Id, items: Iterable[Id]) -> list[Explanation]:
-        """Explain many items for one user, with one search for neighbors."""
-        return explain(self._model, user, [checked(item, "item") for item in items])
+    def explain_many(
+        self, user: Id, items: Iterable[Id], *, privacy: PrivacyThreshold | None = None
+    ) -> list[Explanation]:
+        """Explain many items for one user, with one search for neighbors; `privacy` as in `recommend`."""
+        return explain(self._model, user, [checked(item, "item") for item in items], privacy)
 
     def history(self, user: Id) -> list[Basket]:
         """Return all baskets of the user, oldest first."""
@@ -415,10 +427,13 @@ class Recommender:
         with self._model.lock.reading:
             return self._state.items.sorted()
 
-    def has_item(self, item: Id) -> bool:
-        """Return whether the item is in any basket."""
+    def has_item(self, item: Id, *, privacy: PrivacyThreshold | None = None) -> bool:
+        """Return whether the item is in any basket; with a `privacy` threshold, in those of enough users."""
         with self._model.lock.reading:
-            return self._state.items.find(item) is not None
+            code = self._state.items.find(item)
+            if code is None or privacy is None:
+                return code is not None
+            return bool(self._state.index.holder_counts(np.array([code], np.uint32))[0] >= privacy.neighbors)
 
     def id_types(self) -> dict[Kind, Literal["number", "text"] | None]:
         """Return the type of each kind of id: that of the ids held here, or None without any."""

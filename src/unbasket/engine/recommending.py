@@ -11,10 +11,12 @@ from unbasket.core.model import ONE, Vector, queries
 from unbasket.core.search import Query, QueryBatch
 from unbasket.core.util import named
 from unbasket.domain.ids import Id
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import ItemCount, Progress, Recommendation
 from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model
+from unbasket.engine.state import EngineState
 from unbasket.engine.workspaces import Workspace
 
 UnknownUsers = Literal["raise", "skip", "popular"]
@@ -25,8 +27,8 @@ _COUNTED = 16_384  # users counted under the first lock
 class RecommendationQueries:
     """Queries for the best items. Arguments are validated already, and mean the same as in `Recommender`."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, privacy: PrivacyThreshold | None) -> None:
+        self._model, self._privacy = model, privacy
         self._state = model.state
 
     def recommend(
@@ -39,9 +41,11 @@ class RecommendationQueries:
             item_filter = self._model.item_filters.of(filters, cart)
             if owner is None:
                 vector = queries.query([self._codes_of(cart or [])], workspace.fold, state.rule)
-                return self._best(vector, state.left_out_for(state.users.canonical(user)), n, item_filter, workspace)
-            name, vector = state.users.names[owner], self._vector(owner, cart, workspace)
-            return self._best(vector, owner, n, self._for_user(item_filter, name, owner, only_new), workspace)
+                left_out = state.left_out_for(state.users.canonical(user))
+            else:
+                left_out, vector = owner, self._vector(owner, cart, workspace)
+                item_filter = self._for_user(item_filter, state.users.names[owner], owner, only_new)
+            return self._shown(self._best(vector, left_out, n, item_filter, workspace))
 
     def recommend_many(
         self,
@@ -77,7 +81,8 @@ class RecommendationQueries:
                 if owner is not None:
                     own_filter = self._for_user(item_filter, user, owner, only_new)
                     batch[user] = self._query(self._vector(owner, None, workspace), owner, own_filter, n)
-            return dict(zip(batch, self._run([*batch.values()], workspace), strict=True))
+            answers = self._run([*batch.values()], workspace)
+            return {user: self._shown(best) for user, best in zip(batch, answers, strict=True)}
 
     def recommend_for(
         self, history: list[list[Id]], n: int, user: Id | None, filters: Filters | None, cart: list[Id] | None
@@ -99,7 +104,8 @@ class RecommendationQueries:
             best = self._best(vector, left_out, n, item_filter, workspace)
             allowed = self._model.item_filters.allowed([item for item in unknown if item not in banned], filters)
         best += [Recommendation(item, state.params.alpha * own[unknown[item]] / ONE) for item in allowed]
-        return sorted((each for each in best if each.score > 0), key=lambda each: (-each.score, each.item))[:n]
+        best = sorted((each for each in best if each.score > 0), key=lambda each: (-each.score, each.item))[:n]
+        return self._shown(best)
 
     def _canonical_baskets(self, baskets: list[list[Id]]) -> list[list[Id]]:
         """Return the distinct items of each basket as they are held; ids of items that are new here are one column."""
@@ -152,7 +158,15 @@ class RecommendationQueries:
         return self._run([self._query(vector, left_out, item_filter, n)], workspace)[0]
 
     def _query(self, vector: Vector, left_out: int, item_filter: ItemFilter | None, n: int) -> Query:
-        return Query(vector, left_out, item_filter, min(n, len(self._state.items.names)))
+        n, privacy = min(n, len(self._state.items.names)), self._privacy
+        if privacy is None:
+            return Query(vector, left_out, item_filter, n)
+        return Query(vector, left_out, item_filter, n, common_part(vector, self._state, privacy), privacy.neighbors)
+
+    def _shown(self, best: list[Recommendation]) -> list[Recommendation]:
+        """Return recommendations as the caller may see them, in the order of their exact scores."""
+        privacy = self._privacy
+        return best if privacy is None else [Recommendation(item, privacy.score(score)) for item, score in best]
 
     def _run(self, batch: list[Query], workspace: Workspace) -> list[list[Recommendation]]:
         state, names = self._state, self._state.items.names
@@ -165,11 +179,18 @@ class RecommendationQueries:
         return [codes[item] for item in items if item in codes]
 
 
+def common_part(vector: Vector, state: EngineState, privacy: PrivacyThreshold) -> Vector:
+    """Return the part of a vector that neighbors may be found by: the items with enough buyers among them."""
+    items, weights = vector.items, vector.weights
+    is_common = state.index.holder_counts(items) >= privacy.buyers
+    return Vector(items[is_common], weights[is_common])
+
+
 class Popularity:
     """Basket counts per item. Arguments are validated already, and mean the same as in `Recommender`."""
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
+    def __init__(self, model: Model, privacy: PrivacyThreshold | None) -> None:
+        self._model, self._privacy = model, privacy
         self._state = model.state
 
     def most_common(self, n: int, filters: Filters | None) -> list[ItemCount]:
@@ -202,4 +223,8 @@ class Popularity:
             counts[item_filter.banned] = 0
             allowed = item_filter.allowed
         largest = queries.largest(counts, allowed, items.order, min(n, len(items.names)))
-        return named(ItemCount, largest, items.names)
+        found = named(ItemCount, largest, items.names)
+        if self._privacy is None:
+            return found
+        shown = [ItemCount(item, self._privacy.count(count)) for item, count in found]
+        return [each for each in shown if each.count]

@@ -108,7 +108,7 @@ class Api:
     def apply(self, settings: Settings) -> None:
         """Use other values of the settings that can change at run time."""
         self._settings = self._limits.settings = settings
-        self._fallback = settings.unknown
+        self._fallback, self._privacy = settings.unknown, settings.privacy
 
     def handle(self, connection: Connection, scope: Scope) -> None:
         """Respond at once if the handler runs on the event loop, soon if on the fast path, otherwise in a task."""
@@ -193,6 +193,7 @@ class Api:
             query,
             context.connection.is_gone,
             self._fallback,
+            self._privacy,
         )
         return route
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id, Kind
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import Forgotten, Learned
 from unbasket.engine.cold_start import ColdStart
 from unbasket.service.auth import Authenticator, Caller
@@ -31,6 +32,8 @@ class Request:
     """Whether the client has disconnected."""
     fallback: ColdStart
     """The recommendations for unknown users."""
+    visitor_privacy: PrivacyThreshold | None
+    """The privacy threshold for shoppers and visitors, if there is one."""
     sent: bytes = b""
     media_type: str = ""
     body: Any = None
@@ -43,6 +46,11 @@ class Request:
         """Raise if the client has disconnected. Called before each step of long work."""
         if self.is_gone():
             raise ClientGoneError
+
+    @property
+    def privacy(self) -> PrivacyThreshold | None:
+        """The privacy threshold for this caller, if there is one: for a shopper."""
+        return None if self.caller.shopper is None else self.visitor_privacy
 
     @property
     def rec(self) -> DurableRecommender:

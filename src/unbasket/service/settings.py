@@ -1,6 +1,7 @@
 """The settings of the service, from flags, the environment and a file."""
 
 import ipaddress
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 import msgspec
 
 from unbasket.domain.decoding import decode_toml
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.engine.cold_start import ColdStart
 from unbasket.errors import SettingsError
 
@@ -16,7 +18,7 @@ PREFIX = "UNBASKET_"
 
 CHANGEABLE = frozenset(
     {"max_body", "max_id_bytes", "rate", "public_rate", "timeout", "grace"}
-    | {"fallback", "fallback_days", "fallback_category", "time_unit"}
+    | {"fallback", "fallback_days", "fallback_category", "time_unit", "privacy_threshold"}
 )
 """The settings that can change at run time; others need a restart."""
 
@@ -40,6 +42,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fallback_days: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
     fallback_category: str | None = None
     time_unit: Literal["s", "ms", "us", "day"] = "s"
+    privacy_threshold: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 10
+
+    @property
+    def privacy(self) -> PrivacyThreshold | None:
+        """The threshold for shoppers and visitors, if there is one."""
+        buyers = self.privacy_threshold
+        return PrivacyThreshold(buyers, math.ceil(buyers / 2)) if buyers else None
 
     @property
     def unknown(self) -> ColdStart:

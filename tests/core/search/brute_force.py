@@ -20,9 +20,17 @@ def vector_of(items: list[int], weights: list[int]) -> Vector:
     return Vector(np.array(items, np.uint32), np.array(weights, np.uint32))
 
 
-def query_of(vector: Vector, user: int, n: int, banned: list[int], allowed: list[int] | None) -> Query:
+def query_of(
+    vector: Vector,
+    user: int,
+    n: int,
+    banned: list[int],
+    allowed: list[int] | None,
+    probe: Vector | None = None,
+    least: int = 0,
+) -> Query:
     choice = np.array(banned, np.uint32), None if allowed is None else np.array(allowed, np.uint32)
-    return Query(vector, user, choice, n)
+    return Query(vector, user, choice, n, probe, least)
 
 
 class Shop:
@@ -75,13 +83,22 @@ class Shop:
         return sorted(distances, key=lambda pair: pair[0])[:k]  # stable: ties stay in the order of ids
 
     def best(
-        self, query: Int64s, leave_out: Any, n: int, banned: list[int], allowed: list[int] | None = None
+        self,
+        query: Int64s,
+        leave_out: Any,
+        n: int,
+        banned: list[int],
+        allowed: list[int] | None = None,
+        probe: Int64s | None = None,
+        least: int = 0,
     ) -> list[tuple[int, float]]:
         """Return the best items and their scores by brute force."""
         params = self.state.params
-        found = self.nearest(query, leave_out, params.neighbors)
+        found = self.nearest(query if probe is None else probe, leave_out, params.neighbors)
         names = self.state.users.names
-        total = sum((self.vector(names[code]) for _, code in found), np.zeros(len(query), np.int64))
+        vectors = [self.vector(names[code]) for _, code in found]
+        total = sum(vectors, np.zeros(len(query), np.int64))
+        total[sum(((vector > 0) for vector in vectors), np.zeros(len(query), np.int64)) < least] = 0
         share = (1.0 - params.alpha) / max(len(found), 1)
         codes = [self.state.items.codes[name] for name in self.state.items.sorted()]
         scores = [

@@ -65,6 +65,24 @@ def test_neighbors_then_sums_then_best_is_a_recommendation() -> None:
         assert shop.space.residue() == space.residue() == 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("least", [0, 1, 2, 3, 5, 9])
+def test_items_of_few_neighbors_count_as_of_none(seed: int, least: int) -> None:
+    """Also of hubs, whose sums do not tell how many have an item. Neighbors are found by a part of the vector."""
+    shop = Shop(seed, users=60, k=8)
+    items = range(len(shop.state.items.names))
+    assert any(shop.uses_hubs(name) for name in shop.names())
+    for name in shop.names():
+        query, owner = shop.query(name), shop.code(name)
+        kept = np.array([shop.chance.random() < 0.5 for _ in query.items], np.bool_)
+        probe = vector_of(query.items[kept].tolist(), query.weights[kept].tolist())
+        banned, allowed = shop.chance.sample(items, 2), shop.chance.sample(items, 12)
+        for choice in (None, allowed):
+            [found] = shop.answers([query_of(query, owner, 10, banned, choice, probe, least)])
+            assert found == shop.best(shop.vector(name), name, 10, banned, choice, shop.dense(probe), least)
+        assert shop.space.residue() == 0
+
+
 def test_holders_are_the_parts_of_a_score() -> None:
     shop = Shop(2, users=30, k=6)
     for name in shop.names():

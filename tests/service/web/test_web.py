@@ -1109,4 +1109,9 @@ def test_a_customer_signs_in_and_sees_their_own_data_only(anonymous: Page, guard
     expect(anonymous.get_by_role("link", name="Privacy officer")).to_be_hidden()
     expect(anonymous.locator(".items .tile")).to_have_text(["M", "T"])  # initials: the shop has no catalog
     anonymous.get_by_role("button", name="Remove everything").click()
-    assert audit([_confirm(anonymous)]).ok
+    dialog = anonymous.get_by_role("dialog")
+    dialog.get_by_role("button", name="Forget for good").click()
+    expect(dialog.get_by_text("Nothing about you remains, so your key has ended too.")).to_be_visible()
+    assert audit(_receipts(anonymous)).ok
+    dialog.get_by_role("button", name="Done").click()
+    expect(anonymous.get_by_role("dialog")).to_contain_text("Your key is no longer valid.")

@@ -47,6 +47,10 @@ def serve(
     time_unit: Annotated[
         str | None, typer.Option(metavar="s|ms|us|day", help="The unit of the shop's times since 1970: s.")
     ] = None,
+    privacy_threshold: Annotated[
+        int | None,
+        typer.Option(metavar="PEOPLE", help="What shoppers and visitors learn rests on so many others: 10; 0 is off."),
+    ] = None,
     config: Annotated[
         Path | None,
         typer.Option(envvar="UNBASKET_CONFIG", metavar="FILE", help="A TOML file with settings of the same names."),

@@ -12,6 +12,8 @@ of a search depends on the users in the index, and on no others.
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
+import numpy as np
+
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.index.shard cimport Posting, Shard
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
@@ -234,6 +236,18 @@ cdef class Index:
             vector[entry.item] = entry.weight
             posted[entry.item] = postings[entry.posting].weight if found else 0
         return vector, posted, shard.norm[row]
+
+    def holder_counts(self, const uint32_t[::1] items):
+        """Return how many users have each of these items."""
+        counts = np.zeros(items.shape[0], np.int64)
+        cdef int64_t[::1] count = counts
+        cdef Shard shard
+        cdef Py_ssize_t i
+        for shard in self.shards:
+            for i in range(items.shape[0]):
+                assert items[i] < self.item_room, "no such item"
+                count[i] += shard.postings.length(items[i])
+        return counts
 
     def entry_count(self):
         cdef Py_ssize_t row, count = 0

@@ -19,7 +19,15 @@ class _ThreadPool(Protocol):
 
 @final
 class Query:
-    def __init__(self, vector: Vector, user: int, choice: tuple[Codes, Codes | None] | None, n: int) -> None: ...
+    def __init__(
+        self,
+        vector: Vector,
+        user: int,
+        choice: tuple[Codes, Codes | None] | None,
+        n: int,
+        probe: Vector | None = None,
+        least: int = 0,
+    ) -> None: ...
     def take(self) -> list[tuple[int, float]]: ...
 
 @final

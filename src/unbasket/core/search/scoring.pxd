@@ -21,7 +21,7 @@ cdef struct ItemCandidate:
 cdef class Scorer:
     cdef int64_t *sums  # by item: sum over the neighbors plus BIAS, 0 if not seen, or BANNED
     cdef uint32_t *seen  # list of the items that have a sum
-    cdef uint32_t *own  # by item: weight in the query, while allowed items are pushed
+    cdef uint32_t *own  # by item: weight in the query, while allowed items are pushed; neighbors, while counted
     cdef ItemCandidate *candidates  # items that may be among the n best
     cdef uint8_t *is_candidate  # by item
     cdef uint8_t *is_near  # by hub: whether it is a neighbor
@@ -34,10 +34,11 @@ cdef class Scorer:
     cdef bint uses_hubs(self, Index index, Scan near) except -1 nogil
     cdef int rank(
         self, Index index, Scan near, const KnnQuery *query, double alpha, const uint32_t[::1] banned,
-        const uint32_t[::1] allowed
+        const uint32_t[::1] allowed, Py_ssize_t least
     ) except -1 nogil
     cdef int begin(self, const KnnQuery *query) except -1 nogil
     cdef int add_neighbors(self, Index index, Scan near, bint hubs) except -1 nogil
+    cdef int drop_rare(self, Index index, Scan near, Py_ssize_t least) except -1 nogil
     cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length) except -1 nogil
     cdef void push_candidate(self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t hubs) noexcept nogil
     cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil

@@ -74,15 +74,17 @@ cdef class Scorer:
 
     cdef int rank(
         self, Index index, Scan near, const KnnQuery *query, double alpha, const uint32_t[::1] banned,
-        const uint32_t[::1] allowed
+        const uint32_t[::1] allowed, Py_ssize_t least
     ) except -1 nogil:
-        """Rank items using the neighbors in `near`, then clear `near`."""
-        cdef bint hubs = self.uses_hubs(index, near)
+        """Rank items using the neighbors in `near`, then clear `near`. Items of fewer than `least` count as of none."""
+        cdef bint hubs = least <= 1 and self.uses_hubs(index, near)  # hubs' sums do not tell how many have an item
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
         cdef Py_ssize_t i
         self.widen(index.item_room, index.hubs.hub_room)
         self.begin(query)
         self.add_neighbors(index, near, hubs)
+        if least > 1:
+            self.drop_rare(index, near, least)
         near.clear()
         if banned is not None:
             for i in range(banned.shape[0]):
@@ -129,6 +131,20 @@ cdef class Scorer:
                 self.absent[self.absent_count] = index.hubs.slots[i]
                 self.absent_count += not self.is_near[i]
                 self.is_near[i] = False
+
+    cdef int drop_rare(self, Index index, Scan near, Py_ssize_t least) except -1 nogil:
+        """Zero the sums of items that fewer than `least` neighbors have."""
+        cdef Py_ssize_t i, j, slot
+        cdef const VectorEntry *entries
+        for i in range(near.found):
+            slot = near.candidates[i].slot
+            entries = index.vector(slot)
+            for j in range(index.length(slot)):
+                self.own[entries[j].item] += 1
+        for i in range(self.seen_count):
+            if self.own[self.seen[i]] < <uint32_t> least:
+                self.sums[self.seen[i]] = BIAS
+            self.own[self.seen[i]] = 0
 
     cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length) except -1 nogil:
         """Add a vector to the sums, and list its new items."""

@@ -12,6 +12,8 @@ from unbasket.core.model.fold cimport Vector
 @cython.final
 cdef class Query:
     cdef Vector vector  # fixed point
+    cdef Vector probe  # the part of the vector that neighbors are found by
+    cdef Py_ssize_t least  # items of fewer neighbors count as items of none
     cdef int64_t user  # left out of the neighbors, or -1
     cdef const uint32_t[::1] banned, allowed  # item codes, or None
     cdef Py_ssize_t n  # number of items
@@ -29,7 +31,7 @@ cdef class QueryBatch:
     cdef GrowableArray user_order, item_order  # rank by code, for ties
     cdef long next_query  # atomic counter of the queries that are taken
 
-    cdef KnnQuery knn_query(self, Query query) noexcept nogil
+    cdef KnnQuery knn_query(self, Query query, Vector vector) noexcept nogil
     cdef bint reserve(self, Query query) except -1 nogil
 
 
@@ -43,4 +45,4 @@ cdef class SearchWorkspace:
     cdef list _workspaces_for(self, QueryBatch batch)
     cdef int _answer_serial(self, QueryBatch batch, Query query) except -1 nogil
     cdef int _answer_parallel(self, QueryBatch batch, Query query) except -1
-    cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *knn_query) except -1 nogil
+    cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *own) except -1 nogil

@@ -31,11 +31,13 @@ cdef class Query:
     """A query for the n best items for a vector, and its result, which a `SearchWorkspace` puts here.
 
     The user is left out of the neighbors (-1: no user is). `choice` has the banned items, and the only ones that are
-    allowed (None: all); it may be None.
+    allowed (None: all); it may be None. For privacy, neighbors may be found by a `probe`, a part of the vector, and only
+    the items of at least so many neighbors count.
     """
 
-    def __init__(self, Vector vector, int64_t user, choice, Py_ssize_t n):
+    def __init__(self, Vector vector, int64_t user, choice, Py_ssize_t n, Vector probe=None, Py_ssize_t least=0):
         self.vector, self.user, self.n = vector, user, n
+        self.probe, self.least = vector if probe is None else probe, least
         self.banned, self.allowed = (None, None) if choice is None else choice
         self.best = TopN()
 
@@ -59,8 +61,8 @@ cdef class QueryBatch:
         self.k, self.alpha = k, alpha
         self.user_order, self.item_order = orders
 
-    cdef KnnQuery knn_query(self, Query query) noexcept nogil:
-        return KnnQuery(query.vector.entries, query.vector.length, query.user, self.k, self.user_order.data)
+    cdef KnnQuery knn_query(self, Query query, Vector vector) noexcept nogil:
+        return KnnQuery(vector.entries, vector.length, query.user, self.k, self.user_order.data)
 
     cdef bint reserve(self, Query query) except -1 nogil:
         """Make room for the result of a query; return False if nothing can be recommended."""
@@ -112,22 +114,22 @@ cdef class SearchWorkspace:
                 number = next_index(&batch.next_query)
 
     cdef int _answer_serial(self, QueryBatch batch, Query query) except -1 nogil:
-        cdef KnnQuery knn_query = batch.knn_query(query)
+        cdef KnnQuery probe = batch.knn_query(query, query.probe), own = batch.knn_query(query, query.vector)
         if batch.reserve(query):
-            self.nearest.find_serial(batch.index, &knn_query)
-            self._rank(batch, query, &knn_query)
+            self.nearest.find_serial(batch.index, &probe)
+            self._rank(batch, query, &own)
 
     cdef int _answer_parallel(self, QueryBatch batch, Query query) except -1:
-        cdef KnnQuery knn_query = batch.knn_query(query)
+        cdef KnnQuery probe = batch.knn_query(query, query.probe), own = batch.knn_query(query, query.vector)
         if batch.reserve(query):
-            self.nearest.find(batch.index, &knn_query, self.thread_pool)
+            self.nearest.find(batch.index, &probe, self.thread_pool)
             with nogil:
-                self._rank(batch, query, &knn_query)
+                self._rank(batch, query, &own)
 
-    cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *knn_query) except -1 nogil:
+    cdef int _rank(self, QueryBatch batch, Query query, const KnnQuery *own) except -1 nogil:
         """Rank items using the neighbors that were found."""
         self.scorer.best.swap(query.best)
-        self.scorer.rank(batch.index, self.nearest.scan, knn_query, batch.alpha, query.banned, query.allowed)
+        self.scorer.rank(batch.index, self.nearest.scan, own, batch.alpha, query.banned, query.allowed, query.least)
         self.scorer.best.swap(query.best)
 
     def neighbors(self, Index index, Vector vector, int64_t user, Py_ssize_t k, GrowableArray order):

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple, Self
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
+from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import Basket, Explanation, Recommendation
 from unbasket.errors import InvalidIdError, UnknownUserError
 from unbasket.service.errors import ApiError
@@ -41,15 +43,15 @@ def _check_shopper_items(request: Request, code: str, owner: str, items: Sequenc
 
 def _recommend(request: Request, query: requests.RecommendationsQuery) -> responses.RecommendationsResponse:
     rec, user = request.rec, request.spelled_user
-    filters, cart = query.filters(), [parse_id(text) for text in query.cart]
+    filters, cart, privacy = query.filters(), [parse_id(text) for text in query.cart], request.privacy
     try:
-        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, **filters)
-        why = rec.explain_many(user, [item for item, _ in found]) if query.explain else []
+        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, privacy=privacy, **filters)
+        why = rec.explain_many(user, [item for item, _ in found], privacy=privacy) if query.explain else []
     except UnknownUserError:
-        popular = request.fallback.items(rec, query.n, **filters)
+        popular = request.fallback.items(rec, query.n, privacy=privacy, **filters)
         return responses.RecommendationsResponse(request.user, True, _recommended(rec, popular, query.fields))
     return responses.RecommendationsResponse(
-        request.user, False, _recommended(rec, found, query.fields, [_explained(rec, each) for each in why])
+        request.user, False, _recommended(rec, found, query.fields, [_explained(request, each) for each in why])
     )
 
 
@@ -58,15 +60,30 @@ def recommend_batch(batch: list[Request]) -> list[responses.RecommendationsRespo
     if len(batch) == 1:  # `recommend_many` would take a sixth more processor time
         return [_recommend_alone(batch[0])]
     rec, users = batch[0].rec, [_known(request) for request in batch]
-    groups: dict[tuple[int, bool], list[Id]] = {}
+    groups: dict[_Group, list[Id]] = {}
     for request, user in zip(batch, users, strict=True):
         if user is not None:
-            groups.setdefault((request.query.n, request.query.only_new), []).append(user)
+            groups.setdefault(_Group.of(request), []).append(user)
     try:
-        found = {(n, new): rec.recommend_many(group, n, only_new=new) for (n, new), group in groups.items()}
+        found = {
+            group: rec.recommend_many(members, group.n, only_new=group.only_new, privacy=group.privacy)
+            for group, members in groups.items()
+        }
     except UnknownUserError:  # forgotten since the check
         return [None] * len(batch)
     return [_batch_response(request, user, found) for request, user in zip(batch, users, strict=True)]
+
+
+class _Group(NamedTuple):
+    """What requests that are answered together have in common."""
+
+    n: int
+    only_new: bool
+    privacy: PrivacyThreshold | None
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        return cls(request.query.n, request.query.only_new, request.privacy)
 
 
 def _recommend_alone(request: Request) -> responses.RecommendationsResponse | None:
@@ -74,7 +91,7 @@ def _recommend_alone(request: Request) -> responses.RecommendationsResponse | No
     if _is_long(query):
         return None
     try:
-        found = request.rec.recommend(request.spelled_user, query.n, only_new=query.only_new)
+        found = request.rec.recommend(request.spelled_user, query.n, only_new=query.only_new, privacy=request.privacy)
     except (UnknownUserError, InvalidIdError):
         return None
     return responses.RecommendationsResponse(request.user, False, _recommended(request.rec, found, query.fields))
@@ -95,10 +112,10 @@ def _is_long(query: requests.RecommendationsQuery) -> bool:
 
 
 def _batch_response(
-    request: Request, user: Id | None, found: dict[tuple[int, bool], dict[Id, list[Recommendation]]]
+    request: Request, user: Id | None, found: dict[_Group, dict[Id, list[Recommendation]]]
 ) -> responses.RecommendationsResponse | None:
     query: requests.RecommendationsQuery = request.query
-    best = None if user is None else found[query.n, query.only_new].get(user)
+    best = None if user is None else found[_Group.of(request)].get(user)
     if user is None or best is None:
         return None
     return responses.RecommendationsResponse(user, False, _recommended(request.rec, best, query.fields))
@@ -107,11 +124,11 @@ def _batch_response(
 def recommend_to_visitor(request: Request) -> responses.VisitorResponse:
     """Recommend to a visitor by baskets and a cart, without storing them."""
     body: requests.Visitor = request.body
-    rec, filters = request.rec, body.filters()
+    rec, filters, privacy = request.rec, body.filters(), request.visitor_privacy
     if not body.baskets and not body.cart:
-        popular = request.fallback.items(rec, body.n, **filters)
+        popular = request.fallback.items(rec, body.n, privacy=privacy, **filters)
         return responses.VisitorResponse(True, _recommended(rec, popular, body.fields))
-    found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, **filters)
+    found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, privacy=privacy, **filters)
     return responses.VisitorResponse(False, _recommended(rec, found, body.fields))
 
 
@@ -147,7 +164,7 @@ def preview(request: Request) -> responses.PreviewResponse:
     """Preview how a forget or a learn would change the recommendations."""
     body: requests.Preview = request.body
     query: requests.HowManyQuery = request.query
-    rec, user = request.rec, request.user
+    rec, user, privacy = request.rec, request.user, request.privacy
     stored = history_of(rec, user)
     history = [set(basket.items) for basket in stored]
     if body.learn and not body.forget:
@@ -158,10 +175,14 @@ def preview(request: Request) -> responses.PreviewResponse:
     else:
         raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
     before: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(history, query.n, user=user) if history else request.fallback.items(rec, query.n)
+        rec.recommend_for(history, query.n, user=user, privacy=privacy)
+        if history
+        else request.fallback.items(rec, query.n, privacy=privacy)
     )
     after: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(changed, query.n, user=user) if changed else _fallback_without(request, stored, query.n)
+        rec.recommend_for(changed, query.n, user=user, privacy=privacy)
+        if changed
+        else _fallback_without(request, stored, query.n)
     )
     return responses.PreviewResponse(
         _recommended(rec, before), _recommended(rec, after), popular_before=not history, popular_after=not changed
@@ -187,23 +208,27 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
     own = Counter(item for basket in history if fallback.counts(basket) for item in basket.items)
     found = fallback.items(request.rec, n + len(own))
     remaining = [(item, count - own[item]) for item, count in found if count > own[item]]
-    return sorted(remaining, key=lambda pair: (-pair[1], pair[0]))[:n]
+    best = sorted(remaining, key=lambda pair: (-pair[1], pair[0]))[:n]
+    if request.privacy is None:
+        return best
+    shown = [(item, request.privacy.count(count)) for item, count in best]
+    return [(item, count) for item, count in shown if count]
 
 
 def explain(request: Request) -> responses.ExplanationResponse:
     """Explain the score of an item."""
-    return _explained(request.rec, request.rec.explain(request.user, request.item))
+    return _explained(request, request.rec.explain(request.user, request.item, privacy=request.privacy))
 
 
-def _explained(rec: DurableRecommender, reason: Explanation) -> responses.ExplanationResponse:
-    product = rec.catalog[reason.item]
+def _explained(request: Request, reason: Explanation) -> responses.ExplanationResponse:
+    product, hides_few = request.rec.catalog[reason.item], request.privacy is not None
     return responses.ExplanationResponse(
         reason.item,
         reason.score,
         [responses.BasketPart(*share) for share in reason.baskets],
         reason.neighbors_share,
-        reason.neighbors_with_item,
-        reason.neighbors,
+        None if hides_few and not reason.neighbors_with_item else reason.neighbors_with_item,
+        None if hides_few and not reason.neighbors else reason.neighbors,
         product.name,
         product.category,
     )

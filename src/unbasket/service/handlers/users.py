@@ -212,7 +212,7 @@ def rename(request: Request) -> responses.RenamedResponse:
 def suppress(request: Request) -> responses.SuppressedResponse:
     """Suppress an item: never recommend it to the user."""
     rec, item = request.rec, request.item
-    if request.caller.shopper is not None and not rec.has_item(item) and item not in rec.catalog:
+    if request.caller.shopper is not None and not _is_known(request, item):
         raise ApiError(
             "invalid_request",
             f"item {item!r} is in no basket and not in the catalog, so it is never recommended: with a token, "
@@ -225,6 +225,16 @@ def suppress(request: Request) -> responses.SuppressedResponse:
             raise
         changed = False
     return responses.SuppressedResponse(item, True, changed if request.caller.may_read else None)
+
+
+def _is_known(request: Request, item: Id) -> bool:
+    """Return whether a shopper may know that the shop has an item: by the catalog, their baskets or enough buyers."""
+    rec = request.rec
+    return (
+        item in rec.catalog
+        or rec.has_item(item, privacy=request.privacy)
+        or any(item in basket.items for basket in history_of(rec, request.user))
+    )
 
 
 def allow(request: Request) -> responses.SuppressedResponse:

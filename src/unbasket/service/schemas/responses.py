@@ -83,14 +83,17 @@ class BasketPart(msgspec.Struct, frozen=True):
 
 
 class ExplanationResponse(Sparse, frozen=True):
-    """The shares of an item's score, which sum to it. Neighbors are counted, never named."""
+    """The shares of an item's score, which sum to it. Neighbors are counted, never named.
+
+    For a shopper, the score and the neighbors' share are rounded up, counts down, and a count of too few is null.
+    """
 
     item: AnyId
     score: float
     baskets: list[BasketPart]
     neighbors_share: float
-    neighbors_with_item: Count
-    neighbors: Count
+    neighbors_with_item: Count | None
+    neighbors: Count | None
     name: str | None = None
     category: str | None = None
 

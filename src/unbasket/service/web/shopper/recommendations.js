@@ -168,10 +168,12 @@ function sentence({baskets: mine, neighbors, neighbors_with_item: having}, own) 
   const first = mine.length
     ? `You bought it in ${plural(mine.length, 'basket')}: that is ${percent(own)} of the reason. `
     : 'You have not bought it. ';
-  if (!having) return `${first}None of the ${number(neighbors)} most similar shoppers buys it.`;
+  const others = `the ${neighbors === null ? '' : `${number(neighbors)} `}most similar shoppers`;
+  if (having === null) return `${first}Few or none of ${others} buy it.`; // the service shows no small counts
+  if (!having) return `${first}None of ${others} buys it.`;
   const adds = mine.length ? `; that adds ${percent(1 - own)}` : '';
   const verb = having === 1 ? 'buys' : 'buy';
-  return `${first}${number(having)} of the ${number(neighbors)} most similar shoppers ${verb} it${adds}.`;
+  return `${first}${number(having)} of ${others} ${verb} it${adds}.`;
 }
 
 function baskets(shares, whole) {
