@@ -33,6 +33,7 @@ ELSEWHERE = {
     # through the engine
     "engine/model.py": "tests/engine/test_laws.py",
     "engine/ports.py": "tests/engine/test_recommender.py",
+    "engine/probes.py": "tests/engine/test_privacy.py",
     "engine/state.py": "tests/engine/test_laws.py",
     # through the durable engine: faults, kills and searches of the files
     "store/persistent_model.py": "tests/store/test_durable.py",

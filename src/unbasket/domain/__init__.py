@@ -8,5 +8,6 @@ basket_columns   many baskets as arrays
 frames           data frames to baskets, recommendations to data frames
 decoding         JSON and TOML from outside
 times            units of time, and dates
+privacy          the privacy threshold
 results          the engine's answers, callbacks of progress, and products
 """

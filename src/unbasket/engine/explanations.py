@@ -12,7 +12,7 @@ from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
-from unbasket.engine.recommending import common_part
+from unbasket.engine.probes import common_part
 from unbasket.params import Params
 
 
@@ -23,7 +23,7 @@ def explain(model: Model, user: Id, items: list[Id], privacy: PrivacyThreshold |
         params, records = state.params, state.records(state.users.names[owner])
         codes = [state.items.codes.get(item, -1) for item in items]
         query, wanted = state.query(owner, workspace.fold), np.array(codes, np.int64)
-        probe = query if privacy is None else common_part(query, state, privacy)
+        probe = query if privacy is None else common_part(query, state.index, privacy)
         own, totals, having, found = workspace.search.holders(
             state.index, probe, owner, wanted, params.neighbors, state.users.order
         )

@@ -16,7 +16,7 @@ from unbasket.domain.results import ItemCount, Progress, Recommendation
 from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model
-from unbasket.engine.state import EngineState
+from unbasket.engine.probes import common_part
 from unbasket.engine.workspaces import Workspace
 
 UnknownUsers = Literal["raise", "skip", "popular"]
@@ -161,7 +161,8 @@ class RecommendationQueries:
         n, privacy = min(n, len(self._state.items.names)), self._privacy
         if privacy is None:
             return Query(vector, left_out, item_filter, n)
-        return Query(vector, left_out, item_filter, n, common_part(vector, self._state, privacy), privacy.neighbors)
+        probe = common_part(vector, self._state.index, privacy)
+        return Query(vector, left_out, item_filter, n, probe, privacy.neighbors)
 
     def _shown(self, best: list[Recommendation]) -> list[Recommendation]:
         """Return recommendations as the caller may see them, in the order of their exact scores."""
@@ -177,13 +178,6 @@ class RecommendationQueries:
     def _codes_of(self, items: Iterable[Id]) -> list[int]:
         codes = self._state.items.codes
         return [codes[item] for item in items if item in codes]
-
-
-def common_part(vector: Vector, state: EngineState, privacy: PrivacyThreshold) -> Vector:
-    """Return the part of a vector that neighbors may be found by: the items with enough buyers among them."""
-    items, weights = vector.items, vector.weights
-    is_common = state.index.holder_counts(items) >= privacy.buyers
-    return Vector(items[is_common], weights[is_common])
 
 
 class Popularity:

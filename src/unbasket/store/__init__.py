@@ -7,8 +7,8 @@ together with those of others. `persistent_model` changes the model and its rows
 `item_tables` know the row of each basket, product, hidden and suppressed item. `writer` appends and zeroes rows, and
 erases old bytes; `reader` reads rows, and checks by their `row_totals` that none is lost. `row_codec` and `schema`
 define rows and tables, `compaction` gives the space of zeroed rows back, `backup` copies the others, and `wal` and
-`lock` guard the files beside the database. `receipts` prove forgets under the keys of `signing`. `retention` plans and
-runs the `rules` by which a shop forgets.
+`lock` guard the files beside the database. `receipts` prove forgets under the keys of `signing`, and `presence` tells
+by them who was forgotten. `retention` plans and runs the `rules` by which a shop forgets.
 """
 
 from unbasket.store.durable import DurableRecommender
