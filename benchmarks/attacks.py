@@ -143,6 +143,10 @@ def previews(items: int) -> Callable[[Target], None]:
     return work
 
 
+def verifications(target: Target) -> None:
+    target.ask("POST", f"/v1/users/{target.user}/verify", key=target.token)
+
+
 # 3. Input that costs more than its length -------------------------------------------------------------------------
 
 
@@ -198,6 +202,7 @@ ATTACKS = (
     Attack(2, "one key, 32 at once: 100 explained", 32, explanations_by_key),
     Attack(2, "one token, 4 at once: previews of 500 new items", 4, previews(500)),
     Attack(2, "one token, 4 at once: previews of 8,000 new items", 4, previews(8_000)),
+    Attack(2, "one token, 4 at once: verify", 4, verifications),
     Attack(3, "16 at once: rules 50,000 keys deep", 16, deep_rules),
     Attack(3, "ids of 5,000 brackets, 4 at once", 4, deep_ids),
     Attack(3, "100,000 forgets in a request", 2, many_forgets(100_000)),

@@ -205,9 +205,9 @@ def test_explanations_take_one_search(service: Service, monkeypatch: pytest.Monk
     searched: list[int] = []
     explain_many = type(engine).explain_many
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **named: Any) -> Any:
         searched.append(1)
-        return explain_many(*given)
+        return explain_many(*given, **named)
 
     monkeypatch.setattr(type(engine), "explain_many", counted)
     explained = service("GET", f"{path}?n=100&explain=true")["recommendations"]

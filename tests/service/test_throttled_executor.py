@@ -77,6 +77,7 @@ FORGETS = [{"event": "forget", "user": f"unknown {number}"} for number in range(
     ("method", "ask"),
     [
         ("explain_many", lambda service: service("GET", "/v1/users/ann/recommendations?explain=true")),
+        ("verify", lambda service: service("POST", "/v1/users/ann/verify")),
         ("receipts", lambda service: service("POST", "/v1/receipts/verify")),
         ("apply", lambda service: service("POST", "/v1/events", json=FORGETS)),
     ],
@@ -113,10 +114,10 @@ def test_waiting_requests_occupy_no_thread(tmp_path: Path, monkeypatch: pytest.M
     greedy, other = keys.add("greedy", ["read"]), keys.add("other", ["read"])
     explained, release = list[object](), threading.Event()
 
-    def wait(rec: DurableRecommender, user: Id, items: Any) -> Any:
+    def wait(rec: DurableRecommender, user: Id, items: Any, **named: Any) -> Any:
         explained.append(user)
         assert release.wait(20)
-        return explain(rec, user, items)
+        return explain(rec, user, items, **named)
 
     monkeypatch.setattr(DurableRecommender, "explain_many", wait)
     with (
@@ -141,10 +142,10 @@ def test_waiting_requests_occupy_no_thread(tmp_path: Path, monkeypatch: pytest.M
 def test_steps_of_disconnected_clients_are_dropped(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     explain, explained, release = DurableRecommender.explain_many, list[object](), threading.Event()
 
-    def wait(*given: Any) -> Any:
+    def wait(*given: Any, **named: Any) -> Any:
         explained.append(given)
         release.wait(20)
-        return explain(*given)
+        return explain(*given, **named)
 
     monkeypatch.setattr(DurableRecommender, "explain_many", wait)
     path = b"GET /v1/users/ann/recommendations?explain=true HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -17,6 +17,7 @@ from unbasket.cli._shared.terminal import (
     say_json,
     say_table,
     subcommand,
+    warn,
     write_file,
 )
 from unbasket.errors import InvalidReceiptError, InvalidRequestError, StoreError
@@ -102,7 +103,7 @@ def verify(
         for fault in result.faults:
             complain(f"{file}: {fault}")
         for warning in result.warnings:
-            complain(f"{file}: warning: {warning}")
+            warn(f"{file}: {warning}")
         keys = ", ".join(result.keys) or "no key"
         faults = counted(len(result.faults), "fault")
         say(f"{file}: {counted(result.receipts, 'receipt')}, {faults}. Signed with {keys}")

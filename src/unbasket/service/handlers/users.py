@@ -273,7 +273,7 @@ def similar(request: Request) -> responses.SimilarResponse:
     )
 
 
-def verify(request: Request) -> responses.VerificationResponse:
+def verify(request: Request) -> Steps[responses.VerificationResponse]:
     """Compare the model of the user with a retrain, bit by bit."""
-    ok, users, mismatches = request.rec.verify(request.user)
+    ok, users, mismatches = yield partial(request.rec.verify, request.user)  # it checks what all users share, too
     return responses.VerificationResponse(ok, users, list(mismatches))
