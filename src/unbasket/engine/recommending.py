@@ -67,7 +67,10 @@ class RecommendationQueries:
                 progress(min(start + _CHUNK, len(wanted)), len(wanted))
         if users is None or unknown != "popular":
             return answers
-        popular = [Recommendation(item, count) for item, count in Popularity(self._model).most_common(n, filters)]
+        popular = [
+            Recommendation(item, count)
+            for item, count in Popularity(self._model, self._privacy).most_common(n, filters)
+        ]
         return {user: answers.get(user, popular) for user in wanted}
 
     def _recommend_chunk(

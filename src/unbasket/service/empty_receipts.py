@@ -53,6 +53,14 @@ class EmptyReceipts:
         with self._lock:
             self._numbers.pop(self._hashed(user), None)
 
+    def renew(self, user: Id) -> None:
+        """Let the next forget of the whole user have a receipt of its own, within the same limit."""
+        with self._lock:
+            numbers = self._today().get(self._hashed(user), {})
+            number = numbers.pop(self._hashed(Forget(user, None, None)), None)
+            if number is not None:
+                numbers[os.urandom(16)] = number
+
     def clear(self) -> None:
         """Remove the receipts of all users."""
         with self._lock:

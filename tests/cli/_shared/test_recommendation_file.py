@@ -108,7 +108,20 @@ def test_bad_options_for_many_users(
     assert not list(db.parent.glob("**/recs*"))
 
 
-FORMULAS = ["=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(1)", "\t=1+1", "\r=1+1", "\n=1+1"]
+FORMULAS = [
+    "=cmd|' /C calc'!A0",
+    "+1+1",
+    "-2+3",
+    "@SUM(1)",
+    "\t=1+1",
+    "\r=1+1",
+    "\n=1+1",
+    " =1+1",
+    "\uff1d1+1",
+    "\uff0b1",
+    "\uff0d1",
+    "\uff201",
+]
 HARMLESS = ["tea", "1-1", "a=b", "'quoted", "7"]
 
 

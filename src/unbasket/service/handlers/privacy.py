@@ -117,6 +117,6 @@ def token(request: Request) -> responses.TokenResponse:
     """Issue a short-lived token for one shopper."""
     body: requests.TokenRequest = request.body
     user = request.id_of("user", body.user)
-    request.empty_receipts.discard(user)  # a later forget gets a receipt of its own, which ends the token
+    request.empty_receipts.renew(user)  # a later forget gets a receipt of its own, which ends the token
     text, expires = request.auth.issue(user, body.seconds, request.rec.presence(user))
     return responses.TokenResponse(text, user, expires)
