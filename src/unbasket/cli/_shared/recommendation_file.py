@@ -17,7 +17,8 @@ from unbasket.files import replacing
 
 _CHUNK = 4096  # users; only their recommendations are in memory
 
-_FORMULA = r"\A(\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])"  # the beginning of a text that a spreadsheet runs, or skips to find one
+# The beginning of a text that a spreadsheet runs, also in full width, or skips to find one
+_FORMULA = r"\A(\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n])"
 
 SINKS: dict[str, Callable[[pl.LazyFrame, Path], object]] = {
     ".parquet": pl.LazyFrame.sink_parquet,
