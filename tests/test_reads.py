@@ -11,7 +11,7 @@ import pytest
 from tests.service.serving import Service, make_shop, serving
 
 import unbasket as ub
-from unbasket.engine.locks import ReadWriteLock
+from unbasket.core.util import ReadWriteLock
 from unbasket.service.routes import ROUTES, Route
 from unbasket.store import DurableRecommender
 

@@ -1,12 +1,15 @@
 """`unbasket receipts`."""
 
 import json
+from datetime import datetime, tzinfo
 from pathlib import Path
+from typing import Self
 
 import pytest
 from tests.cli.running import error, run
 from typer.testing import CliRunner
 
+import unbasket as ub
 from unbasket.cli import app
 
 
@@ -42,6 +45,23 @@ def test_list(db: Path) -> None:
     table = run("receipts", "list", "--db", db)
     assert all(receipt["request"][:8] in table for receipt in listed)
     assert max(map(len, table.splitlines())) <= 80
+
+
+def test_times_that_run_backwards_are_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    db, days = tmp_path / "shop.db", iter((2, 1))
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            return cls(2026, 1, next(days), tzinfo=tz)
+
+    with monkeypatch.context() as patch, ub.open(db) as rec:
+        patch.setattr("unbasket.store.receipts.datetime", Clock)
+        rec.forget("ann")
+        rec.forget("bob")
+    assert "times run backwards once." in run("receipts", "verify", db)
+    [warning] = json.loads(run("receipts", "verify", db, "--json"))["warnings"]
+    assert warning.startswith("receipt 2: its time, 2026-01-01T00:00:00.000+00:00, is before that of receipt 1")
 
 
 def test_an_exported_file_is_verified_alone(db: Path, exported: Path) -> None:
