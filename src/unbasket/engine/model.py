@@ -288,11 +288,12 @@ class Model:
     def comes_last(self, event: Learn) -> bool:
         """Return whether the model would add the event's basket, as it is, behind all others of the user.
 
-        Under varying groups the model also decides whether the basket opens a group. The caller keeps writers out.
+        Under varying groups the model also decides whether the basket opens a group.
         """
         if self.state.params.grouping == "varying":
             return False
-        return self.state.comes_last(event.user, event.basket, event.time)
+        with self.lock.reading:  # as for every read: a rebuild may swap the state
+            return self.state.comes_last(event.user, event.basket, event.time)
 
     def apply_with_proof(self, event: Forget | Rename) -> ErasureRecord:
         """Apply an event that erases, and prove the erasure. The caller keeps other writers out meanwhile."""
