@@ -59,8 +59,8 @@ def test_times_that_run_backwards_are_a_warning(tmp_path: Path, monkeypatch: pyt
         patch.setattr("unbasket.store.receipts.datetime", Clock)
         rec.forget("ann")
         rec.forget("bob")
-    assert "times run backwards once." in run("receipts", "verify", db)
-    [warning] = json.loads(run("receipts", "verify", db, "--json"))["warnings"]
+    assert "times run backwards once." in run("receipts", "verify", "--db", db)
+    [warning] = json.loads(run("receipts", "verify", "--db", db, "--json"))["warnings"]
     assert warning.startswith("receipt 2: its time, 2026-01-01T00:00:00.000+00:00, is before that of receipt 1")
 
 
@@ -79,8 +79,8 @@ def test_an_exported_file_is_verified_alone(db: Path, exported: Path) -> None:
 
 
 def test_a_database_is_verified(db: Path) -> None:
-    assert "3 receipts, 0 faults" in run("receipts", "verify", db)
-    assert run("receipts", "verify", "--db", db) == run("receipts", "verify", db)
+    assert "3 receipts, 0 faults" in run("receipts", "verify", "--db", db)
+    assert run("receipts", "verify", "--db", db) == run("receipts", "verify", "--db", db)
     assert "say what to verify" in error("receipts", "verify")
 
 
@@ -157,7 +157,7 @@ def test_anonymize_asks_and_keeps_receipts_valid(db: Path) -> None:
     assert after["signing"] == before["signing"]
     assert after["subjects"] != before["subjects"]
     run("forget", 1, "--db", db)
-    assert "4 receipts, 0 faults" in run("receipts", "verify", db)
+    assert "4 receipts, 0 faults" in run("receipts", "verify", "--db", db)
     first, *_, last = json.loads(run("receipts", "list", "--db", db, "--json"))
     assert first["subject"] != last["subject"]
 

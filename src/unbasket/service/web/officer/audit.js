@@ -112,12 +112,8 @@ async function verdict() {
   return h(
     'div',
     {class: 'notice good'},
-<<<<<<< HEAD
     h('p', {}, `${plural(answer.receipts, 'receipt')}: every signature is valid, and none before the newest is missing.`),
-=======
-    h('p', {}, `${plural(answer.receipts, 'receipt')}: every signature is valid, and the chain is complete.`),
     answer.warnings.map((text) => h('p', {}, sentence(text))),
->>>>>>> ad754f5 (End a token with its shopper, and hide people from write keys)
     h(
       'p',
       {},
