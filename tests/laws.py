@@ -350,7 +350,7 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
     shuffle = random.Random(seed)
     fresh = make(engine.params)
     other_user = occupy_codes(fresh, engine)
-    if engine.params.grouping == "fixed":
+    if engine.params.grouping != "varying":
         _learn_remainder(engine, fresh, shuffle)
     else:
         _fit_remainder(engine, fresh, shuffle)

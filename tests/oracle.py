@@ -23,6 +23,7 @@ from unbasket.params import Params
 
 Id = int | str
 Number = TypeVar("Number", int, float)
+T = TypeVar("T")
 
 
 def id_key(external: Id) -> tuple[int, int, str]:
@@ -53,6 +54,37 @@ def user_vector(groups: Sequence[Sequence[AbstractSet[Id]]], r_b: float, r_g: fl
     items = {item for vector in vectors for item in vector}
     return {
         item: fsum(r_g ** (k - j) * vector.get(item, 0.0) for j, vector in enumerate(vectors, start=1)) / k
+        for item in items
+    }
+
+
+def counted_groups(baskets: Sequence[T], m: int) -> list[Sequence[T]]:
+    """Return m groups as the original TIFU-kNN does: equally long but for the newest ones, which have one more.
+
+    Fewer baskets than m are a group each (`HaojiHu/TIFUKNN`, TIFUKNN.py: group_history_list).
+    """
+    if len(baskets) < m:
+        return [[basket] for basket in baskets]
+    base, longer = divmod(len(baskets), m)
+    older = [baskets[i * base : (i + 1) * base] for i in range(m - longer)]
+    newest = baskets[(m - longer) * base :]
+    return older + [newest[i * (base + 1) : (i + 1) * (base + 1)] for i in range(longer)]
+
+
+def counted_vector(baskets: Sequence[AbstractSet[Id]], m: int, r_b: float, r_g: float) -> dict[Id, float]:
+    """Return the user vector of the original TIFU-kNN (temporal_decay_sum_history).
+
+    Baskets decay by their age in the whole history, groups by their distance from group m.
+    """
+    weights = [dict.fromkeys(basket, r_b**age) for age, basket in enumerate(reversed(baskets))][::-1]
+    groups = counted_groups(weights, m)
+    items = {item for basket in baskets for item in basket}
+    return {
+        item: fsum(
+            r_g ** (m - j) * fsum(basket.get(item, 0.0) for basket in group) / len(group)
+            for j, group in enumerate(groups, start=1)
+        )
+        / len(groups)
         for item in items
     }
 
@@ -203,6 +235,9 @@ class Oracle:
         return [[_shown(stored) for stored in group] for group in self._split(self._histories[user])]
 
     def vector(self, user: Id) -> dict[Id, float]:
+        if self.params.grouping == "count":
+            baskets = [stored.items for stored in self._histories[user]]
+            return counted_vector(baskets, self.params.group_size, self.params.basket_decay, self.params.group_decay)
         groups = [[stored.items for stored in group] for group in self._split(self._histories[user])]
         return user_vector(groups, self.params.basket_decay, self.params.group_decay)
 
@@ -287,7 +322,9 @@ class Oracle:
         }
 
     def _split(self, history: list[StoredBasket]) -> list[list[StoredBasket]]:
-        """Split a history into groups: runs of m from the oldest on, or the runs of the start flags."""
+        """Split a history into groups: runs of m from the oldest on, the runs of the start flags, or m groups."""
+        if self.params.grouping == "count":
+            return [list(group) for group in counted_groups(history, self.params.group_size)]
         groups: list[list[StoredBasket]] = []
         for position, stored in enumerate(history):
             starts = position % self.params.group_size == 0 if self.params.grouping == "fixed" else stored.starts

@@ -3,7 +3,7 @@
 from math import sqrt
 
 import pytest
-from tests.oracle import Basket, Id, Oracle, RefusedIdError, group_vector, user_vector
+from tests.oracle import Basket, Id, Oracle, RefusedIdError, counted_groups, group_vector, user_vector
 
 from unbasket.params import Grouping, Params
 
@@ -285,3 +285,23 @@ def test_varying_vector_uses_the_groups_as_they_are() -> None:
 def test_an_unknown_user_is_an_error() -> None:
     with pytest.raises(KeyError, match="unknown"):
         oracle().vector("unknown")
+
+
+def test_counted_groups_have_the_longer_ones_at_the_end() -> None:
+    """As in group_history_list of HaojiHu/TIFUKNN."""
+    sizes = {n: [len(group) for group in counted_groups(range(n), 3)] for n in range(1, 9)}
+    assert sizes == {
+        1: [1], 2: [1, 1], 3: [1, 1, 1], 4: [1, 1, 2], 5: [1, 2, 2], 6: [2, 2, 2], 7: [2, 2, 3], 8: [2, 3, 3],
+    }  # fmt: skip
+
+
+def test_counted_groups_decay_over_the_whole_history() -> None:
+    """As in temporal_decay_sum_history: basket i of n by r_b^(n-i), group j by r_g^(m-j), the mean over the groups."""
+    model = oracle(m=2, grouping="count")
+    for time in range(3):
+        model.learn("u", [time], basket=time, time=time)
+    assert model.groups("u") == [model.history("u")[:1], model.history("u")[1:]]
+    assert model.vector("u") == {0: 0.25 * 0.25 / 2, 1: 0.5 / 2 / 2, 2: 1 / 2 / 2}
+    model.forget("u", basket=1)
+    model.forget("u", basket=2)
+    assert model.vector("u") == {0: 0.25}

@@ -54,7 +54,7 @@ def test_a_number_beyond_all_floats_is_out_of_range_too(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["Fixed", "", None, 1])
 def test_there_are_two_groupings(value: object) -> None:
-    assert message(grouping=value) == f'grouping must be "fixed" or "varying", not {value!r}'
+    assert message(grouping=value) == f'grouping must be "fixed", "varying" or "count", not {value!r}'
 
 
 def test_the_ends_of_the_ranges_are_allowed() -> None:

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self, get_args
 
 from unbasket.errors import InvalidParamsError
 
-Grouping = Literal["fixed", "varying"]
+Grouping = Literal["fixed", "varying", "count"]
 
 MAX_SEED = 2**53 - 1  # of a pool: the largest integer that every JSON parser reads exactly
 
@@ -22,7 +22,8 @@ class Params:
 
     `grouping` says how a deletion changes the groups. "fixed": baskets are always regrouped by m from the oldest on,
     and the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), in which group
-    boundaries survive and a group that lost a basket stays short.
+    boundaries survive and a group that lost a basket stays short. "count": m is the *number* of groups, as in the
+    original TIFU-kNN and its other implementations; every event then replays the user's whole history.
 
     `pool` is the number of users among whom neighbors are searched; None, as in the paper, means all users. It is for
     large shops: a recommendation then costs as much as in a shop of that many users. The pool holds the users with the
@@ -62,7 +63,7 @@ class Params:
         if not 0 <= self._number("alpha") <= 1:
             raise InvalidParamsError(f"alpha must be from 0 to 1, not {self.alpha!r}")
         if self.grouping not in get_args(Grouping):
-            raise InvalidParamsError(f'grouping must be "fixed" or "varying", not {self.grouping!r}')
+            raise InvalidParamsError(f'grouping must be "fixed", "varying" or "count", not {self.grouping!r}')
 
     @classmethod
     def paper(cls, dataset: str) -> Self:

@@ -12,7 +12,7 @@ import polars as pl
 import unbasket as ub
 from unbasket.params import Grouping
 
-GROUPINGS: list[Grouping] = ["fixed", "varying"]
+GROUPINGS: list[Grouping] = ["fixed", "varying", "count"]
 MILK, BREAD, TEA = 0.625, 0.125, 0.5  # ann's scores
 CATEGORIES = pl.DataFrame(
     {"item": ["milk", "tea", "bread", "gin"], "name": "a name", "category": ["cold", "hot", "dry", "cold"]}

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.engine.small_shop import GROUPINGS
 from tests.laws import (
     NUMBER_IDS,
     PARAMS,
@@ -27,6 +28,7 @@ from tests.laws import (
 from tests.oracle import Id, Oracle
 
 from unbasket import Params, Recommender
+from unbasket.params import Grouping
 
 __all__ = ["shards_are_small", "short_histories_count_as_long"]  # autouse fixtures
 
@@ -65,6 +67,12 @@ def test_ids_in_any_spelling(params: Params, events: list[ShopEvent], seed: int)
 @given(params=PARAMS, events=TEXT_IDS.shop_events(most=40), seed=st.integers(0, 99))
 def test_varying_groups(params: Params, events: list[ShopEvent], seed: int) -> None:
     keep_the_laws(replace(params, grouping="varying"), events, seed)
+
+
+@SEQUENCES
+@given(params=PARAMS, events=NUMBER_IDS.shop_events(most=40), seed=st.integers(0, 99))
+def test_counted_groups(params: Params, events: list[ShopEvent], seed: int) -> None:
+    keep_the_laws(replace(params, grouping="count"), events, seed)
 
 
 @SEQUENCES
@@ -114,12 +122,12 @@ def test_equal_priorities_are_in_the_order_of_ids(
 
 
 @settings(max_examples=200, deadline=None)
-@given(params=PARAMS, events=TEXT_IDS.shop_events(most=25), varying=st.booleans(), data=st.data())
+@given(params=PARAMS, events=TEXT_IDS.shop_events(most=25), grouping=st.sampled_from(GROUPINGS), data=st.data())
 def test_a_cart_is_the_newest_basket(
-    params: Params, events: list[ShopEvent], varying: bool, data: st.DataObject
+    params: Params, events: list[ShopEvent], grouping: Grouping, data: st.DataObject
 ) -> None:
     """For known users and a new one, with known and unknown items."""
-    engine = Recommender(replace(params, grouping="varying" if varying else "fixed"))
+    engine = Recommender(replace(params, grouping=grouping))
     apply(engine, events)
     for user in (*engine.users(), "new user"):
         cart = data.draw(st.lists(st.sampled_from([*TEXT_IDS.items, "new", 9]), min_size=1, unique=True))

@@ -45,7 +45,10 @@ class Change(NamedTuple):
 
 
 EVENTS = SPELLED_IDS.shop_events(most=20)
-CHANGES = st.builds(Change, PARAMS, PARAMS, EVENTS, EVENTS, SPELLED_IDS.shop_events(most=10))
+EITHER_WAY = st.builds(
+    lambda params, grouping: replace(params, grouping=grouping), PARAMS, st.sampled_from(["fixed", "count"])
+)
+CHANGES = st.builds(Change, EITHER_WAY, EITHER_WAY, EVENTS, EVENTS, SPELLED_IDS.shop_events(most=10))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -169,6 +172,8 @@ def test_boundaries_of_varying_groups_are_history() -> None:
     problem = f"fixed groups of {rec.params.group_size} can't become varying groups of 2"
     with pytest.raises(ub.InvalidParamsError, match=problem):
         rec.change_params(ub.Params(group_size=2, grouping="varying"))
+    with pytest.raises(ub.InvalidParamsError, match="can't become varying groups of 1"):
+        ub.Recommender(replace(rec.params, grouping="count")).change_params(ub.Params(grouping="varying"))
     rec.change_params(ub.Params(group_size=3))
     assert rec.params.group_size == 3
 

@@ -619,3 +619,16 @@ def test_a_basket_id_that_was_learned_twice_is_removed_with_its_basket() -> None
         rec.learn("ann", items, basket=7)
     rec.forget("ann")
     assert rec.id_types()["basket"] is None
+
+
+def test_a_vector_may_be_too_small_for_fixed_point() -> None:
+    """One basket of 60 counted groups weighs 2^-59, less than the index can hold: its user has no weight there."""
+    rec = ub.Recommender(ub.Params(group_size=60, group_decay=0.5, neighbors=2, alpha=0.5, grouping="count"))
+    rec.learn("ann", ["milk"], basket=1)
+    assert rec.recommend("ann") == []
+    for basket in range(60):
+        rec.learn("bob", ["tea"], basket=basket)
+    assert [item for item, _ in rec.recommend("ann")] == ["tea"]
+    assert rec.verify() == (True, 2, ())
+    rec.forget("ann")
+    assert rec.verify() == (True, 1, ())

@@ -69,13 +69,13 @@ def test_a_start_beyond_the_data_is_moved_into_range(history: pl.DataFrame, trie
 
 
 def test_all_trials_have_the_pool_of_the_first(history: pl.DataFrame, tried: list[Params], tmp_path: Path) -> None:
-    start = Params(neighbors=25, pool=9, pool_seed=3)
+    start = Params(group_size=2, neighbors=25, grouping="count", pool=9, pool_seed=3)
     tuning = tune(history, trials=4, start=start, study=tmp_path / "study.db")
-    assert {(params.pool, params.pool_seed) for params in tried} == {(9, 3)}
+    assert {(params.grouping, params.pool, params.pool_seed) for params in tried} == {("count", 9, 3)}
     assert max(params.neighbors for params in tried) <= 9
     assert tuning.value == pytest.approx(validation_score(history, tuning.params))
     assert tuning.params.pool == 9
-    assert tuning.line().endswith(", pool=9, pool_seed=3)")
+    assert tuning.line().endswith(", grouping='count', pool=9, pool_seed=3)")
     with pytest.raises(InvalidRequestError, match="is a study of"):
         tune(history, trials=4, start=replace(start, pool=8), study=tmp_path / "study.db")
 

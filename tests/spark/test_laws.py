@@ -47,11 +47,18 @@ CASES: dict[str, Case] = {
         ["p", "q", "r"],
         ("long", "long", "string"),
     ),
+    "count": (
+        replace(PARAMS, grouping="count"),
+        range(240),
+        [1, 2, 3, 4, 5, 6],
+        ["p", "q", "r"],
+        ("long", "long", "string"),
+    ),
 }
 
 
 def test_random_streams_equal_the_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """Both groupings, and ids of both types, in two streams at once."""
+    """All groupings, and ids of both types, in three streams at once."""
     engines: dict[str, Recommender] = {}
     queries: list[StreamingQuery] = []
     for name, (params, users, baskets, items, types) in CASES.items():

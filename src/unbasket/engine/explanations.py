@@ -1,7 +1,7 @@
 """Explanations of a score: the share of each of the user's baskets, and of the neighbors."""
 
 import math
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -76,19 +76,25 @@ def group_starts(params: Params, opens: list[bool]) -> list[int]:
     """Return the positions of the baskets that start a group; `opens` has the flags of varying groups."""
     if params.grouping == "fixed":
         return list(range(0, len(opens), params.group_size))
-    return [position for position, start in enumerate(opens) if start]
+    if params.grouping == "varying":
+        return [position for position, start in enumerate(opens) if start]
+    base, longer = divmod(len(opens), params.group_size)
+    sizes = [base] * (params.group_size - longer if base else 0) + [base + 1] * longer
+    return list(accumulate(sizes[:-1], initial=0))
 
 
 def basket_terms(params: Params, holds: list[bool], opens: list[bool]) -> list[float]:
     """Return each basket's term of Eq. uservector for one item, without the factor 1/K.
 
-    It is r_g^(K-j) r_b^(tau-i) / tau for a basket that holds the item, 0 for another.
+    It is r_g^(K-j) r_b^(tau-i) / tau for a basket that holds the item, 0 for another; if m is the number of groups, r_b
+    decays over the whole history.
     """
-    starts = group_starts(params, opens)
+    starts, counted = group_starts(params, opens), params.grouping == "count"
     terms = []
     for number, (start, end) in enumerate(pairwise([*starts, len(holds)]), 1):
         age = params.group_decay ** (len(starts) - number)
+        newest = (len(holds) if counted else end) - 1
         terms += [
-            age * params.basket_decay ** (end - 1 - i) / (end - start) if holds[i] else 0.0 for i in range(start, end)
+            age * params.basket_decay ** (newest - i) / (end - start) if holds[i] else 0.0 for i in range(start, end)
         ]
     return terms

@@ -3,6 +3,7 @@
 Every method applies one change completely or answers one query; locking and validation are the caller's.
 """
 
+import sys
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -323,10 +324,12 @@ class HistoryState:
 
 def rule_of(params: Params) -> Rule:
     """Return the rule of the fold with these parameters."""
+    counted = params.grouping == "count"
     return Rule(
         params.group_size,
         params.basket_decay,
         params.group_decay,
         params.grouping == "varying",
-        max(1, CHECKPOINT_EVERY // params.group_size),
+        counted,
+        sys.maxsize if counted else max(1, CHECKPOINT_EVERY // params.group_size),  # no state survives an event
     )

@@ -333,8 +333,8 @@ class Model:
 
     def check_groups(self, columns: BasketColumns, group: str | None) -> None:
         """Raise an error if groups were named that the engine can't keep."""
-        users, is_fixed = self.state.users, self.state.params.grouping == "fixed"
-        if group is not None and (is_fixed or any(user in users for user in columns.users)):
+        users, varying = self.state.users, self.state.params.grouping == "varying"
+        if group is not None and (not varying or any(user in users for user in columns.users)):
             raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
     @contextmanager

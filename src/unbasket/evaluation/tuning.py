@@ -49,8 +49,8 @@ class Tuning:
 
     def line(self) -> str:
         """Return the parameters as a line of Python."""
-        given = _tuned(self.params) | _pool(self.params)
-        return f"Params({', '.join(f'{name}={value}' for name, value in given.items())})"
+        given = _tuned(self.params) | _shared(self.params)
+        return f"Params({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     def frame(self) -> pl.DataFrame:
         """Return all trials as a frame: trial (from 1), value, and a column per parameter."""
@@ -84,9 +84,11 @@ def _tuned(params: Params) -> dict[str, Any]:
     return {name: getattr(params, name) for name in _NAMES}
 
 
-def _pool(params: Params) -> dict[str, Any]:
-    """Return the pool settings that all trials share, if any."""
-    return {name: value for name in ("pool", "pool_seed") if (value := getattr(params, name)) is not None}
+def _shared(params: Params) -> dict[str, Any]:
+    """Return the grouping and the pool, which all trials share, where they are not the defaults."""
+    usual = Params()
+    return {name: value for name in ("grouping", "pool", "pool_seed")
+            if (value := getattr(params, name)) != getattr(usual, name)}  # fmt: skip
 
 
 def tune(
@@ -101,7 +103,7 @@ def tune(
 ) -> Tuning:
     """Search for the parameters that best predict each user's last basket from the ones before it.
 
-    `start` is tried first, so the result is at least as good on the validation split; all trials share its pool. With a
+    `start` is tried first, so the result is at least as good on the validation split; all trials share its grouping and pool. With a
     `study` file, an interrupted search can be resumed: it continues after the trials in the file, stops at `trials` of
     them, and ends with the same result as an uninterrupted search. The file holds parameters, scores, and the numbers
     of users, baskets and purchases that identify the data, but no personal data. `progress` is called with the
@@ -116,8 +118,8 @@ def tune(
     if split.queries.is_empty():
         raise InvalidRequestError("no user has two baskets or more, so there is no basket to hide and predict")
     start = start or Params()
-    space, pool = _search_space(data.history, start.pool), _pool(start)
-    with _open_study(optuna, study, {"metric": metric, **_counts(history), **pool}) as search:
+    space, shared = _search_space(data.history, start.pool), _shared(start)
+    with _open_study(optuna, study, {"metric": metric, **_counts(history), **shared}) as search:
         done = len(search.get_trials(states=[optuna.trial.TrialState.COMPLETE]))
         if done == 0:
             search.enqueue_trial(_clipped(space, start))
@@ -125,13 +127,13 @@ def tune(
             # Each trial has a sampler with its own seed, so a resumed search draws the same parameters.
             search.sampler = optuna.samplers.TPESampler(seed=seed + number)
             trial = search.ask(space)
-            search.tell(trial, _score(data, split, _params(trial.params, pool), metric, cutoff))
+            search.tell(trial, _score(data, split, _params(trial.params, shared), metric, cutoff))
             if progress is not None:
                 progress(number + 1, trials)
         best = search.best_trial
         complete = search.get_trials(states=[optuna.trial.TrialState.COMPLETE])
-        tried = tuple(Trial(_params(trial.params, pool), trial.value) for trial in complete)
-        return Tuning(_params(best.params, pool), metric, best.value, max(done, trials), len(split.queries), tried)
+        tried = tuple(Trial(_params(trial.params, shared), trial.value) for trial in complete)
+        return Tuning(_params(best.params, shared), metric, best.value, max(done, trials), len(split.queries), tried)
 
 
 def _score(data: Holdout, split: Split, params: Params, metric: str, cutoff: int) -> float:
@@ -174,8 +176,8 @@ def _clipped(space: dict[str, Any], params: Params) -> dict[str, Any]:
     return {name: min(max(getattr(params, name), span.low), span.high) for name, span in space.items()}
 
 
-def _params(drawn: dict[str, Any], pool: dict[str, Any]) -> Params:
-    return Params(**{name: round(value, _DIGITS) for name, value in drawn.items()}, **pool)
+def _params(drawn: dict[str, Any], shared: dict[str, Any]) -> Params:
+    return Params(**{name: round(value, _DIGITS) for name, value in drawn.items()}, **shared)
 
 
 def _counts(history: pl.DataFrame) -> dict[str, int]:

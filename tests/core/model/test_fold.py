@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracle import user_vector
+from tests.oracle import counted_vector, user_vector
 
 from unbasket.core.check.testing import fixed_point, is_clean, power
 from unbasket.core.model import FoldWorkspace, Rule, queries
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.engine.histories import HistoryState
-from unbasket.params import Params
+from unbasket.params import Grouping, Params
 
 Group = list[set[int]]
 
@@ -29,13 +29,14 @@ def chunks(baskets: Group, size: int) -> list[Group]:
     return [baskets[i : i + size] for i in range(0, len(baskets), size)]
 
 
-def fold(groups: list[Group], group_size: int, r_b: float, r_g: float, *, varying: bool) -> dict[int, float]:
+def fold(
+    groups: list[Group], group_size: int, r_b: float, r_g: float, *, varying: bool, counted: bool = False
+) -> dict[int, float]:
     """Return the user vector that the core folds from these groups."""
     baskets = [basket for group in groups for basket in group]
     opens = [position == 0 for group in groups for position in range(len(group))]
-    params = Params(
-        group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping="varying" if varying else "fixed"
-    )
+    grouping: Grouping = "varying" if varying else "count" if counted else "fixed"
+    params = Params(group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping=grouping)
     state, space = HistoryState(params), FoldWorkspace()
     state.load(
         BasketColumns(
@@ -98,6 +99,23 @@ def test_varying_groups_give_the_papers_vector(groups: list[Group], r_b: float, 
     assert fold(groups, 2, r_b, r_g, varying=True) == pytest.approx(expected, rel=1e-12, abs=1e-300)
 
 
+@settings(max_examples=300, deadline=None)
+@given(groups_of, st.integers(1, 12), rates, rates)
+def test_counted_groups_give_the_vector_of_the_original(groups: list[Group], m: int, r_b: float, r_g: float) -> None:
+    baskets = [basket for group in groups for basket in group]
+    expected = counted_vector(baskets, m, r_b, r_g)
+    assert fold([baskets], m, r_b, r_g, varying=False, counted=True) == pytest.approx(expected, rel=1e-12, abs=1e-300)
+
+
+def test_a_vector_of_counted_groups_computed_by_hand() -> None:
+    """Five baskets in m = 3 groups {0} {1, 0} {0, 1}: basket i decays to r_b^(5-i), group j to r_g^(3-j)."""
+    baskets: Group = [{0}, {1}, {0}, {0}, {1}]
+    zero = (1 / 4 * 1 / 16 + 1 / 2 * (1 / 4) / 2 + (1 / 2) / 2) / 3
+    one = (1 / 2 * (1 / 8) / 2 + 1 / 2) / 3
+    assert fold([baskets], 3, 0.5, 0.5, varying=False, counted=True) == {0: zero, 1: one}
+    assert fold([[{7 % ITEMS}]], 3, 0.5, 0.5, varying=False, counted=True) == {1: 0.25}  # fewer than m: decayed
+
+
 def test_a_vector_computed_by_hand() -> None:
     """Groups {0}{1} and {0}: item 0 gets (1/2 * (1/2)/2 + 1)/2, item 1 gets (1/2 * 1/2)/2."""
     assert fold([[{0}, {1}], [{0}]], 2, 0.5, 0.5, varying=False) == {0: 0.5625, 1: 0.125}
@@ -110,7 +128,7 @@ def test_items_are_touched_in_the_order_they_come() -> None:
 def test_a_history_that_is_not_stored_is_folded_like_one_that_is() -> None:
     baskets, space, one = [[0, 3], [1], [3], [0, 2]], FoldWorkspace(), 2**24
     for varying in (False, True):
-        rule = Rule(2, 0.5, 0.5, varying, STRIDE)
+        rule = Rule(2, 0.5, 0.5, varying, False, STRIDE)
         vector = queries.query(baskets, space, rule)
         expected = fold(chunks([set(basket) for basket in baskets], 2), 2, 0.5, 0.5, varying=varying)
         assert dict(zip(vector.items.tolist(), vector.weights.tolist(), strict=True)) == {
@@ -120,7 +138,7 @@ def test_a_history_that_is_not_stored_is_folded_like_one_that_is() -> None:
 
 
 def test_a_workspace_grows_clean() -> None:
-    space, rule = FoldWorkspace(), Rule(2, 0.5, 0.5, False, STRIDE)
+    space, rule = FoldWorkspace(), Rule(2, 0.5, 0.5, False, False, STRIDE)
     queries.query([[3]], space, rule)
     before = space.room
     queries.query([[1000]], space, rule)

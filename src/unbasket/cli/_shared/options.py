@@ -68,7 +68,9 @@ class ModelOptions(NamedTuple):
     alpha: Annotated[
         float | None, _param(f"Weight of a user's own baskets; the rest is that of similar users ({_DEFAULT.alpha}).")
     ] = None
-    grouping: Annotated[str | None, _param("fixed, or varying as in the paper (fixed).")] = None
+    grouping: Annotated[
+        str | None, _param("fixed, varying as in the paper, or count: --group-size is the number of groups (fixed).")
+    ] = None
     pool: Annotated[
         int | None,
         _param("Look for similar users in a sample of this size, for large shops (all users); see docs/pool.md."),

@@ -205,7 +205,7 @@ def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
 def _learn(rec: Recommender, users: Iterable[Any]) -> None:
     """Learn histories in their order, with varying groups by `fit`, which takes a column of groups."""
     baskets = [(row.user, basket) for row in users for basket in row.baskets]
-    if rec.params.grouping == "fixed":
+    if rec.params.grouping != "varying":
         rec.apply(Learn(user, list(basket["items"]), basket.basket, basket.time) for user, basket in baskets)
         return
     groups = accumulate(int(basket.opens) for _, basket in baskets)

@@ -25,8 +25,9 @@ ONE: int
 @final
 class Rule:
     varying: bool
+    counted: bool
     def __init__(
-        self, group_size: int, basket_decay: float, group_decay: float, varying: bool, stride: int
+        self, group_size: int, basket_decay: float, group_decay: float, varying: bool, counted: bool, stride: int
     ) -> None: ...
 
 @final

@@ -121,7 +121,7 @@ cdef class Checkpoints:
         assert 0 < checkpoint < self.size and space.count == 0, "no such checkpoint, or a fold is under way"
         saved = <SavedLevel *> self.levels.first(checkpoint)
         space.count = self.levels.length(checkpoint)
-        space.groups = state.groups
+        space.groups = space.horizon = state.groups
         for i in range(space.count):
             assert saved[i].item < space.room, "no such item"
             space.touched[i] = saved[i].item

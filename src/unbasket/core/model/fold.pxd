@@ -28,11 +28,12 @@ cdef struct VectorEntry:
 
 @cython.final
 cdef class Rule:
-    cdef Py_ssize_t group_size  # m
+    cdef Py_ssize_t group_size  # m; the number of groups if they are counted
     cdef Py_ssize_t stride  # groups per checkpoint
     cdef double basket_decay  # r_b
     cdef double group_decay  # r_g
     cdef readonly bint varying  # whether group sizes vary
+    cdef readonly bint counted  # whether m is the number of groups instead of their size
 
 
 @cython.final
@@ -42,6 +43,7 @@ cdef class FoldWorkspace:
     cdef readonly Py_ssize_t room  # item codes that fit
     cdef Py_ssize_t count  # length of `touched`
     cdef Py_ssize_t groups  # groups folded so far
+    cdef Py_ssize_t horizon  # the group to which levels decay: the last one or, if groups are counted, number m
 
     cdef int widen(self, Py_ssize_t items) except -1 nogil
     cdef int clean(self) except -1 nogil
@@ -70,8 +72,8 @@ cdef inline double power(double base, Py_ssize_t exponent) noexcept nogil:
 
 
 cdef inline double weight(FoldWorkspace space, uint32_t item, double group_decay) noexcept nogil:
-    """Return an item's weight in the user vector, from its level after the last group."""
-    return space.levels[item].value * power(group_decay, space.groups - space.levels[item].last) / space.groups
+    """Return an item's weight in the user vector, from its level as of its last group."""
+    return space.levels[item].value * power(group_decay, space.horizon - space.levels[item].last) / space.groups
 
 
 cdef inline int64_t fixed_point(double value) noexcept nogil:

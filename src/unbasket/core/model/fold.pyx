@@ -8,6 +8,14 @@ The fold keeps, per item, the sum so far as of the last group with the item, its
 turns it into  level * r_g^(g - last) + r_b^(tau-i) / tau.  Unlike the paper's rules (Eq. dec_dsa), it neither subtracts
 nor divides by a decay, so nothing drifts: forgetting replays the remaining baskets with the same instructions as
 training from scratch.
+
+The original TIFU-kNN (`HaojiHu/TIFUKNN`, TIFUKNN.py: group_history_list, temporal_decay_sum_history) takes m as the
+number of groups. Of n baskets it makes K = min(n, m) groups of n // m or, the newest n % m of them, one more; r_b decays
+over the whole history, and r_g from group m on, though there may be fewer:
+
+    1/K * sum over groups j of r_g^(m-j) * (1/tau_j * sum over its baskets i with the item of r_b^(n-i))
+
+Any event changes n, and with it every boundary, so such a history is always folded from the start.
 """
 
 cimport cython
@@ -23,13 +31,17 @@ ONE = 1 << ONE_BITS  # the fixed-point weight 1.0
 
 @cython.final
 cdef class Rule:
-    """The parameters of the fold: m, r_b, r_g, whether group sizes vary, and the groups per checkpoint."""
+    """The parameters of the fold: m, r_b, r_g, how baskets are grouped, and the groups per checkpoint."""
 
-    def __init__(self, Py_ssize_t group_size, double basket_decay, double group_decay, bint varying, Py_ssize_t stride):
+    def __init__(
+        self, Py_ssize_t group_size, double basket_decay, double group_decay, bint varying, bint counted,
+        Py_ssize_t stride
+    ):
         self.group_size = group_size
         self.basket_decay = basket_decay
         self.group_decay = group_decay
         self.varying = varying
+        self.counted = counted
         self.stride = stride
 
 
@@ -57,7 +69,7 @@ cdef class FoldWorkspace:
             level = &self.levels[self.touched[i]]
             level.value, level.last = 0.0, 0
             self.touched[i] = 0
-        self.count = self.groups = 0
+        self.count = self.groups = self.horizon = 0
 
 
 @cython.final
@@ -105,7 +117,11 @@ cdef class Vector:
 
 cdef Py_ssize_t group_end(const History *history, Py_ssize_t first, Rule rule) noexcept nogil:
     """Return where the group that starts with the basket `first` ends."""
-    cdef Py_ssize_t end = first + 1
+    cdef Py_ssize_t end = first + 1, base, short
+    if rule.counted:
+        base = history.length // rule.group_size
+        short = (rule.group_size - history.length % rule.group_size) * base  # baskets in the older, shorter groups
+        return first + base if first < short else first + base + 1
     if not rule.varying:
         return min(first + rule.group_size, history.length)
     while end < history.length and not history.baskets[end].opens_group:
@@ -125,11 +141,12 @@ cdef Py_ssize_t count_groups(const History *history, Py_ssize_t first, Rule rule
 cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWorkspace space) except -1 nogil:
     """Fold the next group into the workspace, and advance `state` past it."""
     cdef Py_ssize_t end = group_end(history, state.baskets, rule), group = state.groups + 1, basket, i
+    cdef Py_ssize_t newest = (history.length if rule.counted else end) - 1
     cdef double share
     cdef uint32_t item
     cdef Level *level
     for basket in range(state.baskets, end):
-        share = power(rule.basket_decay, end - 1 - basket) / (end - state.baskets)
+        share = power(rule.basket_decay, newest - basket) / (end - state.baskets)
         for i in range(state.items, state.items + history.baskets[basket].size):
             item = history.items[i]
             assert item < space.room, "no such item"
@@ -145,6 +162,7 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
             level.last = <int> group
         state.items += history.baskets[basket].size
     state.baskets, state.groups, space.groups = end, group, group
+    space.horizon = rule.group_size if rule.counted else group
 
 
 cdef int replay(const History *history, Rule rule, FoldWorkspace space) except -1 nogil:
