@@ -9,6 +9,7 @@ import polars as pl
 
 from unbasket.domain._repr_html import html_table
 from unbasket.errors import import_optional
+from unbasket.evaluation.metrics import LIST_METRICS
 from unbasket.evaluation.protocols import EvaluationProtocol, Split
 from unbasket.evaluation.statistics import Comparison, MeanInterval, bootstrap_mean, bootstrap_means, compare_paired
 from unbasket.params import Params
@@ -26,26 +27,57 @@ class Evaluation:
 
     protocol: EvaluationProtocol
     params: Params
-    split: Split
-    """The query users, all of them scored, and the candidates for neighbors."""
+    splits: tuple[Split, ...]
+    """The query users, all of them scored, and the candidates for neighbors; several with several keysets."""
     scores: dict[str, pl.DataFrame]
     """Model -> a row per user, a column per metric, as `score_users` names them."""
     cutoffs: tuple[int, ...]
+    own_metrics: tuple[str, ...] = ()
+    """The names of the caller's own metrics."""
+
+    @property
+    def split(self) -> Split:
+        """The split; with several keysets, the query users one after the other, and the candidates of any of them."""
+        queries = pl.concat([split.queries for split in self.splits])
+        candidates = pl.concat([split.candidates for split in self.splits]).unique().sort()
+        return Split(queries, candidates)
+
+    def values(self, model: str, metric: str) -> pl.Series:
+        """Return a model's value for each user, null where there is none, such that their mean is that of the metric.
+
+        With several keysets, the mean over keysets counts each keyset once, whatever the number of its users.
+        """
+        scores = self.scores[model]
+        if len(self.splits) == 1:
+            return scores[metric]
+        value = pl.col(metric)
+        weight = value.count() / (len(self.splits) * value.count().over("keyset"))
+        return scores.select(value * weight)[metric]
 
     def mean(self, model: str, metric: str) -> MeanInterval | None:
         """Return a model's mean over users with its interval, or None if no user has a value."""
-        values = self.scores[model][metric].drop_nulls()
+        values = self.values(model, metric).drop_nulls()
         return bootstrap_mean(values) if len(values) else None
 
     def compare(self, first: str, second: str, metric: str) -> Comparison:
         """Compare two models by a metric."""
-        return compare_paired(self.scores[first][metric], self.scores[second][metric])
+        return compare_paired(self.values(first, metric), self.values(second, metric))
 
     @property
     def metrics(self) -> list[str]:
-        """The headline metrics: NDCG in the protocol's own form only."""
-        names = ("recall", f"ndcg_{self.protocol.ndcg}", "hit_rate", "repeat_recall", "explore_recall")
-        return [f"{name}@{n}" for n in self.cutoffs for name in names]
+        """The headline metrics: NDCG in the protocol's own form only; then those of lists, then the caller's own."""
+        scored = next(iter(self.scores.values())).columns
+        lists = [name for name in LIST_METRICS if f"{name}@{self.cutoffs[0]}" in scored]
+        return [f"{name}@{n}" for n in self.cutoffs for name in (*self._accuracy, *lists, *self.own_metrics)]
+
+    @property
+    def accuracy(self) -> list[list[str]]:
+        """The metrics of accuracy for each cutoff, all of them shares."""
+        return [[f"{name}@{n}" for name in self._accuracy] for n in self.cutoffs]
+
+    @property
+    def _accuracy(self) -> tuple[str, ...]:
+        return ("recall", f"ndcg_{self.protocol.ndcg}", "hit_rate", "repeat_recall", "explore_recall")
 
     @cached_property
     def means(self) -> Means:
@@ -56,7 +88,7 @@ class Evaluation:
             for metric in self.metrics:
                 same_users[scores[metric].is_null().to_numpy().tobytes()].append((model, metric))
         for pairs in same_users.values():  # one draw of users serves all of their metrics
-            columns = [self.scores[model][metric].drop_nulls().to_numpy() for model, metric in pairs]
+            columns = [self.values(model, metric).drop_nulls().to_numpy() for model, metric in pairs]
             if len(columns[0]):
                 for (model, metric), mean in zip(pairs, bootstrap_means(columns), strict=True):
                     means[model][metric] = mean
@@ -79,11 +111,14 @@ class Evaluation:
 
     def title(self) -> str:
         """Return one line with the protocol and the numbers of users."""
-        queries, candidates = len(self.split.queries), len(self.split.candidates)
+        queries = sum(len(split.queries) for split in self.splits)
+        candidates = sum(len(split.candidates) for split in self.splits) // len(self.splits)
         among = f"{candidates:,}"
         if self.params.pool is not None and self.params.pool < candidates:
             among = f"a pool of {self.params.pool:,} of {among}"
-        return f"Protocol {self.protocol.name}: {queries:,} user{'s' * (queries != 1)}, neighbors among {among}"
+        keysets = f", mean over {len(self.splits)} keysets" if len(self.splits) > 1 else ""
+        users = f"{queries:,} user{'s' * (queries != 1)}"
+        return f"Protocol {self.protocol.name}{keysets}: {users}, neighbors among {among}"
 
     def rows(self) -> list[list[str]]:
         """Return the means as text: a row per metric, its name first, then a cell per model."""

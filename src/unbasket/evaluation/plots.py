@@ -60,11 +60,9 @@ def svg(figure: Figure) -> str:
 
 def draw_evaluation(evaluation: Evaluation) -> Figure:
     """Draw a panel per cutoff, a group of bars per metric, and a bar per model with its interval."""
-    per_panel = len(evaluation.metrics) // len(evaluation.cutoffs)
     figure, axes = panels(1, len(evaluation.cutoffs), 1.5 + 4.5 * len(evaluation.cutoffs), 4.2)
     width = 0.85 / len(evaluation.means)
-    for panel, axis in enumerate(axes):
-        metrics = evaluation.metrics[panel * per_panel : (panel + 1) * per_panel]
+    for axis, metrics in zip(axes, evaluation.accuracy, strict=True):
         for number, (model, means) in enumerate(evaluation.means.items()):
             heights, errors = _bars([means[metric] for metric in metrics])
             color = _MODELS[number % len(_MODELS)]

@@ -45,7 +45,7 @@ class Holdout(NamedTuple):
 
 def all_users_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
     """Query every user with a history and a future; every user with a history is a candidate."""
-    candidates = _users(history)
+    candidates = sorted_users(history)
     return Split(queries=_also_in(candidates, future), candidates=candidates)
 
 
@@ -60,7 +60,7 @@ def paper_split(history: pl.DataFrame, future: pl.DataFrame) -> Split:
 def hu_users(history: pl.DataFrame, future: pl.DataFrame) -> HuUsers:
     """Divide users with at least 2 history baskets and a future: 72 % training, 8 % validation, 20 % test."""
     baskets = history.group_by("user").agg(pl.col("basket").n_unique())
-    users = _also_in(_users(baskets.filter(pl.col("basket") >= 2)), future)
+    users = _also_in(sorted_users(baskets.filter(pl.col("basket") >= 2)), future)
     training_end, test_start = len(users) * 72 // 100, len(users) * 80 // 100
     return HuUsers(users[:training_end], users[training_end:test_start], users[test_start:])
 
@@ -93,12 +93,13 @@ def hide_last_basket(history: pl.DataFrame) -> Holdout:
     )
 
 
-def _users(frame: pl.DataFrame) -> pl.Series:
+def sorted_users(frame: pl.DataFrame) -> pl.Series:
+    """Return the users of a frame, in the order of their ids."""
     return frame["user"].unique().sort()
 
 
 def _also_in(users: pl.Series, frame: pl.DataFrame) -> pl.Series:
-    return _users(pl.DataFrame({"user": users}).join(frame, on="user", how="semi"))
+    return sorted_users(pl.DataFrame({"user": users}).join(frame, on="user", how="semi"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +108,7 @@ class EvaluationProtocol:
 
     name: str
     summary: str
-    split: Callable[[pl.DataFrame, pl.DataFrame], Split]
+    split: Callable[..., Split]
     """(history, future) -> query users and candidates for neighbors."""
     ndcg: NdcgForm
     """The form in which figures under this protocol were published."""

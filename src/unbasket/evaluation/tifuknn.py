@@ -1,7 +1,9 @@
 """TIFU-kNN as a ranker, evaluated beside the baselines."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import polars as pl
 
@@ -9,9 +11,12 @@ from unbasket.domain.ids import Id
 from unbasket.domain.results import Progress, Recommendation
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
-from unbasket.evaluation.baselines import BASELINES
+from unbasket.evaluation.baselines import BASELINES, Ranker
 from unbasket.evaluation.evaluation import Evaluation
-from unbasket.evaluation.metrics import score_users
+from unbasket.evaluation.field_baselines import FIELD_BASELINES
+from unbasket.evaluation.histories import baskets_of, of_users
+from unbasket.evaluation.metrics import Scorer, UserMetric
+from unbasket.evaluation.models import SteppedRanker, rank_with, ranker_of
 from unbasket.evaluation.protocols import EvaluationProtocol, Holdout, Split, first_of_twins
 from unbasket.params import Params
 
@@ -31,37 +36,88 @@ class TifuKnn:
 def evaluate(
     data: Holdout,
     params: Params,
-    protocol: EvaluationProtocol,
+    protocol: EvaluationProtocol | Sequence[EvaluationProtocol],
     *,
     baselines: Sequence[str] = (),
+    models: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, UserMetric] | None = None,
+    categories: pl.DataFrame | None = None,
     cutoffs: Sequence[int] = (10, 20),
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Score TIFU-kNN and the named baselines under a protocol, on the query users of its split.
+    """Score TIFU-kNN, the named baselines and the caller's models under a protocol, on the query users of its split.
 
-    `params.neighbors` is the published k: the protocol decides how many other users are averaged. `progress` is called
-    with the numbers of query users done and in total.
+    Several protocols are one with several keysets (`named_protocols`). `params.neighbors` is the published k: the
+    protocol decides how many other users are averaged. `models` are as for `ranker_of`, `metrics` and `categories` as
+    for `score_users`. `progress` is called with the numbers of lists done and in total: one per query user and model,
+    where simple baselines take no time.
     """
-    unknown = [name for name in baselines if name not in BASELINES]
+    protocols = [protocol] if isinstance(protocol, EvaluationProtocol) else list(protocol)
+    rankers = _rankers(baselines, models or {})
+    splits = [each.split(data.history, data.future) for each in protocols]
+    if any(split.queries.is_empty() for split in splits):
+        raise InvalidRequestError(f"protocol {protocols[0].name!r} finds no user with a history and a future")
+    scorer = Scorer(data.history, data.future, cutoffs, categories=categories, metrics=metrics)
+    steps = _Steps(progress, sum(len(split.queries) for split in splits) * (1 + len(rankers)))
+    scores: dict[str, list[pl.DataFrame]] = defaultdict(list)
+    for number, split in enumerate(splits):
+        engine_params = replace(params, neighbors=protocols[0].true_neighbors(params.neighbors))
+        engine = fit_candidates(data.history, split, engine_params)
+        if protocols[0].twins_once:
+            splits[number] = split = without_twins(engine, split)
+        n = max(cutoffs)
+        scores[TIFUKNN].append(scorer.score(rank(engine, data.history, split, n, steps.of(len(split.queries)))))
+        for name, ranker in rankers.items():
+            ranked = rank_with(ranker, data.history, split, n, steps.of(len(split.queries)))
+            scores[name].append(scorer.score(ranked))
+    steps.finish()
+    return Evaluation(protocols[0], params, tuple(splits), _stacked(scores), tuple(cutoffs), tuple(metrics or ()))
+
+
+def _rankers(baselines: Sequence[str], models: Mapping[str, Any]) -> dict[str, Ranker | SteppedRanker]:
+    known: dict[str, Ranker | SteppedRanker] = {**BASELINES, **FIELD_BASELINES}
+    unknown = [name for name in baselines if name not in known]
     if unknown:
-        raise InvalidRequestError(f"baselines must be among {', '.join(BASELINES)}, not {unknown[0]!r}")
-    split = protocol.split(data.history, data.future)
-    if split.queries.is_empty():
-        raise InvalidRequestError(f"protocol {protocol.name!r} finds no user with a history and a future")
-    engine_params = replace(params, neighbors=protocol.true_neighbors(params.neighbors))
-    engine = fit_candidates(data.history, split, engine_params)
-    if protocol.twins_once:
-        split = without_twins(engine, split)
-    n = max(cutoffs)
-    rankings = {TIFUKNN: rank(engine, data.history, split, n, progress)}
-    rankings |= {name: BASELINES[name](data.history, split, n) for name in baselines}
-    scores = {name: score_users(ranked, data.history, data.future, cutoffs) for name, ranked in rankings.items()}
-    return Evaluation(protocol, params, split, scores, tuple(cutoffs))
+        raise InvalidRequestError(f"baselines must be among {', '.join(known)}, not {unknown[0]!r}")
+    taken = [name for name in models if name in (TIFUKNN, *baselines)]
+    if taken:
+        raise InvalidRequestError(f"the model {taken[0]!r} has the name of another one. Give it one of its own")
+    return {name: known[name] for name in baselines} | {name: ranker_of(name, model) for name, model in models.items()}
+
+
+def _stacked(scores: Mapping[str, list[pl.DataFrame]]) -> dict[str, pl.DataFrame]:
+    """Return one frame per model; with several keysets, the column `keyset` counts them from 1."""
+    if all(len(frames) == 1 for frames in scores.values()):
+        return {model: frames[0] for model, frames in scores.items()}
+    return {
+        model: pl.concat(frame.with_columns(keyset=pl.lit(number)) for number, frame in enumerate(frames, 1))
+        for model, frames in scores.items()
+    }
+
+
+class _Steps:
+    """One progress over several models and splits."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total, self._done = progress, total, 0
+
+    def of(self, users: int) -> Progress:
+        """Return the progress of the next model, which ranks so many users."""
+        before, self._done = self._done, self._done + users
+        return lambda done, _: self._report(before + done)
+
+    def finish(self) -> None:
+        """Report that all is done, even if a protocol left out some users."""
+        self._report(self._total)
+
+    def _report(self, done: int) -> None:
+        if self._progress is not None:
+            self._progress(done, self._total)
 
 
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:
     """Fit an engine to the baskets of the split's candidates only."""
-    return Recommender(params).fit(_of_users(history, split.candidates))
+    return Recommender(params).fit(of_users(history, split.candidates))
 
 
 def rank(
@@ -70,25 +126,12 @@ def rank(
     """Rank the n best items for each query. A user unknown to the engine is served from the user's history alone."""
     known = [user for user in split.queries if user in engine]
     recommended = engine.recommend_many(known, n, progress=progress)
-    unknown = _baskets(history, split.queries.filter([user not in engine for user in split.queries]))
+    unknown = baskets_of(history, split.queries.filter([user not in engine for user in split.queries]))
     for done, (user, baskets) in enumerate(unknown.items(), start=len(known) + 1):
         recommended[user] = engine.recommend_for(baskets, n)
         if progress is not None:
             progress(done, len(split.queries))
     return _rankings(recommended, split)
-
-
-def _of_users(history: pl.DataFrame, users: pl.Series) -> pl.DataFrame:
-    return history.join(pl.DataFrame({"user": users}), on="user", how="semi", maintain_order="left")
-
-
-def _baskets(history: pl.DataFrame, users: pl.Series) -> dict[Id, list[list[Id]]]:
-    """Return each user's baskets, oldest first, in the engine's order."""
-    purchases = _of_users(history, users)
-    if "time" in history.columns:
-        purchases = purchases.sort("time", "basket", maintain_order=True)
-    baskets = purchases.group_by("user", "basket", maintain_order=True).agg("item")
-    return dict(baskets.group_by("user", maintain_order=True).agg("item").iter_rows())
 
 
 def _rankings(recommended: dict[Id, list[Recommendation]], split: Split) -> pl.DataFrame:

@@ -103,11 +103,11 @@ def tune(
 ) -> Tuning:
     """Search for the parameters that best predict each user's last basket from the ones before it.
 
-    `start` is tried first, so the result is at least as good on the validation split; all trials share its grouping and pool. With a
-    `study` file, an interrupted search can be resumed: it continues after the trials in the file, stops at `trials` of
-    them, and ends with the same result as an uninterrupted search. The file holds parameters, scores, and the numbers
-    of users, baskets and purchases that identify the data, but no personal data. `progress` is called with the
-    numbers of trials done and in total.
+    `start` is tried first, so the result is at least as good on the validation split; all trials share its grouping
+    and pool. With a `study` file, an interrupted search can be resumed: it continues after the trials in the file,
+    stops at `trials` of them, and ends with the same result as an uninterrupted search. The file holds parameters,
+    scores, and the numbers of users, baskets and purchases that identify the data, but no personal data. `progress` is
+    called with the numbers of trials done and in total.
     """
     if trials < 1:
         raise InvalidRequestError(f"trials must be at least 1, not {trials}")
