@@ -34,7 +34,38 @@ def test_a_dataset_with_a_future_is_evaluated_against_it(shop: Dataset) -> None:
 def test_without_a_future_the_last_basket_is_predicted(shop: Dataset) -> None:
     expected = ub.evaluate(hold_out_last(shop), PARAMS).frame()
     assert ub.evaluate(shop, PARAMS).frame().equals(expected)
-    assert ub.evaluate(shop.history, PARAMS).frame().equals(expected)
+    without_catalog = expected.filter(~pl.col("metric").str.starts_with("diversity"))
+    assert ub.evaluate(shop.history, PARAMS).frame().equals(without_catalog)
+
+
+def test_your_own_models_and_metrics_are_in_the_same_table(shop: Dataset) -> None:
+    """An engine is a model like any other, and so is a function; the comparison is paired."""
+    popular = shop.history["item"].value_counts(sort=True)["item"].head(20).to_list()
+    evaluation = ub.evaluate(
+        shop,
+        PARAMS,
+        baselines=[],
+        models={
+            "the same": ub.Recommender(PARAMS),
+            "popular": lambda _, split, __: dict.fromkeys(split.queries, popular),
+        },
+        metrics={"size": lambda items, truth, bought: len(items) + len(truth & bought) / 100},
+    )
+    frames = evaluation.scores
+    assert list(frames) == ["TIFU-kNN", "the same", "popular"]
+    assert frames["the same"].equals(frames["TIFU-kNN"])
+    assert evaluation.compare("TIFU-kNN", "the same", "recall@10").difference.mean == 0
+    assert evaluation.compare("TIFU-kNN", "popular", "recall@10").difference.mean > 0
+    assert evaluation.metrics[-1] == "size@20"
+    assert {int(size) for size in frames["popular"]["size@10"]} == {10}
+    with pytest.raises(ub.InvalidRequestError, match="the model 'TIFU-kNN' has the name of another one"):
+        ub.evaluate(shop, PARAMS, models={"TIFU-kNN": ub.Recommender(PARAMS)})
+
+
+def test_a_pandas_frame_has_no_catalog(shop: Dataset) -> None:
+    """Its `items` is a method."""
+    frame = ub.evaluate(shop.history.to_pandas(), PARAMS, baselines=[]).frame()
+    assert frame.equals(ub.evaluate(shop.history, PARAMS, baselines=[]).frame())
 
 
 def test_any_frame_that_fit_accepts(shop: Dataset) -> None:

@@ -74,11 +74,7 @@ def bars(evaluation: Evaluation) -> list[float]:
 
 def test_plot_has_a_bar_per_mean(evaluation: Evaluation) -> None:
     expected = [
-        row[metric]
-        for cutoff in evaluation.cutoffs
-        for row in evaluation.means.values()
-        for metric in evaluation.metrics
-        if metric.endswith(f"@{cutoff}")
+        row[metric] for metrics in evaluation.accuracy for row in evaluation.means.values() for metric in metrics
     ]
     assert bars(evaluation) == [mean and mean.mean for mean in expected]
 

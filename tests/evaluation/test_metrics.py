@@ -173,7 +173,8 @@ def test_repeats_and_exploration_by_hand() -> None:
 def test_columns() -> None:
     names = ["recall", "precision", "hit_rate", "ndcg_paper", "ndcg_hu", "ndcg_standard"]
     expected = [f"{prefix}{name}@{n}" for prefix in ("", "repeat_", "explore_") for n in (10, 20) for name in names]
-    assert score_users(RANKINGS, HISTORY, FUTURE).columns == ["user", *expected]
+    lists = [f"{name}@{n}" for n in (10, 20) for name in ("repetition", "novelty")]
+    assert score_users(RANKINGS, HISTORY, FUTURE).columns == ["user", *expected, *lists]
 
 
 def test_a_user_without_a_future_has_no_score() -> None:
@@ -189,7 +190,7 @@ def test_ids_may_be_of_different_widths() -> None:
 
 
 def test_an_empty_ranking_table() -> None:
-    assert score_users(ranked({}), HISTORY, FUTURE).shape == (0, 37)
+    assert score_users(ranked({}), HISTORY, FUTURE).shape == (0, 41)
 
 
 def test_bad_input_is_named() -> None:

@@ -7,12 +7,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from unbasket.evaluation._item_sets import ItemSets
-from unbasket.evaluation.metrics import find_hits, hit_rate, ndcg, precision, recall
+from unbasket.evaluation.metrics import METRICS, find_hits, hit_rate, ndcg, precision, recall, score_users
 
 ITEMS = 12
 RANKS = 8
@@ -82,6 +83,42 @@ def test_every_metric_equals_the_naive_one(cases: list[Case], n: int) -> None:
         for row, (case, naive_truth) in enumerate(zip(cases, naive_truths, strict=True)):
             slow = naive_metrics(case.predictions, naive_truth, n)
             assert {name: values[row] for name, values in fast.items()} == pytest.approx(slow, nan_ok=True)
+
+
+def naive_list_metrics(case: Case, n: int, buyers: dict[int, int], users: int) -> dict[str, float]:
+    """Items already bought / n; the mean of -log2(buyers / users) over the items shown; distinct categories / n."""
+    shown = case.predictions[:n]
+    surprises = [-math.log2(max(buyers[item], 1) / users) for item in shown]
+    return {
+        "repetition": len([item for item in shown if item in case.history]) / n,
+        "novelty": sum(surprises) / len(shown) if shown else 0.0,
+        "diversity": len({item % 3 for item in shown if item != 0}) / n,  # item 0 has no category
+    }
+
+
+@settings(deadline=None)
+@given(st.lists(CASES, min_size=1, max_size=6), st.integers(1, RANKS))
+def test_every_metric_of_lists_equals_the_naive_one(cases: list[Case], n: int) -> None:
+    schema = {"user": pl.Int64, "item": pl.Int64}
+    history = pl.DataFrame([(u, i) for u, case in enumerate(cases) for i in case.history], schema, orient="row")
+    future = pl.DataFrame([(u, i) for u, case in enumerate(cases) for i in case.truth], schema, orient="row")
+    rankings = pl.DataFrame(
+        {"user": range(len(cases)), "items": [case.predictions for case in cases]},
+        {"user": pl.Int64, "items": pl.List(pl.Int64)},
+    )
+    categories = pl.DataFrame({"item": range(1, ITEMS), "category": [f"kind {i % 3}" for i in range(1, ITEMS)]})
+    own = {"own": lambda items, truth, bought: len(items) + len(truth) / 100 + len(bought) / 10_000}
+    scores = score_users(rankings, history, future, [n], categories=categories, metrics=own)
+    buyers = {item: len([case for case in cases if item in case.history]) for item in range(ITEMS)}
+    users = max(1, len([case for case in cases if case.history]))
+    for row, case in zip(scores.iter_rows(named=True), cases, strict=True):
+        slow = naive_list_metrics(case, n, buyers, users)
+        assert {name: row[f"{name}@{n}"] for name in slow} == pytest.approx(slow)
+        expected = len(case.predictions[:n]) + len(case.truth) / 100 + len(case.history) / 10_000
+        assert row[f"own@{n}"] == pytest.approx(expected)
+        hits = naive_metrics(case.predictions, case.truth, n)
+        assert len(METRICS) == len(hits)
+        assert row[f"recall@{n}"] == (None if math.isnan(hits["recall"]) else pytest.approx(hits["recall"]))
 
 
 @settings(deadline=None)

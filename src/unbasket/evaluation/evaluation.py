@@ -141,4 +141,4 @@ def _cell(mean: MeanInterval | None) -> str:
     if mean is None:
         return "-"
     half = f"{(mean.high - mean.low) / 2:.4f}".removeprefix("0")  # four models fit into 80 columns
-    return f"{mean.mean:.4f} ±{half}"
+    return f"{mean.mean:.4f}"[:6] + f" ±{half}"  # 10.25 bits of novelty have no fourth digit

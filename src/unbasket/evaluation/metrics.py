@@ -135,7 +135,7 @@ def novelty(lists: Lists, n: int) -> Floats:
     return means
 
 
-def category_diversity(lists: Lists, n: int) -> Floats:
+def diversity(lists: Lists, n: int) -> Floats:
     """Return the number of distinct categories at the first n ranks over n: DS, the diversity score."""
     ordered = np.sort(lists.categories[:, :n], axis=1)
     first_of_its_kind = np.diff(ordered, axis=1, prepend=-1) > 0
@@ -144,9 +144,9 @@ def category_diversity(lists: Lists, n: int) -> Floats:
 
 
 LIST_METRICS: dict[str, Callable[[Lists, int], Floats]] = {
-    "repetition_ratio": repetition_ratio,
+    "repetition": repetition_ratio,
     "novelty": novelty,
-    "category_diversity": category_diversity,
+    "diversity": diversity,
 }
 
 UserMetric = Callable[[list[Id], set[Id], set[Id]], float | None]
@@ -167,7 +167,7 @@ def score_users(
     Columns are `user` and, for each cutoff n, `recall@n`, `precision@n`, `hit_rate@n`, `ndcg_paper@n`, `ndcg_hu@n` and
     `ndcg_standard@n`; then the same with the prefix `repeat_` (only truth items in the user's `history`) and
     `explore_` (only truth items not in it). A score is null if the user has no such truth items; means skip nulls.
-    Then `repetition_ratio@n`, `novelty@n` and, with `categories` (item, category), `category_diversity@n`, and a column
+    Then `repetition@n`, `novelty@n` and, with `categories` (item, category), `diversity@n`, and a column
     for each of your own `metrics`. Rows keep the order of `rankings`.
     """
     return Scorer(history, future, cutoffs, categories=categories, metrics=metrics).score(rankings)
@@ -236,7 +236,7 @@ class Scorer:
             surprise[predictions],
             np.append(kinds, -1)[predictions] if self._has_categories else predictions,
         )
-        names = [name for name in LIST_METRICS if name != "category_diversity" or self._has_categories]
+        names = [name for name in LIST_METRICS if name != "diversity" or self._has_categories]
         return {f"{name}@{n}": LIST_METRICS[name](lists, n) for n in self._cutoffs for name in names}
 
     def _of_users(self, rankings: pl.DataFrame) -> list[pl.Series]:

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from unbasket.cli import app
 from unbasket.datasets import generate, hold_out_last, read_table
 from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout
+from unbasket.evaluation.field_baselines import FIELD_BASELINES
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
 from unbasket.params import Params
 
@@ -58,7 +59,8 @@ def error(*arguments: str) -> str:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_json_is_the_library_s_answer(sales: Path, protocol: str) -> None:
-    answer = json.loads(run(str(sales), *COLUMNS, "--params", PARAMS_TEXT, "--protocol", protocol, "--json"))
+    options = ["--params", PARAMS_TEXT, "--protocol", protocol, "--no-baselines", "--json"]
+    answer = json.loads(run(str(sales), *COLUMNS, *options))
     dataset = hold_out_last(read_table(sales, user="customer", basket="receipt", item="article", time="date"))
     assert dataset.future is not None
     expected = evaluate(Holdout(dataset.history, dataset.future), PARAMS, PROTOCOLS[protocol])
@@ -75,16 +77,59 @@ def test_json_is_the_library_s_answer(sales: Path, protocol: str) -> None:
         assert (mean["mean"], mean["low"], mean["high"]) == (interval.mean, interval.low, interval.high)
 
 
-def test_baselines_on_request(sales: Path) -> None:
-    models = json.loads(run(str(sales), *COLUMNS, "--baselines", "--json"))["models"]
+def test_baselines_are_there_unless_they_are_unwanted(sales: Path) -> None:
+    models = json.loads(run(str(sales), *COLUMNS, "--json"))["models"]
     assert list(models) == [TIFUKNN, *BASELINES]
-    table = run(str(sales), *COLUMNS, "--baselines")
-    assert f"{models['GP-TopFreq']['recall@10']['mean']:.4f} ±" in table
-    assert "GP-TopFreq" not in run(str(sales), *COLUMNS)
+    assert f"{models['GP-TopFreq']['recall@10']['mean']:.4f} ±" in run(str(sales), *COLUMNS)
+    assert "GP-TopFreq" not in run(str(sales), *COLUMNS, "--no-baselines")
+
+
+def test_baselines_of_the_field_on_request(sales: Path) -> None:
+    wanted = ["--no-baselines", "--baseline", "UP-CF@r", "--baseline", "TREx repetition"]
+    assert list(json.loads(run(str(sales), *COLUMNS, *wanted, "--json"))["models"]) == [TIFUKNN, *FIELD_BASELINES]
+    assert "not 'UP-CF'" in error(str(sales), *COLUMNS, "--baseline", "UP-CF")
+
+
+def test_keysets(sales: Path, tmp_path: Path) -> None:
+    """The test users of each keyset, with the mean over keysets; more than one keyset are one figure."""
+    users = [str(user) for user in range(1, 41)]
+    held = hold_out_last(read_table(sales, user="customer", basket="receipt", item="article", time="date"))
+    assert held.future is not None
+    asked = [str(user) for user in held.future["user"].unique().sort()]
+    files = [tmp_path / "first.json", tmp_path / "second.json"]
+    for file, test in zip(files, (asked[:10], asked[10:12]), strict=True):
+        train = [user for user in users if user not in test and int(user) in set(held.history["user"])]
+        file.write_text(json.dumps({"item_num": 3, "train": train, "val": [], "test": test}))
+    answers = [
+        json.loads(run(str(sales), *COLUMNS, "--protocol", "reality-check", *options, "--no-baselines", "--json"))
+        for options in (
+            ["--keyset", str(files[0])],
+            ["--keyset", str(files[1])],
+            ["--keyset", str(files[0]), "--keyset", str(files[1])],
+        )
+    ]
+    assert [answer["keysets"] for answer in answers] == [1, 1, 2]
+    assert [answer["users"] for answer in answers] == [10, 2, 12]
+    first, second, both = (answer["models"][TIFUKNN]["recall@10"]["mean"] for answer in answers)
+    assert both == pytest.approx((first + second) / 2)
+    assert first != second
+    assert "needs a keyset" in error(str(sales), *COLUMNS, "--protocol", "uva")
+    assert "not for 'hu'" in error(str(sales), *COLUMNS, "--protocol", "hu", "--keyset", str(files[0]))
+
+
+def test_categories_of_a_file_or_of_the_data(sales: Path, tmp_path: Path) -> None:
+    items = pl.read_csv(sales)["article"].unique().to_list()
+    path = tmp_path / "categories.json"
+    path.write_text(json.dumps({"even": items[::2], "odd": items[1::2]}))
+    models = json.loads(run(str(sales), *COLUMNS, "--categories", str(path), "--json"))["models"]
+    assert 0 < models[TIFUKNN]["diversity@10"]["mean"] < 0.21
+    assert "diversity@10" not in run(str(sales), *COLUMNS)
+    path.write_text("[]")
+    assert "has no categories" in error(str(sales), *COLUMNS, "--categories", str(path))
 
 
 def test_the_table_fits_a_terminal(sales: Path) -> None:
-    table = run(str(sales), *COLUMNS, "--baselines")
+    table = run(str(sales), *COLUMNS)
     assert "explore_recall@20 " in table
     assert "…" not in table
 
@@ -140,7 +185,9 @@ def test_reading_options(sales: Path, tmp_path: Path) -> None:
 
 def test_bad_input_is_one_line(sales: Path) -> None:
     assert "nowhere.csv: neither a file nor one of the datasets tafeng" in error("nowhere.csv")
-    assert "one of paper, all-users, hu, not 'mine'" in error(str(sales), *COLUMNS, "--protocol", "mine")
+    assert "one of paper, all-users, hu, reality-check, uva, not 'mine'" in error(
+        str(sales), *COLUMNS, "--protocol", "mine"
+    )
     assert "no parameter 'k'. There are group_size, " in error(str(sales), *COLUMNS, "--params", "k=3")
     assert "Did you mean 'neighbors'?" in error(str(sales), *COLUMNS, "--params", "neighbours=3")
     assert "alpha must be from 0 to 1, not 3" in error(str(sales), *COLUMNS, "--params", "alpha=3")
@@ -160,7 +207,7 @@ def test_as_a_program(sales: Path) -> None:
         [*program, str(sales), *COLUMNS, "--json"], capture_output=True, text=True, check=False, env=os.environ
     )
     assert good.returncode == 0, good.stderr
-    assert list(json.loads(good.stdout)["models"]) == [TIFUKNN]
+    assert list(json.loads(good.stdout)["models"]) == [TIFUKNN, *BASELINES]
     bad = subprocess.run([*program, "nowhere.csv"], capture_output=True, text=True, check=False, env=os.environ)
     assert bad.returncode == 2
     assert bad.stdout == ""

@@ -1,8 +1,10 @@
 """`unbasket evaluate`: the quality of recommendations on a shop's data."""
 
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
+import polars as pl
 import typer
 from rich import box
 from rich.table import Table
@@ -10,14 +12,17 @@ from rich.table import Table
 from unbasket.cli._shared.options import parse_params, with_options
 from unbasket.cli._shared.purchase_files import PURCHASES_HELP, ReadingOptions, read_data
 from unbasket.cli._shared.terminal import AsJson, console, progress_bar, say, say_json
-from unbasket.datasets import hold_out_last
-from unbasket.errors import InvalidRequestError
+from unbasket.datasets import Dataset, hold_out_last
 from unbasket.evaluation import BASELINES, PROTOCOLS, Holdout
+from unbasket.evaluation.categories import read_categories
 from unbasket.evaluation.evaluation import NOTE, Evaluation
+from unbasket.evaluation.field_baselines import FIELD_BASELINES
+from unbasket.evaluation.keysets import KEYSET_PROTOCOLS, named_protocols, read_keysets
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
 from unbasket.params import Params
 
 _CUTOFFS = (10, 20)
+_PROTOCOLS_HELP = "; ".join(f"{name}: {each.summary}" for name, each in (PROTOCOLS | KEYSET_PROTOCOLS).items())
 _HIDDEN = "The data does not say which baskets to predict: each user's last basket was hidden, and predicted."
 
 
@@ -32,18 +37,29 @@ def evaluate(
             "paper's for its own datasets, and the defaults for other data."
         ),
     ] = None,
-    protocol: Annotated[
-        str, typer.Option(help="; ".join(f"{name}: {protocol.summary}" for name, protocol in PROTOCOLS.items()))
-    ] = "all-users",
-    baselines: Annotated[bool, typer.Option("--baselines", help=f"Also score {', '.join(BASELINES)}.")] = False,
+    protocol: Annotated[str, typer.Option(help=_PROTOCOLS_HELP)] = "all-users",
+    keyset: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="For the last two: a JSON file with the lists train, val and test of users. It may be repeated, for "
+            "the mean over keysets."
+        ),
+    ] = None,
+    baselines: Annotated[bool, typer.Option(help=f"Whether to score {', '.join(BASELINES)} as well.")] = True,
+    baseline: Annotated[
+        list[str] | None, typer.Option(help=f"One more baseline: {' or '.join(FIELD_BASELINES)}. It may be repeated.")
+    ] = None,
+    categories: Annotated[
+        Path | None,
+        typer.Option(help="A JSON file of categories and their items, for the diversity of lists (those of DATA)."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Predict each user's next basket and score the predictions.
 
     If DATA does not say which baskets to predict, each user's last one is hidden and predicted.
     """
-    if protocol not in PROTOCOLS:
-        raise InvalidRequestError(f"protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+    protocols = named_protocols(protocol, read_keysets(keyset))
     named = parse_params(params or "")
     dataset = read_data(data, reading)
     hidden = dataset.future is None
@@ -55,8 +71,9 @@ def evaluate(
         evaluation = evaluate_models(
             Holdout(dataset.history, dataset.future),
             chosen,
-            PROTOCOLS[protocol],
-            baselines=list(BASELINES) if baselines else [],
+            protocols,
+            baselines=[*(BASELINES if baselines else ()), *(baseline or ())],
+            categories=_categories(categories, dataset),
             cutoffs=_CUTOFFS,
             progress=report,
         )
@@ -67,12 +84,19 @@ def evaluate(
         _show(dataset.name, hidden, evaluation)
 
 
+def _categories(file: Path | None, dataset: Dataset) -> pl.DataFrame | None:
+    """Return the categories of a file, or else those of the dataset's catalog, if any."""
+    source = dataset.items if file is None else file
+    return None if source is None else read_categories(source, dataset.history.schema["item"])
+
+
 def _facts(name: str, notes: str, evaluation: Evaluation) -> dict[str, Any]:
     return {
         "data": name,
         "notes": notes,
         "protocol": evaluation.protocol.name,
         "params": asdict(evaluation.params),
+        "keysets": len(evaluation.splits) if evaluation.protocol.name in KEYSET_PROTOCOLS else 0,
         "users": len(evaluation.split.queries),
         "candidates": len(evaluation.split.candidates),
         "models": {
