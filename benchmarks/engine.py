@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from unbasket import Params, Recommender
 from unbasket.datasets import load
-from unbasket.reproduction import paper
+from unbasket.evaluation import paper_rules as paper
 
 Vector = npt.NDArray[np.float64]
 PARAMS = Params.paper("tafeng")

@@ -59,6 +59,7 @@ ELSEWHERE = {
     "datasets/lines.py": "tests/datasets/test_table.py",
     "domain/returns.py": "tests/datasets/test_purchases.py",
     "evaluation/plots.py": "tests/evaluation/test_evaluation.py",
+    "reproduction/paper.py": "tests/reproduction/test_table2.py",
     "reproduction/section.py": "tests/reproduction/test_report.py",
 }
 

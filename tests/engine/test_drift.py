@@ -5,7 +5,7 @@ import random
 import pytest
 
 from unbasket import Params, Recommender
-from unbasket.reproduction.paper import PaperUser
+from unbasket.evaluation.paper_rules import PaperUser
 
 BASKETS = 1000
 PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7, neighbors=1)

@@ -8,8 +8,8 @@ import polars as pl
 
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError
+from unbasket.evaluation.paper_rules import PaperUser
 from unbasket.params import Params
-from unbasket.reproduction.paper import PaperUser
 
 USER = 0
 

@@ -7,8 +7,9 @@ import polars as pl
 from unbasket.domain.results import Progress
 from unbasket.engine.recommender import Recommender
 from unbasket.evaluation import plots
+from unbasket.evaluation.paper_rules import PaperUser
 from unbasket.reproduction.baselines import USER
-from unbasket.reproduction.paper import DELETIONS_TO_ONE_PERCENT, PaperUser
+from unbasket.reproduction.paper import DELETIONS_TO_ONE_PERCENT
 from unbasket.reproduction.section import Finding, Row, Section, StepProgress, Table, number
 from unbasket.reproduction.updates import ORDERS, deletion_positions
 from unbasket.reproduction.workloads import PARAMS, Settings

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.oracle import Oracle
 
 from unbasket.errors import InvalidBasketError, InvalidRequestError
-from unbasket.params import Params
-from unbasket.reproduction.paper import (
+from unbasket.evaluation.paper_rules import (
     PaperUser,
     Vector,
     add,
@@ -22,6 +21,7 @@ from unbasket.reproduction.paper import (
     multi_hot,
     update,
 )
+from unbasket.params import Params
 
 ITEMS = 3
 
