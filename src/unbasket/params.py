@@ -118,6 +118,8 @@ _PAPER: dict[str, dict[str, Any]] = {
     "valuedshopper": {"group_size": 7, "basket_decay": 1.0, "group_decay": 0.6, "neighbors": 300, "alpha": 0.7},
 }
 
+PAPER_DATASETS = tuple(_PAPER)
+
 Params.__new__.__signature__ = signature(Params.__init__)  # type: ignore[attr-defined]  # for help() and editors
 
 

@@ -213,3 +213,24 @@ def test_as_a_program(sales: Path) -> None:
     assert bad.stdout == ""
     assert bad.stderr.strip().startswith("Error: nowhere.csv")
     assert "Traceback" not in bad.stderr
+
+
+def test_forgetting(tmp_path: Path) -> None:
+    """The benchmark with the categories of a file: ours is the retrained model, and unknown words are named."""
+    shop = generate(users=50, seed=2, baskets_per_user=8, basket_size=5, items=60)
+    assert shop.items is not None
+    sales, categories = tmp_path / "sales.csv", tmp_path / "categories.json"
+    shop.history.write_csv(sales)
+    kinds = shop.items.group_by("category").agg("item")
+    categories.write_text(json.dumps(dict(kinds.iter_rows())))
+    options = [str(sales), "--categories", str(categories), "--forget", "--params", PARAMS_TEXT]
+    answer = json.loads(run(*options, "--category", "dairy", "--json"))
+    assert {row["divergence"] for row in answer["rows"] if row["method"] == "ours"} == {0.0}
+    assert {row["seed"] for row in answer["rows"]} == {2, 3, 5, 7, 11}
+    table = run(*options, "--category", "dairy", "--category", "moon")
+    assert "No category has 'moon' in its name" in table
+    assert "retraining" in table
+    assert "Means over 5 seeds" in table
+    assert "no category has 'moon'" in error(*options, "--category", "moon")
+    assert "--forget needs the categories" in error(str(sales), "--forget")
+    assert "--category 'dairy' is for --forget" in error(str(sales), "--category", "dairy")
