@@ -1,6 +1,6 @@
 """Data frames: the only place where tables are parsed and validated, and where recommendations become a table."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -15,6 +15,8 @@ from unbasket.domain.ids import Id
 from unbasket.domain.results import Product, Recommendation
 from unbasket.domain.returns import FIRST_ROW, quantities, remove_returns
 from unbasket.errors import InvalidFrameError, InvalidRequestError
+
+_BLOCK = 1 << 20  # rows converted at a time
 
 
 def read_baskets(
@@ -41,11 +43,11 @@ def read_baskets(
     user_codes, users = _codes(table[user])
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
-    times = _times(table[time]) if time else np.zeros(0, np.int64)
+    time_codes, decoded = _time_codes(table[time]) if time else (np.zeros(0, np.uint32), None)
     by_user = np.empty(len(user_codes), np.uint32)
     ends = rows_by_user(user_codes, len(users), by_user)
-    rows, sizes, purchases, conflict = arrange(by_user, ends, basket_codes, item_codes, times, len(items))
-    owners = user_codes[rows]
+    del user_codes  # with hundreds of millions of rows, each column is a gigabyte
+    owners, rows, sizes, purchases, conflict = arrange(by_user, ends, basket_codes, item_codes, time_codes, len(items))
     if time and conflict >= 0:
         raise InvalidFrameError(
             f"basket {table[basket][conflict]!r} of user {table[user][conflict]!r} has more than one {time}, "
@@ -63,7 +65,7 @@ def read_baskets(
         baskets=baskets if isinstance(baskets, list) else None,
         owners=owners,
         keys=basket_codes[rows].astype(np.int64) if isinstance(baskets, list) else baskets[basket_codes[rows]],
-        times=times[rows] if time else np.full(len(rows), UNTIMED),
+        times=np.full(len(rows), UNTIMED) if decoded is None else decoded(time_codes[rows]),
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
         purchases=purchases,
@@ -235,37 +237,43 @@ def _listed(ids: Int64s | list[str]) -> list[Id]:
 
 def _codes(column: pl.Series) -> tuple[Codes, Int64s | list[str]]:
     """Return the position of each row's id among the distinct ids, and these ids in order."""
-    column = _id_column(column)
+    column = _checked_ids(column)
     if column.dtype == pl.String:
         names = column.unique().sort()
         positions = column.cast(pl.Enum(names)).to_physical().to_numpy()
-        return positions.astype(np.uint32), names.to_list()
+        return positions.astype(np.uint32, copy=False), names.to_list()
     if not len(column):
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
     low, high = cast("int", column.min()), cast("int", column.max())
     if high - low > 4 * len(column) + 2**20:
-        distinct, positions = np.unique(column.to_numpy(), return_inverse=True)
+        distinct, positions = np.unique(column.cast(pl.Int64).to_numpy(), return_inverse=True)
         return positions.astype(np.uint32), distinct
     return _codes_by_table(column, low, high)
 
 
 def _codes_by_table(column: pl.Series, low: int, high: int) -> tuple[Codes, Int64s]:
-    """Do as `_codes` for numbers from `low` to `high`; chunk by chunk, since joining them would take longer."""
+    """Do as `_codes` for numbers from `low` to `high`."""
     table, codes = np.zeros(high - low + 1, np.uint32), np.empty(len(column), np.uint32)
-    chunks = [chunk.to_numpy() for chunk in column.get_chunks()]
-    for chunk in chunks:
-        tick(chunk, low, table)
+    for _, values in _blocks(column):
+        tick(values, low, table)
     positions = np.flatnonzero(table)
     table[positions] = np.arange(len(positions))
-    start = 0
-    for chunk in chunks:
-        encode(chunk, low, table, codes[start : start + len(chunk)])
-        start += len(chunk)
+    for start, values in _blocks(column):
+        encode(values, low, table, codes[start : start + len(values)])
     return codes, positions + low
 
 
-def _id_column(column: pl.Series) -> pl.Series:
-    """Return a column as int64 or text, or raise an error that names the fault and its row."""
+def _blocks(column: pl.Series) -> Iterator[tuple[int, Int64s]]:
+    """Yield the start and the numbers of blocks of a column: all of them at once as 64 bits would double its memory."""
+    start = 0
+    for chunk in column.get_chunks():
+        for first in range(0, len(chunk), _BLOCK):
+            yield start + first, chunk.slice(first, _BLOCK).cast(pl.Int64).to_numpy()
+        start += len(chunk)
+
+
+def _checked_ids(column: pl.Series) -> pl.Series:
+    """Return a column of whole numbers or text, or raise an error that names the fault and its row."""
     if column.null_count():
         row = column.is_null().arg_max()
         raise InvalidFrameError(
@@ -273,10 +281,9 @@ def _id_column(column: pl.Series) -> pl.Series:
             "fill or drop these rows first"
         )
     if column.dtype.is_integer():
-        try:
-            return column.cast(pl.Int64)
-        except pl.exceptions.InvalidOperationError as error:
-            raise InvalidFrameError(f"column {column.name!r} has ids beyond 64 bits; cast it to text") from error
+        if len(column) and not _fits(column):
+            raise InvalidFrameError(f"column {column.name!r} has ids beyond 64 bits; cast it to text")
+        return column
     if column.dtype in (pl.String, pl.Categorical, pl.Enum):
         column = column.cast(pl.String)
         if (column == "").any():
@@ -289,6 +296,18 @@ def _id_column(column: pl.Series) -> pl.Series:
     )
 
 
+def _fits(column: pl.Series) -> bool:
+    """Return whether all numbers of a column are of 64 bits, with a sign."""
+    low, high = cast("int", column.min()), cast("int", column.max())
+    return low >= -(2**63) and high < 2**63
+
+
+def _id_column(column: pl.Series) -> pl.Series:
+    """Return a column as int64 or text, or raise an error that names the fault and its row."""
+    column = _checked_ids(column)
+    return column if column.dtype == pl.String else column.cast(pl.Int64)
+
+
 _ISO_FORMATS = ("%F", "%F %R", "%F %T%.f", "%F %T%.f%#z")
 
 
@@ -299,7 +318,27 @@ def iso_seconds(text: pl.Expr) -> pl.Expr:
 
 
 def _times(column: pl.Series) -> Int64s:
-    """Return times as integers; dates become seconds since 1970, here alone."""
+    """Return times as integers."""
+    return np.concatenate([np.zeros(0, np.int64), *(values for _, values in _blocks(_checked_times(column)))])
+
+
+def _time_codes(column: pl.Series) -> tuple[Codes, Callable[[Codes], Int64s]]:
+    """Return times as codes of 32 bits in their order, and the function that turns codes into times."""
+    column = _checked_times(column)
+    if not len(column):
+        return np.zeros(0, np.uint32), lambda codes: codes.astype(np.int64)
+    low, high = cast("int", column.min()), cast("int", column.max())
+    if high - low >= 2**32:
+        distinct, positions = np.unique(column.cast(pl.Int64).to_numpy(), return_inverse=True)
+        return positions.astype(np.uint32), lambda codes: distinct[codes]
+    codes = np.empty(len(column), np.uint32)
+    for start, values in _blocks(column):
+        codes[start : start + len(values)] = values - low
+    return codes, lambda codes: codes.astype(np.int64) + low
+
+
+def _checked_times(column: pl.Series) -> pl.Series:
+    """Return times as a column of integers of 64 bits or fewer; dates become seconds since 1970, here alone."""
     if column.null_count():
         raise InvalidFrameError(
             f"column {column.name!r} is null in row {column.is_null().arg_max()}; "
@@ -309,19 +348,18 @@ def _times(column: pl.Series) -> Int64s:
         column = column.dt.epoch("s")
     elif column.dtype in (pl.String, pl.Categorical, pl.Enum):
         column = _iso_times(column.cast(pl.String))
-    if not column.dtype.is_integer() and len(column):
+    if not column.dtype.is_integer():
+        if not len(column):
+            return column.cast(pl.Int64)
         raise InvalidFrameError(
             f"column {column.name!r} has type {column.dtype}; "
             "times must be whole numbers, dates, datetimes or text such as 2024-01-31 or 2024-01-31 18:05"
         )
-    try:
-        column = column.cast(pl.Int64)
-    except pl.exceptions.InvalidOperationError as error:
-        raise InvalidFrameError(f"column {column.name!r} has times beyond 64 bits") from error
-    times = np.concatenate([np.zeros(0, np.int64), *(chunk.to_numpy() for chunk in column.get_chunks())])
-    if len(times) and times.min() == UNTIMED:
+    if len(column) and not _fits(column):
+        raise InvalidFrameError(f"column {column.name!r} has times beyond 64 bits")
+    if len(column) and column.min() == UNTIMED:
         raise InvalidFrameError(f"column {column.name!r}: the time {UNTIMED} is out of range")
-    return times
+    return column
 
 
 def _iso_times(column: pl.Series) -> pl.Series:

@@ -30,14 +30,15 @@ def run(rows: list[Row], times: list[int]) -> tuple[int, list[Arranged]]:
     user, basket, item = np.array(rows, np.uint32).reshape(-1, 3).T.copy()
     by_user = np.empty(len(rows), np.uint32)
     ends = rows_by_user(user, len(set(user)), by_user)
-    first_rows, sizes, purchases, conflict = arrange(by_user, ends, basket, item, np.array(times, np.int64), ITEMS)
+    moments = np.array([time + 2 for time in times], np.uint32)  # none is below -2
+    owners, first_rows, sizes, purchases, conflict = arrange(by_user, ends, basket, item, moments, ITEMS)
     assert sizes.sum() == len(purchases)
     bought = np.split(purchases, np.cumsum(sizes))[:-1]
     return (
         conflict,
         [
-            Arranged(rows[first].user, rows[first].basket, first, sorted(items.tolist()))  # items are unordered
-            for first, items in zip(first_rows.tolist(), bought, strict=True)
+            Arranged(owner, rows[first].basket, first, sorted(items.tolist()))  # items are unordered
+            for owner, first, items in zip(owners.tolist(), first_rows.tolist(), bought, strict=True)
         ],
     )
 

@@ -54,7 +54,8 @@ cdef class _BasketGrouper:
     """The state of `arrange`."""
 
     cdef const uint32_t[::1] basket, item  # codes of each row
-    cdef const int64_t[::1] time  # of each row; empty without times
+    cdef const uint32_t[::1] time  # of each row, in order; empty without times
+    cdef uint32_t[::1] owners  # of each basket
     cdef int64_t[::1] first_rows, sizes  # of each basket
     cdef uint32_t[::1] purchases  # items of all baskets, one after the other
     cdef Sortable *mine  # the rows of one user, by basket
@@ -75,7 +76,7 @@ cdef class _BasketGrouper:
         give_back(self.starts, self.capacity * sizeof(Sortable))
         give_back(self.newest, self.items * sizeof(int64_t))
 
-    cdef int add_user(self, const uint32_t *rows, Py_ssize_t count) noexcept nogil:
+    cdef int add_user(self, Py_ssize_t user, const uint32_t *rows, Py_ssize_t count) noexcept nogil:
         """Add the baskets of one user, given the user's rows."""
         cdef Py_ssize_t i, baskets = 0
         for i in range(count):
@@ -93,6 +94,7 @@ cdef class _BasketGrouper:
                 self.conflict = max(self.conflict, <int64_t> self.mine[i].row)
         sort(self.starts, baskets)
         for i in range(baskets):
+            self.owners[self.baskets] = <uint32_t> user
             self.add_basket(self.starts[i].row, count)
 
     cdef int add_basket(self, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
@@ -114,24 +116,26 @@ cdef class _BasketGrouper:
 def arrange(rows, row_ends, basket, item, time, Py_ssize_t items):
     """Group rows, sorted by `rows_by_user`, into baskets, by (time, basket), or by first row without times.
 
-    Return the first row and the size of each basket, the items of all baskets, one after the other, and a row whose
-    time differs from its basket's, or -1.
+    Return the user, the first row and the size of each basket, the items of all baskets, one after the other, and a row
+    whose time differs from its basket's, or -1. The items overwrite `rows`, which has room for them: a user's items are
+    at most as many as the user's rows, which have been read by then. With 260 million purchases that saves a gigabyte.
     """
-    cdef const uint32_t[::1] row = rows
+    cdef uint32_t[::1] row = rows
     cdef const int64_t[::1] ends = row_ends
     cdef Py_ssize_t user, begin = 0
     # NumPy uses huge pages for these, if there are any.
     first_rows, sizes = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    purchases = np.empty(len(rows), np.uint32)
+    owners = np.empty(len(rows), np.uint32)
     cdef _BasketGrouper work = _BasketGrouper(int(np.diff(row_ends, prepend=0).max(initial=0)), items)
     work.basket, work.item, work.time = basket, item, time
-    work.first_rows, work.sizes, work.purchases = first_rows, sizes, purchases
+    work.owners, work.first_rows, work.sizes, work.purchases = owners, first_rows, sizes, row
     with nogil:
         for user in range(ends.shape[0]):
             if ends[user] > begin:
-                work.add_user(&row[begin], ends[user] - begin)
+                work.add_user(user, &row[begin], ends[user] - begin)
             begin = ends[user]
-    return first_rows[: work.baskets], sizes[: work.baskets], purchases[: work.count], work.conflict
+    of_baskets = (column[: work.baskets] for column in (owners, first_rows, sizes))
+    return *of_baskets, rows[: work.count], work.conflict
 
 
 def tick(const int64_t[::1] values, int64_t low, uint32_t[::1] table):

@@ -1,5 +1,5 @@
 cimport cython
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t
 
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.fold cimport Rule
@@ -8,8 +8,10 @@ from unbasket.core.model.history cimport Basket, Histories
 
 @cython.final
 cdef class Baskets:
-    cdef Basket *records  # of all users, one after the other
-    cdef Py_ssize_t count  # records
+    cdef const int64_t[::1] keys, times, sizes  # of all users, one after the other
+    cdef const uint8_t[::1] opens
+
+    cdef int copy(self, Py_ssize_t first, Py_ssize_t count, Basket *records) noexcept nogil
 
 
 cdef struct Batch:
@@ -34,6 +36,6 @@ cdef class EventApplier:
     cdef int _note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil
     cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1
     cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
-    cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil
+    cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes, Basket *records) except -1 nogil
     cdef list _take_orphaned_items(self)
     cdef list _take_removed(self)

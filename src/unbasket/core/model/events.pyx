@@ -20,22 +20,21 @@ TIED = -2
 
 @cython.final
 cdef class Baskets:
-    """Records of baskets, user after user, each user's oldest first."""
+    """Baskets as columns, user after user, each user's oldest first."""
 
     def __init__(
         self, const int64_t[::1] keys, const int64_t[::1] times, const int64_t[::1] sizes, const uint8_t[::1] opens
     ):
-        cdef Py_ssize_t i
-        assert self.records == NULL, "made once"
         assert len(keys) == len(times) == len(sizes) == len(opens), "equally long"
-        self.count = len(keys)
-        self.records = <Basket *> allocated(self.count, sizeof(Basket))
-        with nogil:
-            for i in range(self.count):
-                self.records[i] = Basket(keys[i], times[i], <uint32_t> sizes[i], opens[i])
+        self.keys, self.times, self.sizes, self.opens = keys, times, sizes, opens
 
-    def __dealloc__(self):
-        give_back(self.records, self.count * sizeof(Basket))
+    cdef int copy(self, Py_ssize_t first, Py_ssize_t count, Basket *records) noexcept nogil:
+        """Copy some baskets into records."""
+        cdef Py_ssize_t i
+        for i in range(count):
+            records[i] = Basket(
+                self.keys[first + i], self.times[first + i], <uint32_t> self.sizes[first + i], self.opens[first + i]
+            )
 
 
 cdef class EventApplier:
@@ -204,24 +203,30 @@ cdef class EventApplier:
         """
         assert len(users) == len(basket_ends) == len(item_ends), "equally long"
         cdef Batch batch = Batch(len(users), &users[0], &basket_ends[0], &item_ends[0], &items[0], &purchases[0])
-        cdef Py_ssize_t i, most = 0
+        cdef Py_ssize_t i, items_most = 0, baskets_most = 0
         for i in range(batch.count):
-            most = max(most, item_ends[i] - (item_ends[i - 1] if i else 0))
-        cdef uint32_t *codes = <uint32_t *> allocated(most, sizeof(uint32_t))
+            items_most = max(items_most, item_ends[i] - (item_ends[i - 1] if i else 0))
+            baskets_most = max(baskets_most, basket_ends[i] - (basket_ends[i - 1] if i else 0))
+        cdef uint32_t *codes = NULL
+        cdef Basket *records = NULL
         try:
+            codes = <uint32_t *> allocated(items_most, sizeof(uint32_t))
+            records = <Basket *> allocated(baskets_most, sizeof(Basket))
             self.reserve(&batch)
             with nogil:
-                self._load(baskets, &batch, codes)
+                self._load(baskets, &batch, codes, records)
                 self.loaded(&batch)
         finally:
-            give_back(codes, most * sizeof(uint32_t))
+            give_back(codes, items_most * sizeof(uint32_t))
+            give_back(records, baskets_most * sizeof(Basket))
 
-    cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes) except -1 nogil:
-        """Load histories; `codes` has room for the items of any of them."""
+    cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes, Basket *records) except -1 nogil:
+        """Load histories; `codes` and `records` have room for the items and the baskets of any of them."""
         cdef Py_ssize_t i, j, basket = 0, item = 0, count, size
         for i in range(batch.count):
             count, size = batch.basket_ends[i] - basket, batch.item_ends[i] - item
             for j in range(size):
                 codes[j] = batch.items[batch.purchases[item + j]]
-            self.histories.load(batch.users[i], baskets.records + basket, count, codes, size)
+            baskets.copy(basket, count, records)
+            self.histories.load(batch.users[i], records, count, codes, size)
             basket, item = batch.basket_ends[i], batch.item_ends[i]
