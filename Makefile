@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
-.PHONY: setup build wheel test programs lint described checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-pool bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build wheel test programs lint described checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-accuracy bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
@@ -131,8 +131,12 @@ bench: setup
 	$(BIN)/python benchmarks/evaluation.py
 	$(BIN)/python benchmarks/service.py
 
-bench-scale: setup  # minutes, and 6 GB of memory; writes the table of docs/engine.md and its figure
+bench-scale: setup  # half an hour, and 12 GB of memory; writes the table of docs/engine.md, its figure, and a row of README.md
 	$(BIN)/python -m benchmarks.scale --page docs/engine.md --figure docs/images/scale.svg
+	$(BIN)/python -m benchmarks.large
+
+bench-accuracy: setup  # an hour on two idle cores, and all five datasets; writes the table of accuracy in README.md
+	$(BIN)/python -m benchmarks.accuracy
 
 bench-pool: setup  # some ten minutes, and all five datasets; writes the tables and the figure of docs/pool.md
 	$(BIN)/python -m benchmarks.pool

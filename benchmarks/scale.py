@@ -152,7 +152,9 @@ class Reader(threading.Thread):
         self.join()
 
 
-def fitted(path: Path, params: ub.Params, goals: tuple[float, float]) -> tuple[ub.Recommender, list[Figure]]:
+def fitted(
+    path: Path | list[Path], params: ub.Params, goals: tuple[float, float]
+) -> tuple[ub.Recommender, list[Figure]]:
     """Fit an engine to a shop, and measure it; the goals are the required and the desired limit in gigabytes."""
     frame = pl.read_parquet(path)
     reset_peak()
@@ -366,11 +368,11 @@ def written(sizes: list[int], columns: list[list[Figure]]) -> str:
     by_name = [{figure.name: figure for figure in figures} for figures in columns]
     lines = [["users", *(f"{users:,}" for users in sizes)], ["---"] * (1 + len(sizes))]
     for title, names in ROWS.items():
-        lines.append([title, *(_cell([figures[name] for name in names]) for figures in by_name)])
+        lines.append([title, *(cell([figures[name] for name in names]) for figures in by_name)])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def _cell(figures: list[Figure]) -> str:
+def cell(figures: list[Figure]) -> str:
     """Format figures in one cell, with a common unit after the last of them."""
     *others, last = [(_short(figure.value), figure.unit) for figure in figures]
     same = {unit for _, unit in others} <= {last[1]}

@@ -55,6 +55,6 @@ def test_a_cell_has_two_digits_of_each_figure_and_a_unit_once() -> None:
     def figure(value: float, unit: str) -> scale.Figure:
         return scale.Figure("", value, unit, 1, 1)
 
-    assert scale._cell([figure(19.26, "s")]) == "19 s"
-    assert scale._cell([figure(0.2, "ms"), figure(249.8, "ms")]) == "0.20 / 250 ms"
-    assert scale._cell([figure(0.131, "ms"), figure(2.04, "GB")]) == "0.13 ms / 2.0 GB"
+    assert scale.cell([figure(19.26, "s")]) == "19 s"
+    assert scale.cell([figure(0.2, "ms"), figure(249.8, "ms")]) == "0.20 / 250 ms"
+    assert scale.cell([figure(0.131, "ms"), figure(2.04, "GB")]) == "0.13 ms / 2.0 GB"

@@ -40,14 +40,18 @@ def read_baskets(
     table, time = _table(frame, user, basket, item, time, group, quantity)
     if quantity is not None:
         table = _without_returns(table, user, basket, item, time, quantity)
+    # With hundreds of millions of rows, each column of codes is a gigabyte: it is dropped when it has been used.
     user_codes, users = _codes(table[user])
+    by_user = np.empty(len(user_codes), np.uint32)
+    ends = rows_by_user(user_codes, len(users), by_user)
+    del user_codes
     basket_codes, baskets = _codes(table[basket])
     item_codes, items = _codes(table[item])
     time_codes, decoded = _time_codes(table[time]) if time else (np.zeros(0, np.uint32), None)
-    by_user = np.empty(len(user_codes), np.uint32)
-    ends = rows_by_user(user_codes, len(users), by_user)
-    del user_codes  # with hundreds of millions of rows, each column is a gigabyte
     owners, rows, sizes, purchases, conflict = arrange(by_user, ends, basket_codes, item_codes, time_codes, len(items))
+    times = np.full(len(rows), UNTIMED) if decoded is None else decoded(time_codes[rows])
+    keys = basket_codes[rows].astype(np.int64) if isinstance(baskets, list) else baskets[basket_codes[rows]]
+    del basket_codes, item_codes, time_codes
     if time and conflict >= 0:
         raise InvalidFrameError(
             f"basket {table[basket][conflict]!r} of user {table[user][conflict]!r} has more than one {time}, "
@@ -55,17 +59,19 @@ def read_baskets(
         )
     if len(sizes) and sizes.max() > MAX_BASKET:
         large = int(sizes.argmax())
+        key = int(keys[large])
+        name = baskets[key] if isinstance(baskets, list) else key
         raise InvalidFrameError(
-            f"basket {_listed(baskets)[basket_codes[rows[large]]]!r} of user {_listed(users)[owners[large]]!r} has "
-            f"{sizes[large]} items; the largest basket may have {MAX_BASKET}"
+            f"basket {name!r} of user {_listed(users)[owners[large]]!r} "
+            f"has {sizes[large]} items; the largest basket may have {MAX_BASKET}"
         )
     return BasketColumns(
         users=_listed(users),
         items=_listed(items),
         baskets=baskets if isinstance(baskets, list) else None,
         owners=owners,
-        keys=basket_codes[rows].astype(np.int64) if isinstance(baskets, list) else baskets[basket_codes[rows]],
-        times=np.full(len(rows), UNTIMED) if decoded is None else decoded(time_codes[rows]),
+        keys=keys,
+        times=times,
         sizes=sizes,
         opens=_opens(owners, _codes(table[group])[0][rows] if group else None, group_size),
         purchases=purchases,

@@ -41,7 +41,7 @@ CUTOFFS = (10, 20)
 METRICS = tuple(f"{name}@{n}" for n in CUTOFFS for name in ("recall", "ndcg_standard", "hit_rate"))
 OURS, RETRAINING, PAPER = "ours", "retraining", "the paper's rule"
 
-_QUERIES = 1000  # users whose next basket is predicted, before and after
+_QUERIES = 500  # users whose next basket is predicted, before and after
 _LEAST = 1e-12  # of a distribution: a model that rules an item out is not infinitely far from one that does not
 
 
