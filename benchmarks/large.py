@@ -102,9 +102,8 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 def written(sizes: dict[str, float], figures: list[Figure]) -> str:
     """Render the table of the page."""
     by_name = {figure.name: figure for figure in figures}
-    cells = [f"{sizes['users']:,.0f} users, {sizes['purchases'] / 1e6:.0f} million purchases"]
-    for names in COLUMNS.values():
-        cells.append(cell([by_name[name] for name in names]))
+    size = f"{sizes['users']:,.0f} users, {sizes['purchases'] / 1e6:.0f} million purchases"
+    cells = [size, *(cell([by_name[name] for name in names]) for names in COLUMNS.values())]
     header = ["", *COLUMNS]
     return "\n".join(f"| {' | '.join(line)} |" for line in (header, ["---"] * len(header), cells))
 

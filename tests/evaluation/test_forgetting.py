@@ -17,7 +17,7 @@ from unbasket.evaluation.forgetting import (
     EngineMethod,
     PaperMethod,
     Request,
-    benchmark,
+    benchmark_forgetting,
     categories_like,
     divergence,
     draw_requests,
@@ -72,7 +72,7 @@ def test_divergence_by_hand() -> None:
 def test_ours_equals_the_retrained_model_and_the_papers_rule_does_not() -> None:
     assert SHOP.future is not None
     steps: list[tuple[int, int]] = []
-    result = benchmark(
+    result = benchmark_forgetting(
         Holdout(SHOP.history, SHOP.future),
         PARAMS,
         PARAMS,

@@ -126,7 +126,7 @@ def without(history: pl.DataFrame, requests: Sequence[Request]) -> pl.DataFrame:
     )
 
 
-def benchmark(
+def benchmark_forgetting(
     data: Holdout,
     params: Params,
     paper: Params,

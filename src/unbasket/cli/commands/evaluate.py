@@ -20,7 +20,7 @@ from unbasket.evaluation.categories import read_categories
 from unbasket.evaluation.evaluation import NOTE, Evaluation
 from unbasket.evaluation.field_baselines import FIELD_BASELINES
 from unbasket.evaluation.forgetting import METRICS as FORGETTING_METRICS
-from unbasket.evaluation.forgetting import SEEDS, SENSITIVE, benchmark, categories_like
+from unbasket.evaluation.forgetting import SEEDS, SENSITIVE, benchmark_forgetting, categories_like
 from unbasket.evaluation.keysets import KEYSET_PROTOCOLS, named_protocols, read_keysets
 from unbasket.evaluation.tifuknn import evaluate as evaluate_models
 from unbasket.params import PAPER_DATASETS, Params
@@ -121,7 +121,7 @@ def _forget(
     chosen = categories_like(words, categories)
     paper = Params.paper(dataset.name if dataset.name in PAPER_DATASETS else "tafeng")
     with progress_bar("forgetting") as report:
-        result = benchmark(Holdout(dataset.history, dataset.future), params, paper, chosen, progress=report)
+        result = benchmark_forgetting(Holdout(dataset.history, dataset.future), params, paper, chosen, progress=report)
     if as_json:
         facts = {"data": dataset.name, "params": asdict(params), "paper": asdict(paper)}
         say_json(facts | {"rows": result.frame().to_dicts()})
