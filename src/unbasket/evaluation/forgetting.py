@@ -42,6 +42,7 @@ METRICS = tuple(f"{name}@{n}" for n in CUTOFFS for name in ("recall", "ndcg_stan
 OURS, RETRAINING, PAPER = "ours", "retraining", "the paper's rule"
 
 _QUERIES = 500  # users whose next basket is predicted, before and after
+_COMPARED = 100  # people with requests, the latest, whose scores are compared with the retrained model's
 _LEAST = 1e-12  # of a distribution: a model that rules an item out is not infinitely far from one that does not
 
 
@@ -81,9 +82,9 @@ class Forgetting:
 
         `step` counts from 1; `seconds` is the median request of the step, `still_shown` the share of the users who made
         requests so far that get an item of the category among 20 (`shown_before`: of all that make any, before), and
-        `divergence` their mean Kullback-Leibler divergence from the retrained model, in bits. The metrics are those of
-        `queries` users; `before` is the prefix of those from
-        before the first request, and they are null in steps before the last.
+        `divergence` the mean Kullback-Leibler divergence of the latest hundred of them from the retrained model, in
+        bits. The metrics are those of `queries` users; `before` is the prefix of those from before the first request,
+        and they are null in steps before the last.
         """
         return self._frame
 
@@ -198,12 +199,12 @@ class _Trial:
     def _measures(
         self, method: ForgettingMethod, truth: ForgettingMethod, done: list[Request], items: set[Id], step: int
     ) -> dict[str, float | None]:
-        scores = [(method.scores(request.user), truth.scores(request.user)) for request in done]
+        compared = [(method.scores(each.user), truth.scores(each.user)) for each in done[-_COMPARED:]]
         lists = method.lists([request.user for request in done], max(CUTOFFS))
         accuracy = self._accuracy(method) if step == STEPS else dict.fromkeys(METRICS)
         return {
             "still_shown": _showing(lists, items),
-            "divergence": float(np.mean([divergence(expected, found) for found, expected in scores])),
+            "divergence": float(np.mean([divergence(expected, found) for found, expected in compared])),
             **accuracy,
         }
 
@@ -316,14 +317,14 @@ class PaperMethod:
         if self._stacked is None:
             vectors = [kept.vector for kept in self._maintained.values()]
             self._stacked = np.array(vectors).reshape(len(vectors), len(self._items))
+            self._norms[[self._users[other] for other in self._maintained]] = (self._stacked**2).sum(axis=1)
         own, matrix, count = self._dense(user), self._stacked, len(self._users)
         changed = np.array([self._users[other] for other in self._maintained], np.int64)
         dots = np.bincount(self._rows, self._weights * own[self._columns], count)
-        norms = self._norms.copy()
-        dots[changed], norms[changed] = matrix @ own, (matrix**2).sum(axis=1)
-        distances = norms - 2 * dots
+        dots[changed] = matrix @ own
+        distances = self._norms - 2 * dots
         distances[self._users[user]] = np.inf
-        distances[changed[~matrix.any(axis=1)]] = np.inf  # users of whom nothing is left
+        distances[changed[self._norms[changed] == 0]] = np.inf  # users of whom nothing is left
         near = np.argsort(distances, kind="stable")[: min(self._params.neighbors, count - 1)]
         chosen = np.isin(np.arange(count), near)
         kept = chosen.copy()
