@@ -3,6 +3,9 @@
 Everything fast must agree with it. It stores each user's baskets and computes the rest in every query. Its input is
 taken as valid, but for an id that does not spell one of the type held: a `RefusedIdError`. An unknown user is a
 KeyError.
+
+With `alpha="learned"` (docs/engine.md), the sums that alpha and the factors come from are whole numbers, in the fixed
+point of the engine: they, and their ratios, have the engine's bits.
 """
 
 import re
@@ -54,6 +57,28 @@ def user_vector(groups: Sequence[Sequence[AbstractSet[Id]]], r_b: float, r_g: fl
         item: fsum(r_g ** (k - j) * vector.get(item, 0.0) for j, vector in enumerate(vectors, start=1)) / k
         for item in items
     }
+
+
+ONE = 2**24  # the fixed-point weight 1
+FACTOR_ONE = 2**16  # the fixed-point factor 1
+PRIOR_USERS, PRIOR_ALPHA = 20, round(0.8 * ONE)  # alpha of a shop without users, and how many users it is worth
+
+
+def scale(n: int, r: float) -> int:
+    """Return n / D(n), where D(n) is the sum of r^lag over n baskets: it makes d/n, the vector, d/D."""
+    return round(n / fsum(r**lag for lag in range(n)) * FACTOR_ONE)
+
+
+def decayed(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, float]:
+    """Return d, the sum of r^lag over the baskets with an item; the newest basket has the lag 0."""
+    items = {item for basket in baskets for item in basket}
+    return {item: fsum(r**lag for lag, basket in enumerate(reversed(baskets)) if item in basket) for item in items}
+
+
+def scaled_vector(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, int]:
+    """Return u = d / D(n), from the vector of the search for neighbors, d/n."""
+    n = len(baskets)
+    return {item: round(d / n * ONE) * scale(n, r) // FACTOR_ONE for item, d in decayed(baskets, r).items()}
 
 
 class Basket(NamedTuple):
@@ -205,6 +230,43 @@ class Oracle:
         groups = [[stored.items for stored in group] for group in self._split(self._histories[user])]
         return user_vector(groups, self.params.basket_decay, self.params.group_decay)
 
+    def _baskets(self) -> list[list[set[Id]]]:
+        return [[stored.items for stored in history] for history in self._histories.values()]
+
+    def alpha(self) -> int:
+        """Return alpha: how much of an item's weight before a user's last basket comes true in that basket.
+
+        It is the slope of the least squares through zero, sum(x y) / sum(x x), over all users with two baskets or more,
+        and shrinks towards 0.8 as if 20 further users had that.
+        """
+        xy = xx = users = 0
+        for *earlier, last in self._baskets():
+            if earlier:
+                before = scaled_vector(earlier, self.params.group_decay)
+                users += 1
+                xy += sum(x for item, x in before.items() if item in last)
+                xx += sum(x * x for x in before.values()) // ONE
+        slope = min(xy * ONE // xx, ONE) if xx else 0
+        return (users * slope + PRIOR_USERS * PRIOR_ALPHA) // (users + PRIOR_USERS)
+
+    def factor(self, item: Id) -> int:
+        """Return f: repurchases of the item per weight of it that faded, relative to those of all items.
+
+        f_i = (C_i - U_i + kappa rho) / (C_i - S_i + kappa) / rho, where rho = sum(C - U) / sum(C - S).
+        """
+        repeats: Counter[Id] = Counter()  # C - U
+        faded: Counter[Id] = Counter()  # C - S
+        for baskets in self._baskets():
+            for one, d in decayed(baskets, self.params.group_decay).items():
+                count = sum(one in basket for basket in baskets)
+                repeats[one] += count - 1
+                faded[one] += count * ONE - round(d * ONE)
+        all_repeats, all_faded = sum(repeats.values()), sum(faded.values())
+        if self.params.repurchase is None or all_repeats == 0 or all_faded == 0:
+            return FACTOR_ONE
+        kappa = round(self.params.repurchase * ONE)
+        return (repeats[item] * all_faded // all_repeats + kappa) * FACTOR_ONE // (faded[item] + kappa)
+
     def distance(self, a: Id, b: Id) -> float:
         """Return the Euclidean distance of two users over the items of either."""
         x, y = self.vector(a), self.vector(b)
@@ -226,11 +288,27 @@ class Oracle:
         The mean is over the neighbors found; without any, their share is zero.
         """
         alpha = self.params.alpha
+        if alpha == "learned":
+            return self._learned_prediction(user)
         own = self.vector(user)
         mean = _mean([self.vector(other) for other, _ in self.neighbors_of(user, self.params.neighbors)])
         return {
             item: alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0) for item in own.keys() | mean.keys()
         }
+
+    def _learned_prediction(self, user: Id) -> dict[Id, float]:
+        """Return p = alpha * f * u + (1 - alpha) * mean of the neighbors' u."""
+        alpha = self.alpha() / ONE
+        own = {item: self.factor(item) / FACTOR_ONE * weight for item, weight in self.scaled(user).items()}
+        mean = _mean([self.scaled(other) for other, _ in self.neighbors_of(user, self.params.neighbors)])
+        return {
+            item: (alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0)) / ONE
+            for item in own.keys() | mean.keys()
+        }
+
+    def scaled(self, user: Id) -> dict[Id, int]:
+        """Return the user's u."""
+        return scaled_vector([stored.items for stored in self._histories[user]], self.params.group_decay)
 
     def recommend(self, user: Id, n: int, allowed: Collection[Id] | None = None) -> list[tuple[Id, float]]:
         """Return the n items of the highest scores, ties by id; allowed items only, if given."""

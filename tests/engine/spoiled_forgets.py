@@ -15,7 +15,7 @@ from unbasket.domain.ids import Id
 from unbasket.engine.state import EngineState
 from unbasket.engine.verification import InvariantChecker, Trace
 
-PARAMS = ub.Params(group_size=2, neighbors=5)
+PARAMS = ub.Params(group_size=2, neighbors=5, alpha=0.8)
 SHARD_SIZE = 4
 SCOPES: dict[str, dict[str, Any]] = {
     "user": {},

@@ -14,7 +14,7 @@ from unbasket import InvalidFrameError, Params, Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, histories, load, maintain, read_files, settle
 
-PARAMS = Params(group_size=2, grouping="varying")
+PARAMS = Params(group_size=2, grouping="varying", alpha=0.8)
 
 
 def held_by(rec: Recommender) -> dict[Any, Any]:
@@ -78,7 +78,7 @@ def test_a_history_with_ids_of_other_types_is_refused(spark: SparkSession, tmp_p
 def test_loaded_vectors_equal_the_engines(spark: SparkSession) -> None:
     rows = [(user, basket, [basket % 5, user % 3], 7 * basket % 11) for user in range(20) for basket in range(user % 9)]
     frame = spark.createDataFrame(rows, "user long, basket long, items array<long>, time long")
-    params = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+    params = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
     rec = Recommender(params)
     for user, number, items, time in rows:
         rec.learn(user, items, basket=number, time=time)

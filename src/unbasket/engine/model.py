@@ -299,8 +299,8 @@ class Model:
         """Apply an event that erases, and prove the erasure. The caller keeps other writers out meanwhile."""
         forget, heir = (event, None) if isinstance(event, Forget) else (Forget(event.user, None, None), event.other)
         before = self.fingerprint()
-        with self.lock.reading, self._hashing:
-            proof = verification.ErasureProof(self.state, self.digest, forget, heir=heir)
+        with self.lock.reading, self._hashing, self.workspaces.take() as workspace:
+            proof = verification.ErasureProof(self.state, self.digest, forget, workspace.fold, heir=heir)
         [result] = self.apply([event])
         after = self.fingerprint()
         with self.lock.reading, self._hashing, self.workspaces.take() as workspace:
@@ -345,10 +345,9 @@ class Model:
         (users done, users in all).
         """
         with self._rebuilding:
-            rebuild = Rebuild(self.state, params)
+            with self.lock.reading:  # no event comes between the list of users and the rebuild that follows them
+                rebuild = self._rebuild = Rebuild(self.state, params)
             try:
-                with self.lock.writing:
-                    self._rebuild = rebuild
                 while rebuild.done < rebuild.total:
                     with self.lock.reading:
                         rebuild.work(_CHUNK)
@@ -358,6 +357,8 @@ class Model:
                     rebuild.choose_hubs()
                 yield self._swap
             finally:
+                with self.lock.reading:  # no event is following the rebuild
+                    rebuild.stop()
                 self._rebuild = None
 
     def _swap(self) -> None:
@@ -397,7 +398,8 @@ class Model:
                     if not verifying.advance():
                         return verifying.report()
         finally:
-            verifying.stop()
+            with self.lock.reading:  # no event is under way
+                verifying.stop()
 
     def owner(self, user: Id) -> int:
         """Return the code of a user, under the lock; raise an error if nothing is held about them."""

@@ -34,7 +34,7 @@ def fold(groups: list[Group], group_size: int, r_b: float, r_g: float, *, varyin
     baskets = [basket for group in groups for basket in group]
     opens = [position == 0 for group in groups for position in range(len(group))]
     params = Params(
-        group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping="varying" if varying else "fixed"
+        group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping="varying" if varying else "fixed", alpha=0.8
     )
     state, space = HistoryState(params), FoldWorkspace()
     state.load(

@@ -13,8 +13,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.index.hubs cimport Hubs
-from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry, fold_group, replay, rounded
+from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry, fold_group, replay, rounded, scaled_weight
 from unbasket.core.model.history cimport Histories, History
+from unbasket.core.model.learned cimport LearnedSums
 from unbasket.core.index.index cimport NORM_BINS, Index, norm_bin, norm_bin_end
 from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, SavedLevel
@@ -23,7 +24,7 @@ from unbasket.core.index.pool cimport Pool
 
 cdef enum:  # positions in `STRUCTURES`
     HISTORY, SLOT, VECTOR, POSTINGS, NORM, NORM_HISTOGRAM
-    HUBS, CHECKPOINTS, ITEM_COUNTS, POOL, RESIDUE, STRUCTURE_COUNT
+    HUBS, CHECKPOINTS, ITEM_COUNTS, POOL, LEARNED_SUMS, RESIDUE, STRUCTURE_COUNT
 
 cdef enum:
     RECORDS = 1 << 16  # that a step checks, in a millisecond or so
@@ -39,6 +40,7 @@ STRUCTURES = (
     "the checkpoints",
     "the item counts",
     "the pool",
+    "the learned sums",
     "residue in freed memory",
 )
 
@@ -112,6 +114,7 @@ def user_faults(
     if slot >= 0:
         found[VECTOR] = vector_faults(index, slot, weights)
         found[NORM] = shard_at(index, slot).norm[index.row_of(slot)] != norm
+        found[VECTOR] += index.scale(slot) != fresh.scale
     for each in {slot, old_slot} - {-1}:
         held = weights if each == slot else weights_of(index.vector(each), index.length(each))
         found[POSTINGS] += posting_faults(index, each, elsewhere, held)
@@ -123,6 +126,7 @@ def user_faults(
     found[CHECKPOINTS] = checkpoint_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
     found[POOL] = 0 if live.pool is None else is_misplaced_in_pool(live.pool, user, history.length > 0)
+    found[LEARNED_SUMS] = live.sums is not None and live.sums.counts(user) != (history.length > 0)
     return found
 
 
@@ -149,7 +153,7 @@ cdef bint has_residue(Index index, Py_ssize_t slot):
     cdef Py_ssize_t row = index.row_of(slot), owner = shard.owner[row]
     if owner < index.user_room and index.slot_of(owner) == slot:
         return False
-    return shard.norm[row] != 0 or shard.hub_number[row] != 0 or shard.vectors.length(row) != 0
+    return shard.norm[row] != 0 or shard.scale[row] != 0 or shard.hub_number[row] != 0 or shard.vectors.length(row) != 0
 
 
 cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
@@ -261,7 +265,7 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
         member, length = index.vector(slot), index.length(slot)
         records += length
         for j in range(length):
-            sums[member[j].item] += member[j].weight
+            sums[member[j].item] += scaled_weight(member[j].weight, index.scale(slot))
     for i in items:
         count += hubs.sums[i] != sums[i] or not is_listed(hubs, i, sums[i])
     give_back(sums, hubs.item_room * sizeof(int64_t))
@@ -462,6 +466,41 @@ def item_count_faults(LiveIndex live):
     return found
 
 
+def recount(LiveIndex live, LearnedSums sums, FoldWorkspace space, Py_ssize_t first):
+    """Add the shares of users from `first` on to sums that lack them, folded without checkpoints: a step.
+
+    Returns where the next step starts, or -1. The sums follow events that come between two steps.
+    """
+    cdef Histories histories = live.histories
+    cdef History history
+    cdef Py_ssize_t user, checked = 0, rest = -1
+    with nogil:
+        sums.admit(histories.baskets.count, histories.item_room)
+        space.widen(histories.item_room)
+        for user in range(first, histories.baskets.count):
+            if checked >= RECORDS:
+                rest = user
+                break
+            histories.of(user, &history)
+            if history.length > 0 and not sums.counts(user):
+                replay(&history, live.rule, space)
+                sums.add(user, live.rule, space, 1)
+                space.clean()
+            checked += 1 + histories.items.length(user)
+    return rest
+
+
+def sums_faults(LiveIndex live, LearnedSums sums):
+    """Count the learned sums that differ from others, by a recount."""
+    cdef Py_ssize_t item
+    found = [0] * STRUCTURE_COUNT
+    found[LEARNED_SUMS] = live.sums.sums([])[0] != sums.sums([])[0]
+    for item in range(min(live.sums.item_room, sums.item_room)):
+        found[LEARNED_SUMS] += live.sums.buyers[item] != sums.buyers[item]
+        found[LEARNED_SUMS] += live.sums.weights[item] != sums.weights[item]
+    return found
+
+
 def user_orphans(LiveIndex live, list names, Py_ssize_t first):
     """Count the records of codes from `first` on that no user has: a step.
 
@@ -482,6 +521,7 @@ def user_orphans(LiveIndex live, list names, Py_ssize_t first):
         found[SLOT] += user < index.user_room and index.slot_of(user) >= 0
         found[CHECKPOINTS] += user < live.checkpoints.user_room and live.checkpoints.newest[user] != 0
         found[POOL] += pool is not None and user < pool.user_room and is_misplaced_in_pool(pool, user, False)
+        found[LEARNED_SUMS] += live.sums is not None and live.sums.counts(user)
     return found, first + RECORDS if first + RECORDS < room else -1
 
 
@@ -499,6 +539,8 @@ def orphans(LiveIndex live, Py_ssize_t users, list items):
         if item >= len(items) or items[item] == "":
             found[ITEM_COUNTS] += histories.popularity[item] != 0
             found[HUBS] += index.hubs.sums[item] != 0
+            if live.sums is not None:
+                found[LEARNED_SUMS] += live.sums.buyers[item] != 0 or live.sums.weights[item] != 0
             for shard in index.shards:
                 found[POSTINGS] += shard.postings.length(item)
     for shard in index.shards:

@@ -17,6 +17,7 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Basket, Histories
+from unbasket.core.model.learned cimport LearnedSums
 from unbasket.core.index.index cimport NORM_BINS, SEGMENT, Index
 from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
@@ -88,6 +89,21 @@ def open_gap(JaggedArray rows, Py_ssize_t row, Py_ssize_t position, Py_ssize_t c
 
 def popularity(Histories histories):
     return view(histories.popularity, histories.item_room, np.int64)
+
+
+def learned(LearnedSums sums):
+    """Return the learned sums by name; the totals are users, hits, squares, purchases, buyers and weight."""
+    return {
+        "totals": view(&sums.totals, 6, np.int64),
+        "buyers": view(sums.buyers, sums.item_room, np.int64),
+        "weights": view(sums.weights, sums.item_room, np.int64),
+        "counted": view(sums.counted, sums.user_room, np.uint8),
+    }
+
+
+def scales(Shard shard):
+    """Return the scale of each row, as a multiple of 2^-16."""
+    return view(shard.scale, shard.end, np.uint32)
 
 
 def norms(Shard shard):
@@ -173,7 +189,7 @@ def put(LiveIndex live, Py_ssize_t user, bint in_index):
     """Put a user's vector into the index or remove it, whatever the pool says."""
     if in_index:
         live.checkpoints.peek(live.histories, user, live.rule, live.space)
-    live.index.put(user, live.space, live.rule.group_decay)
+    live.index.put(user, live.space, live.rule)
     live.space.clean()
 
 
@@ -199,7 +215,7 @@ def is_clean(FoldWorkspace space):
 
 def uses_hubs(SearchWorkspace space, Index index, Vector vector, Py_ssize_t user, Py_ssize_t k, GrowableArray order):
     """Return whether a recommendation starts from the hubs' sums."""
-    cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
+    cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, user, k, order.data)
     space.nearest.find(index, &query, None)
     answer = space.scorer.uses_hubs(index, space.nearest.scan)
     space.nearest.scan.clear()

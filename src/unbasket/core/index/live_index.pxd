@@ -5,6 +5,7 @@ from unbasket.core.index.pool cimport Pool
 from unbasket.core.model.checkpoints cimport Checkpoints
 from unbasket.core.model.events cimport Batch, EventApplier
 from unbasket.core.model.fold cimport FoldWorkspace
+from unbasket.core.model.learned cimport LearnedSums
 
 
 @cython.final
@@ -13,8 +14,11 @@ cdef class LiveIndex(EventApplier):
     cdef readonly Index index  # of the users in the pool
     cdef readonly Pool pool  # None: every user is in the index
     cdef readonly FoldWorkspace space  # the writer's
+    cdef readonly LearnedSums sums  # None: weights are not learned
+    cdef public LiveIndex successor  # one under construction, whose sums have shares of the same users; or None
 
     cdef bint in_pool(self, Py_ssize_t user) except -1 nogil
+    cdef bint lacks_share(self, Py_ssize_t user) except -1 nogil
     cdef int replay(self, Py_ssize_t user) except -1 nogil
     cdef int _claim_slots(self, const Batch *batch) except -1 nogil
     cdef int _release_slots(self, const Batch *batch) except -1 nogil

@@ -3,7 +3,7 @@
 A change drops the checkpoints behind it, replays the fold from the newest one left, and puts the vector into the index.
 
 With a pool, the index has only the vectors of users in the pool. A new or removed user may move another user into or
-out of it.
+out of it. Learned sums have the shares of all users, in the pool or not.
 """
 
 cimport cython
@@ -17,18 +17,21 @@ from unbasket.core.model.checkpoints cimport Checkpoints
 from unbasket.core.model.events cimport Batch, EventApplier
 from unbasket.core.model.fold cimport FoldWorkspace, Rule, rounded
 from unbasket.core.model.history cimport Histories
+from unbasket.core.model.learned cimport LearnedSums
 
 
 @cython.final
 cdef class LiveIndex(EventApplier):
-    """An event applier that keeps checkpoints, index, hubs and pool up to date."""
+    """An event applier that keeps checkpoints, index, hubs, pool and learned sums up to date."""
 
-    def __init__(self, Histories histories, Rule rule, Index index, Pool pool=None):
+    def __init__(self, Histories histories, Rule rule, Index index, Pool pool=None, LearnedSums sums=None):
+        assert rule.learns == (sums is not None), "sums are for learned weights"
         EventApplier.__init__(self, histories, rule)
         self.checkpoints = Checkpoints()
         self.index = index
         self.pool = pool
         self.space = FoldWorkspace()
+        self.sums = sums
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):
         self.histories.admit(users, items)
@@ -36,6 +39,8 @@ cdef class LiveIndex(EventApplier):
         self.index.admit(users, items)
         if self.pool is not None:
             self.pool.admit(users)
+        if self.sums is not None:
+            self.sums.admit(users, items)
 
     cdef bint in_pool(self, Py_ssize_t user) except -1 nogil:
         """Return whether a user's vector belongs into the index."""
@@ -47,7 +52,7 @@ cdef class LiveIndex(EventApplier):
         cdef Py_ssize_t leaver = self.pool.add(<uint32_t> user, priority)
         if leaver >= 0:
             self.space.widen(self.histories.item_room)
-            self.index.put(leaver, self.space, self.rule.group_decay)
+            self.index.put(leaver, self.space, self.rule)
 
     def leave(self, Py_ssize_t user):
         """Remove a user without baskets from the pool or its waiting list; a user who enters it enters the index."""
@@ -67,7 +72,7 @@ cdef class LiveIndex(EventApplier):
         """Remove a user from checkpoints, index and pool, whatever the history says."""
         self.checkpoints.drop_from(user, 0)
         self.space.widen(self.histories.item_room)
-        self.index.put(user, self.space, self.rule.group_decay)
+        self.index.put(user, self.space, self.rule)
         self.leave(user)
 
     def vector_of(self, Py_ssize_t user, FoldWorkspace space):
@@ -78,19 +83,33 @@ cdef class LiveIndex(EventApplier):
             self.checkpoints.peek(self.histories, user, self.rule, space)
         return rounded(space, self.rule)
 
+    cdef int changing(self, Py_ssize_t user) except -1 nogil:
+        """Subtract the user's share from the learned sums, while the history that it follows from is still there."""
+        if self.sums is not None and self.sums.counts(user):
+            self.checkpoints.peek(self.histories, user, self.rule, self.space)
+            self.sums.add(user, self.rule, self.space, -1)
+            self.space.clean()
+        return 0 if self.successor is None else self.successor.changing(user)
+
+    cdef bint lacks_share(self, Py_ssize_t user) except -1 nogil:
+        """Return whether the user's share is missing in the learned sums."""
+        return self.sums is not None and not self.sums.counts(user) and self.histories.baskets.length(user) > 0
+
     cdef int changed(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         self.checkpoints.drop_from(user, position)
         self.replay(user)
         return self.index.update_hubs() if self.in_pool(user) else 0
 
     cdef int replay(self, Py_ssize_t user) except -1 nogil:
-        """Fold a history from its newest checkpoint on, and put the vector of a user in the pool into the index."""
-        cdef bint in_pool = self.in_pool(user)
-        if not in_pool and self.histories.baskets.length(user) <= self.rule.stride:
+        """Fold a history from its newest checkpoint on, add its share, and put the vector of a user in the pool in."""
+        cdef bint in_pool = self.in_pool(user), lacks_share = self.lacks_share(user)
+        if not in_pool and not lacks_share and self.histories.baskets.length(user) <= self.rule.stride:
             return 0  # too short for checkpoints
         self.checkpoints.fold(self.histories, user, self.rule, self.space)
+        if lacks_share:
+            self.sums.add(user, self.rule, self.space, 1)
         if in_pool:
-            self.index.put(user, self.space, self.rule.group_decay)
+            self.index.put(user, self.space, self.rule)
         return self.space.clean()
 
     # Bulk load: no user is in the index before, and with a pool all users have joined it.
