@@ -64,9 +64,9 @@ FACTOR_ONE = 2**16  # the fixed-point factor 1
 PRIOR_USERS, PRIOR_ALPHA = 20, round(0.8 * ONE)  # alpha of a shop without users, and how many users it is worth
 
 
-def scale(n: int, r: float) -> int:
-    """Return n / D(n), where D(n) is the sum of r^lag over n baskets: it makes d/n, the vector, d/D."""
-    return round(n / fsum(r**lag for lag in range(n)) * FACTOR_ONE)
+def total_decay(n: int, r: float) -> float:
+    """Return D(n), the sum of r^lag over n baskets: d of an item that is in all of them."""
+    return fsum(r**lag for lag in range(n))
 
 
 def decayed(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, float]:
@@ -75,10 +75,16 @@ def decayed(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, float]:
     return {item: fsum(r**lag for lag, basket in enumerate(reversed(baskets)) if item in basket) for item in items}
 
 
+def fixed_vector(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, int]:
+    """Return the vector of the search for neighbors, d/n; no item of the history has the weight 0."""
+    return {item: max(1, round(d / len(baskets) * ONE)) for item, d in decayed(baskets, r).items()}
+
+
 def scaled_vector(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, int]:
-    """Return u = d / D(n), from the vector of the search for neighbors, d/n."""
+    """Return u = d / D(n), as the vector times n / D(n)."""
     n = len(baskets)
-    return {item: round(d / n * ONE) * scale(n, r) // FACTOR_ONE for item, d in decayed(baskets, r).items()}
+    scale = round(n / total_decay(n, r) * FACTOR_ONE)
+    return {item: weight * scale // FACTOR_ONE for item, weight in fixed_vector(baskets, r).items()}
 
 
 class Basket(NamedTuple):
@@ -242,7 +248,9 @@ class Oracle:
         xy = xx = users = 0
         for *earlier, last in self._baskets():
             if earlier:
-                before = scaled_vector(earlier, self.params.group_decay)
+                whole = total_decay(len(earlier), self.params.group_decay)
+                weights = decayed(earlier, self.params.group_decay)
+                before = {item: round(d / whole * ONE) for item, d in weights.items()}
                 users += 1
                 xy += sum(x for item, x in before.items() if item in last)
                 xx += sum(x * x for x in before.values()) // ONE
@@ -257,15 +265,15 @@ class Oracle:
         repeats: Counter[Id] = Counter()  # C - U
         faded: Counter[Id] = Counter()  # C - S
         for baskets in self._baskets():
-            for one, d in decayed(baskets, self.params.group_decay).items():
+            for one, weight in fixed_vector(baskets, self.params.group_decay).items():
                 count = sum(one in basket for basket in baskets)
                 repeats[one] += count - 1
-                faded[one] += count * ONE - round(d * ONE)
-        all_repeats, all_faded = sum(repeats.values()), sum(faded.values())
+                faded[one] += count * ONE - len(baskets) * weight
+        all_repeats, all_faded = sum(repeats.values()), max(0, sum(faded.values()))
         if self.params.repurchase is None or all_repeats == 0 or all_faded == 0:
             return FACTOR_ONE
         kappa = round(self.params.repurchase * ONE)
-        return (repeats[item] * all_faded // all_repeats + kappa) * FACTOR_ONE // (faded[item] + kappa)
+        return (repeats[item] * all_faded // all_repeats + kappa) * FACTOR_ONE // (max(0, faded[item]) + kappa)
 
     def distance(self, a: Id, b: Id) -> float:
         """Return the Euclidean distance of two users over the items of either."""

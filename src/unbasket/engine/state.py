@@ -126,7 +126,7 @@ class EngineState(HistoryState):
         if space is None:
             return self.sums.weigh(query)
         old = None if owner is None else queries.share(self.histories, space, self.rule, owner)
-        return self.sums.weigh(query, old, query.share)
+        return self.sums.weigh_instead(query, old)
 
     def sizes(self) -> Sizes:
         """Count users, items, baskets, purchases and entries of vectors."""

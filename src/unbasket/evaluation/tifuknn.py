@@ -7,13 +7,16 @@ import polars as pl
 
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Progress, Recommendation
+from unbasket.engine.model import Model
+from unbasket.engine.ports import InMemoryJournal
 from unbasket.engine.recommender import Recommender
+from unbasket.engine.state import PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES
 from unbasket.evaluation.evaluation import Evaluation
 from unbasket.evaluation.metrics import score_users
 from unbasket.evaluation.protocols import EvaluationProtocol, Holdout, Split, first_of_twins
-from unbasket.params import Params
+from unbasket.params import LEARNED, Params
 
 TIFUKNN = "TIFU-kNN"
 
@@ -59,9 +62,29 @@ def evaluate(
     return Evaluation(protocol, params, split, scores, tuple(cutoffs))
 
 
+class _CandidatesFirst(PoolPriorities):
+    """Priorities of a pool that only candidates get into."""
+
+    def __init__(self, params: Params, candidates: pl.Series) -> None:
+        super().__init__(params.pool_seed or 0)
+        self._candidates = set(candidates)
+
+    def of(self, user: Id) -> int:
+        return super().of(user) if user in self._candidates else 2**64 - 1
+
+
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:
-    """Fit an engine to the baskets of the split's candidates only."""
-    return Recommender(params).fit(_of_users(history, split.candidates))
+    """Fit an engine to the baskets of the split's candidates, the only users who can be neighbors.
+
+    Learned weights also come from the histories of the queries, as in a shop that serves all of these users.
+    """
+    others = split.queries.filter(~split.queries.is_in(split.candidates.implode()))
+    if params.alpha != LEARNED or others.is_empty():
+        return Recommender(params).fit(_of_users(history, split.candidates))
+    count = len(split.candidates)
+    model = Model(replace(params, pool=min(params.pool or count, count)))
+    model.state.priorities = _CandidatesFirst(params, split.candidates)
+    return Recommender(journal=InMemoryJournal(model)).fit(_of_users(history, pl.concat([split.candidates, others])))
 
 
 def rank(

@@ -15,7 +15,7 @@ from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry, fold_group, replay, rounded, scaled_weight
 from unbasket.core.model.history cimport Histories, History
-from unbasket.core.model.learned cimport LearnedSums
+from unbasket.core.model.learned cimport LearnedSums, Regression, regression_of
 from unbasket.core.index.index cimport NORM_BINS, Index, norm_bin, norm_bin_end
 from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, SavedLevel
@@ -467,37 +467,40 @@ def item_count_faults(LiveIndex live):
 
 
 def recount(LiveIndex live, LearnedSums sums, FoldWorkspace space, Py_ssize_t first):
-    """Add the shares of users from `first` on to sums that lack them, folded without checkpoints: a step.
+    """Add the shares of users from `first` on to sums that lack them, folded from the start: a step.
 
     Returns where the next step starts, or -1. The sums follow events that come between two steps.
     """
     cdef Histories histories = live.histories
     cdef History history
-    cdef Py_ssize_t user, checked = 0, rest = -1
-    with nogil:
-        sums.admit(histories.baskets.count, histories.item_room)
-        space.widen(histories.item_room)
-        for user in range(first, histories.baskets.count):
-            if checked >= RECORDS:
-                rest = user
-                break
-            histories.of(user, &history)
-            if history.length > 0 and not sums.counts(user):
-                replay(&history, live.rule, space)
-                sums.add(user, live.rule, space, 1)
-                space.clean()
-            checked += 1 + histories.items.length(user)
-    return rest
+    cdef Py_ssize_t user, checked = 0
+    cdef Vector vector
+    cdef Regression regression
+    space.widen(histories.item_room)
+    for user in range(first, histories.baskets.count):
+        if checked >= RECORDS:
+            return user
+        histories.of(user, &history)
+        if history.length > 0 and not sums.counts(user):
+            replay(&history, live.rule, space)
+            regression = regression_of(live.rule, space)
+            vector = rounded(space, live.rule)
+            sums.add(user, vector.entries, vector.length, regression)
+        checked += 1 + histories.items.length(user)
+    return -1
 
 
 def sums_faults(LiveIndex live, LearnedSums sums):
     """Count the learned sums that differ from others, by a recount."""
-    cdef Py_ssize_t item
+    cdef Py_ssize_t item, user
     found = [0] * STRUCTURE_COUNT
     found[LEARNED_SUMS] = live.sums.sums([])[0] != sums.sums([])[0]
     for item in range(min(live.sums.item_room, sums.item_room)):
-        found[LEARNED_SUMS] += live.sums.buyers[item] != sums.buyers[item]
-        found[LEARNED_SUMS] += live.sums.weights[item] != sums.weights[item]
+        found[LEARNED_SUMS] += live.sums.items[item].buyers != sums.items[item].buyers
+        found[LEARNED_SUMS] += live.sums.items[item].weight != sums.items[item].weight
+    for user in range(min(live.sums.user_room, sums.user_room)):
+        found[LEARNED_SUMS] += live.sums.users[user].hits != sums.users[user].hits
+        found[LEARNED_SUMS] += live.sums.users[user].squares != sums.users[user].squares
     return found
 
 
@@ -540,7 +543,7 @@ def orphans(LiveIndex live, Py_ssize_t users, list items):
             found[ITEM_COUNTS] += histories.popularity[item] != 0
             found[HUBS] += index.hubs.sums[item] != 0
             if live.sums is not None:
-                found[LEARNED_SUMS] += live.sums.buyers[item] != 0 or live.sums.weights[item] != 0
+                found[LEARNED_SUMS] += live.sums.items[item].buyers != 0 or live.sums.items[item].weight != 0
             for shard in index.shards:
                 found[POSTINGS] += shard.postings.length(item)
     for shard in index.shards:
@@ -550,7 +553,7 @@ def orphans(LiveIndex live, Py_ssize_t users, list items):
         found[POOL] += pool_orphans(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
         found[RESIDUE] += (<JaggedArray> rows).residue()
-    for rows in (live.items, live.removed):  # of the last event
+    for rows in (live.items, live.removed, live.rounded):  # of the last event
         found[RESIDUE] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 

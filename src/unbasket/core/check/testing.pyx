@@ -46,6 +46,8 @@ ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("posting", np.uin
 POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
 HUB_SUM = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
+ITEM_SUMS = np.dtype([("buyers", np.int64), ("weight", np.int64)])
+REGRESSION = np.dtype([("hits", np.int64), ("squares", np.int64)])
 CHECKPOINT = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
@@ -95,9 +97,8 @@ def learned(LearnedSums sums):
     """Return the learned sums by name; the totals are users, hits, squares, purchases, buyers and weight."""
     return {
         "totals": view(&sums.totals, 6, np.int64),
-        "buyers": view(sums.buyers, sums.item_room, np.int64),
-        "weights": view(sums.weights, sums.item_room, np.int64),
-        "counted": view(sums.counted, sums.user_room, np.uint8),
+        "items": view(sums.items, sums.item_room, ITEM_SUMS),
+        "users": view(sums.users, sums.user_room, REGRESSION),
     }
 
 

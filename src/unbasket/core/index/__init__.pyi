@@ -54,6 +54,7 @@ class LiveIndex(EventApplier):
     pool: Pool | None
     space: FoldWorkspace
     sums: LearnedSums | None
+    rounded: JaggedArray
     successor: LiveIndex | None
     def __init__(
         self,

@@ -13,11 +13,12 @@ from unbasket.core.index.index cimport Index
 from unbasket.core.index.pool cimport Pool
 from unbasket.core.index.shard cimport Shard
 from unbasket.core.memory.buffers cimport allocated, give_back
+from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.checkpoints cimport Checkpoints
 from unbasket.core.model.events cimport Batch, EventApplier
-from unbasket.core.model.fold cimport FoldWorkspace, Rule, rounded
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, VectorEntry, rounded, rounded_weight
 from unbasket.core.model.history cimport Histories
-from unbasket.core.model.learned cimport LearnedSums
+from unbasket.core.model.learned cimport LearnedSums, Regression, regression_of
 
 
 @cython.final
@@ -32,6 +33,8 @@ cdef class LiveIndex(EventApplier):
         self.pool = pool
         self.space = FoldWorkspace()
         self.sums = sums
+        self.rounded = JaggedArray(sizeof(VectorEntry))
+        self.rounded.add_rows(1)
 
     def admit(self, Py_ssize_t users, Py_ssize_t items):
         self.histories.admit(users, items)
@@ -86,10 +89,34 @@ cdef class LiveIndex(EventApplier):
     cdef int changing(self, Py_ssize_t user) except -1 nogil:
         """Subtract the user's share from the learned sums, while the history that it follows from is still there."""
         if self.sums is not None and self.sums.counts(user):
-            self.checkpoints.peek(self.histories, user, self.rule, self.space)
-            self.sums.add(user, self.rule, self.space, -1)
-            self.space.clean()
+            self.remove_share(user)
         return 0 if self.successor is None else self.successor.changing(user)
+
+    cdef int remove_share(self, Py_ssize_t user) except -1 nogil:
+        cdef Py_ssize_t slot = self.index.slot_of(user)
+        if slot >= 0:
+            return self.sums.remove(user, self.index.vector(slot), self.index.length(slot))
+        self.checkpoints.peek(self.histories, user, self.rule, self.space)
+        self.sums.remove(user, self._rounded(), self.space.count)
+        self.rounded.clear_row(0)
+        return self.space.clean()
+
+    cdef int add_share(self, Py_ssize_t user, Regression regression) except -1 nogil:
+        """Add the share of a user whose vector is in the index by now, or still in the workspace."""
+        cdef Py_ssize_t slot = self.index.slot_of(user)
+        if slot >= 0:
+            return self.sums.add(user, self.index.vector(slot), self.index.length(slot), regression)
+        self.sums.add(user, self._rounded(), self.space.count, regression)
+        return self.rounded.clear_row(0)
+
+    cdef VectorEntry *_rounded(self) except NULL nogil:
+        """Return the entries of the vector in the workspace."""
+        cdef VectorEntry *entries = <VectorEntry *> self.rounded.open_gap(0, 0, self.space.count)
+        cdef Py_ssize_t i
+        for i in range(self.space.count):
+            entries[i].item = self.space.touched[i]
+            entries[i].weight = <uint32_t> rounded_weight(self.space, entries[i].item, self.rule)
+        return entries
 
     cdef bint lacks_share(self, Py_ssize_t user) except -1 nogil:
         """Return whether the user's share is missing in the learned sums."""
@@ -106,10 +133,11 @@ cdef class LiveIndex(EventApplier):
         if not in_pool and not lacks_share and self.histories.baskets.length(user) <= self.rule.stride:
             return 0  # too short for checkpoints
         self.checkpoints.fold(self.histories, user, self.rule, self.space)
-        if lacks_share:
-            self.sums.add(user, self.rule, self.space, 1)
+        cdef Regression regression = regression_of(self.rule, self.space) if lacks_share else Regression(0, 0)
         if in_pool:
             self.index.put(user, self.space, self.rule)
+        if lacks_share:
+            self.add_share(user, regression)
         return self.space.clean()
 
     # Bulk load: no user is in the index before, and with a pool all users have joined it.

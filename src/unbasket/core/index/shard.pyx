@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport allocated, release, set_memory
 from unbasket.core.memory.jagged cimport JaggedArray
-from unbasket.core.model.fold cimport FoldWorkspace, Rule, VectorEntry, fixed_point, weight
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, VectorEntry, rounded_weight
 
 
 cdef void drop(void *memory, size_t used, size_t bytes) noexcept nogil:
@@ -69,7 +69,7 @@ cdef class Shard:
             value = 0
             assert entry.item < space.room, "no such item"
             if space.levels[entry.item].last != 0:
-                value = fixed_point(weight(space, entry.item, rule.group_decay))
+                value = rounded_weight(space, entry.item, rule)
                 space.levels[entry.item].last = 0
             if value == 0:
                 self._remove(row, i)
@@ -87,7 +87,7 @@ cdef class Shard:
         cdef Py_ssize_t i
         for i in range(space.count):
             if space.levels[space.touched[i]].last != 0:
-                value = fixed_point(weight(space, space.touched[i], rule.group_decay))
+                value = rounded_weight(space, space.touched[i], rule)
                 if value != 0:
                     self.add(row, space.touched[i], <uint32_t> value)
                     norm += value * value

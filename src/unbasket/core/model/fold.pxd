@@ -37,6 +37,7 @@ cdef class Rule:
     cdef readonly bint learns  # whether weights are learned; groups have one basket then
 
     cdef uint32_t scale(self, Py_ssize_t groups) noexcept nogil
+    cdef double unit(self, Py_ssize_t groups) noexcept nogil
 
 
 @cython.final
@@ -97,6 +98,11 @@ cdef inline double weight(FoldWorkspace space, uint32_t item, double group_decay
 cdef inline int64_t fixed_point(double value) noexcept nogil:
     """Round a weight to a multiple of 2^-24."""
     return <int64_t> rint(value * (1 << ONE_BITS))
+
+
+cdef inline int64_t rounded_weight(FoldWorkspace space, uint32_t item, Rule rule) noexcept nogil:
+    """Return an item's weight in fixed point; with learned weights it is above 0, so every item is in the vector."""
+    return max(fixed_point(weight(space, item, rule.group_decay)), <int64_t> rule.learns)
 
 
 cdef inline int64_t scaled_weight(int64_t weight, uint32_t scale) noexcept nogil:

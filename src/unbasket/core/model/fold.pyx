@@ -40,11 +40,17 @@ cdef class Rule:
 
     cdef uint32_t scale(self, Py_ssize_t groups) noexcept nogil:
         """Return K / D(K), fixed point, where D(K) is the sum of r_g^lag over K groups; 1 unless weights are learned."""
-        cdef double scale
-        if not self.learns or self.group_decay == 1.0 or groups <= 0:
+        if not self.learns or groups <= 0:
             return 1 << SCALE_BITS
-        scale = groups / ((1.0 - power(self.group_decay, groups)) / (1.0 - self.group_decay))
-        return <uint32_t> min(rint(scale * (1 << SCALE_BITS)), 4294967295.0)
+        return <uint32_t> min(rint(groups * self.unit(groups) * (1 << SCALE_BITS)), 4294967295.0)
+
+    cdef double unit(self, Py_ssize_t groups) noexcept nogil:
+        """Return 1 / D(K): a decayed count times this is from 0 to 1."""
+        if groups <= 0:
+            return 1.0
+        if self.group_decay == 1.0:
+            return 1.0 / groups
+        return (1.0 - self.group_decay) / (1.0 - power(self.group_decay, groups))
 
 
 @cython.final
@@ -188,13 +194,13 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
 
 
 cdef int weigh_last(const History *history, const Checkpoint *state, Rule rule, FoldWorkspace space) except -1 nogil:
-    """Sum up the scaled weights, before the last basket, of items that it has."""
-    cdef uint32_t scale = rule.scale(space.groups)
+    """Sum up x, the weights before the last basket, of the items that it has."""
+    cdef double unit = rule.unit(space.groups)
     cdef int64_t x
     cdef Py_ssize_t i
     for i in range(state.items, state.items + history.baskets[state.baskets].size):
         if space.levels[history.items[i]].last != 0:
-            x = scaled_weight(fixed_point(weight(space, history.items[i], rule.group_decay)), scale)
+            x = fixed_point(decayed_at(&space.levels[history.items[i]], space.groups, rule.group_decay) * unit)
             space.hits += x
             space.squares += x * x
 
@@ -212,6 +218,6 @@ cdef Vector rounded(FoldWorkspace space, Rule rule):
     cdef Py_ssize_t i
     result.scale = rule.scale(space.groups)
     for i in range(space.count):
-        result.add(space.touched[i], <uint32_t> fixed_point(weight(space, space.touched[i], rule.group_decay)))
+        result.add(space.touched[i], <uint32_t> rounded_weight(space, space.touched[i], rule))
     space.clean()
     return result

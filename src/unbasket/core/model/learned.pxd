@@ -1,21 +1,25 @@
 cimport cython
-from libc.stdint cimport int64_t, uint8_t, uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
-from unbasket.core.model.fold cimport FoldWorkspace, Rule, Vector
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, Vector, VectorEntry
 from unbasket.core.model.history cimport Histories, History
 
 
 cdef struct ItemSums:
-    int64_t purchases  # C: baskets with the item
     int64_t buyers  # U: users with the item
     int64_t weight  # S: sum of the users' decayed counts d, fixed point
 
 
+cdef struct Regression:
+    int64_t hits  # sum of x y, fixed point
+    int64_t squares  # sum of x x, fixed point; of one user that is counted, plus 1
+
+
 cdef struct Totals:
     int64_t users  # with two baskets or more
-    int64_t hits  # sum of x y, fixed point
-    int64_t squares  # sum of x x, fixed point
-    ItemSums items  # sums over all items
+    Regression regression  # over these users
+    int64_t purchases  # C, over all items
+    ItemSums items  # U and S, over all items
 
 
 @cython.final
@@ -29,17 +33,21 @@ cdef class LearnedSums:
     cdef Histories histories  # whose `popularity` has the purchases by item
     cdef int64_t kappa  # the evidence that a factor needs, fixed point; 0: no factors
     cdef Totals totals  # over all users that are counted
-    cdef int64_t *buyers  # by item
-    cdef int64_t *weights  # by item
-    cdef uint8_t *counted  # by user: whether the sums have the user's share
+    cdef ItemSums *items  # by item
+    cdef Regression *users  # by user; zero if the user is not counted
     cdef readonly Py_ssize_t user_room, item_room  # lengths of the arrays
     cdef readonly LearnedSums recount  # follows the same events, or None
 
     cdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
     cdef bint counts(self, Py_ssize_t user) noexcept nogil
-    cdef int add(self, Py_ssize_t user, Rule rule, FoldWorkspace space, int sign) except -1 nogil
-    cdef int follow(self, Py_ssize_t user, Rule rule, FoldWorkspace space, int sign) except -1 nogil
-    cdef ItemSums sums_of(self, Py_ssize_t item) noexcept nogil
+    cdef int add(
+        self, Py_ssize_t user, const VectorEntry *entries, Py_ssize_t length, Regression regression
+    ) except -1 nogil
+    cdef int remove(self, Py_ssize_t user, const VectorEntry *entries, Py_ssize_t length) except -1 nogil
+    cdef int _add(
+        self, Py_ssize_t user, const VectorEntry *entries, Py_ssize_t length, Regression regression, int sign
+    ) except -1 nogil
 
 
+cdef Regression regression_of(Rule rule, FoldWorkspace space) noexcept nogil
 cdef Share share_of(const History *history, Py_ssize_t purchases, Rule rule, FoldWorkspace space)
