@@ -237,10 +237,11 @@ def recommend(shop: Shop) -> Row:
     queries = [position[user] for user in users]
 
     model = NearestNeighbors(n_neighbors=params.neighbors + 1, algorithm="brute").fit(matrix)
+    alpha = float(params.alpha)
 
     def score(query: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         average = np.asarray(matrix[others[1:]].mean(axis=0)).ravel()
-        return np.argsort(-(params.alpha * matrix[query].toarray().ravel() + (1 - params.alpha) * average))[:10]
+        return np.argsort(-(alpha * matrix[query].toarray().ravel() + (1 - alpha) * average))[:10]
 
     with threadpool_limits(1):
         start = time.perf_counter()

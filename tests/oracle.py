@@ -257,8 +257,8 @@ class Oracle:
         slope = min(xy * ONE // xx, ONE) if xx else 0
         return (users * slope + PRIOR_USERS * PRIOR_ALPHA) // (users + PRIOR_USERS)
 
-    def factor(self, item: Id) -> int:
-        """Return f: repurchases of the item per weight of it that faded, relative to those of all items.
+    def factors(self) -> dict[Id, int]:
+        """Return f of each item: repurchases per weight of it that faded, relative to those of all items.
 
         f_i = (C_i - U_i + kappa rho) / (C_i - S_i + kappa) / rho, where rho = sum(C - U) / sum(C - S).
         """
@@ -271,9 +271,12 @@ class Oracle:
                 faded[one] += count * ONE - len(baskets) * weight
         all_repeats, all_faded = sum(repeats.values()), max(0, sum(faded.values()))
         if self.params.repurchase is None or all_repeats == 0 or all_faded == 0:
-            return FACTOR_ONE
+            return dict.fromkeys(repeats, FACTOR_ONE)
         kappa = round(self.params.repurchase * ONE)
-        return (repeats[item] * all_faded // all_repeats + kappa) * FACTOR_ONE // (max(0, faded[item]) + kappa)
+        return {
+            item: (repeats[item] * all_faded // all_repeats + kappa) * FACTOR_ONE // (max(0, faded[item]) + kappa)
+            for item in repeats
+        }
 
     def distance(self, a: Id, b: Id) -> float:
         """Return the Euclidean distance of two users over the items of either."""
@@ -306,8 +309,8 @@ class Oracle:
 
     def _learned_prediction(self, user: Id) -> dict[Id, float]:
         """Return p = alpha * f * u + (1 - alpha) * mean of the neighbors' u."""
-        alpha = self.alpha() / ONE
-        own = {item: self.factor(item) / FACTOR_ONE * weight for item, weight in self.scaled(user).items()}
+        alpha, factors = self.alpha() / ONE, self.factors()
+        own = {item: factors[item] / FACTOR_ONE * weight for item, weight in self.scaled(user).items()}
         mean = _mean([self.scaled(other) for other, _ in self.neighbors_of(user, self.params.neighbors)])
         return {
             item: (alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0)) / ONE

@@ -13,7 +13,9 @@ def test_explanations_by_hand(shop: ub.Recommender) -> None:
     own = (BasketShare(1, 10, 0.125), BasketShare(2, 20, 0.25))
     assert shop.explain("ann", "milk") == Explanation("milk", MILK, own, 0.25, 1, 2, 0.75, 0.5, 1.0)
     assert shop.explain("ann", "tea") == Explanation("tea", TEA, (), 0.5, 2, 2, 0.0, 0.5, 1.0)
-    assert shop.explain("ann", "bread") == Explanation("bread", BREAD, (BasketShare(1, 10, 0.125),), 0.0, 0, 2, 0.25, 0.5, 1.0)
+    assert shop.explain("ann", "bread") == Explanation(
+        "bread", BREAD, (BasketShare(1, 10, 0.125),), 0.0, 0, 2, 0.25, 0.5, 1.0
+    )
     assert shop.explain("ann", "never seen") == Explanation("never seen", 0.0, (), 0.0, 0, 2, 0.0, 0.5, 1.0)
 
 

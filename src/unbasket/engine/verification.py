@@ -6,8 +6,6 @@ from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
-import numpy as np
-
 from unbasket.core.check import invariants
 from unbasket.core.index import LiveIndex
 from unbasket.core.model import FoldWorkspace, LearnedSums, queries
@@ -130,7 +128,7 @@ class InvariantChecker:
             found, first = check(self._state.live, first)
             yield _names(found)
 
-    def id_faults(self) -> Generator[list[str], None, None]:
+    def id_faults(self) -> Iterator[list[str]]:
         """Check, step by step, that ids and codes agree, that every item is in a basket, and the uses of basket ids."""
         state = self._state
         for is_right in chain(state.users.looks(), state.items.looks()):
@@ -151,9 +149,10 @@ class ErasureProof:
 
     It checks the history, the vector, the postings of every item that the user had, the norm, its old and its new bin
     in the norm histogram, the hubs and their sums, the checkpoints, the counts of the user's items, the pool, the ids,
-    and the user's shares of the learned sums and of the digest. Each must equal what a fold of the remaining history gives, and hold nothing of
-    a user who is gone. The history must not contain the forgotten data, and the other users' shares of the counts, of
-    the learned sums and of the digest must not have changed. With an `heir`, who gets the user's data, both users are checked.
+    and the user's shares of the learned sums and of the digest. Each must equal what a fold of the remaining history
+    gives, and hold nothing of a user who is gone. The history must not contain the forgotten data, and the other users'
+    shares of the counts, of the learned sums and of the digest must not have changed. With an `heir`, who gets the
+    user's data, both users are checked.
 
     The cost is about that of a recommendation for that user. `FullVerification` checks the records of other users.
     """
@@ -191,11 +190,12 @@ class ErasureProof:
         if state.sums is None:
             return []
         totals, by_item = state.sums.sums(items)
-        rest = np.array([*totals, *chain.from_iterable(by_item[item] for item in items)])
+        rest = [*totals, *chain.from_iterable(by_item[item] for item in items)]
         for code in self._codes():
             totals, by_item = queries.share(state.histories, space, state.rule, code).as_tuple()
-            rest -= [*totals, *chain.from_iterable(by_item.get(item, (0, 0, 0)) for item in items)]
-        return rest.tolist()
+            share = [*totals, *chain.from_iterable(by_item.get(item, (0, 0, 0)) for item in items)]
+            rest = [total - part for total, part in zip(rest, share, strict=True)]
+        return rest
 
     def confirms(self, space: FoldWorkspace) -> bool:
         """Return whether the data is gone; call this before the code of a removed user is reused."""
@@ -217,8 +217,8 @@ class SharedInvariants:
     Each check holds at any moment between two events, so other threads may learn and forget between two steps.
     """
 
-    def __init__(self, *checks: Generator[list[str], None, None]) -> None:
-        self._checks, self._last = chain(*checks), checks[-1]
+    def __init__(self, checks: Iterator[list[str]]) -> None:
+        self._checks = checks
         self._wrong: set[str] = set()
 
     def advance(self) -> bool:
@@ -226,10 +226,6 @@ class SharedInvariants:
         found = next(self._checks, None)
         self._wrong.update(found or ())
         return found is not None
-
-    def stop(self) -> None:
-        """End the last check, which may be under way."""
-        self._last.close()
 
     def report(self) -> list[str]:
         """Return the faults in the order of the structures."""
@@ -249,7 +245,8 @@ class UserVerification:
             wrong.append("the id")
         self._users = int(trace is not None)
         self._wrong = [f"{fault} of user {user!r}" for fault in dict.fromkeys(wrong)]
-        self._shared = SharedInvariants(_shared_checks(checker, digest))
+        self._recount = checker.recount()
+        self._shared = SharedInvariants(chain(_shared_checks(checker, digest), self._recount))
 
     def advance(self) -> bool:
         """Run a step of the shared checks; return whether there are more."""
@@ -261,7 +258,8 @@ class UserVerification:
         return Verification(not mismatches, self._users, tuple(mismatches[:_MAX_MISMATCHES]))
 
     def stop(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Stop following events."""
+        self._recount.close()
 
 
 class FullVerification:
@@ -276,7 +274,8 @@ class FullVerification:
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
         checker = InvariantChecker(state)
-        self._shared = SharedInvariants(_shared_checks(checker, digest), checker.id_faults(), checker.recount())
+        self._recount = checker.recount()
+        self._shared = SharedInvariants(chain(_shared_checks(checker, digest), checker.id_faults(), self._recount))
         self._has_shared_steps = True
 
     def advance(self) -> bool:
@@ -312,7 +311,7 @@ class FullVerification:
     def stop(self) -> None:
         """Stop watching for changes."""
         self._digest.unwatch(self._changed)
-        self._shared.stop()
+        self._recount.close()
 
 
 def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
@@ -331,7 +330,7 @@ def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, 
     return wrong
 
 
-def _shared_checks(checker: InvariantChecker, digest: Digest) -> Generator[list[str], None, None]:
+def _shared_checks(checker: InvariantChecker, digest: Digest) -> Iterator[list[str]]:
     yield from checker.shared_faults()
     for structures in checker.orphans():
         yield [*map(_orphaned, structures)]

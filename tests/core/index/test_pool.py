@@ -147,7 +147,10 @@ def test_only_the_pool_is_in_the_index() -> None:
 
 
 def test_a_pool_of_all_users_is_the_papers_model() -> None:
-    full, paper = shop_of(USERS, replace(PARAMS, pool=12)), shop_of(USERS, ub.Params(group_size=2, neighbors=3, alpha=0.8))
+    full, paper = (
+        shop_of(USERS, replace(PARAMS, pool=12)),
+        shop_of(USERS, ub.Params(group_size=2, neighbors=3, alpha=0.8)),
+    )
     assert full.recommend_many() == paper.recommend_many()
     assert full.digest() != paper.digest()
 

@@ -106,6 +106,7 @@ def user_faults(
     live.histories.of(user, &history)
     space.widen(live.histories.item_room)
     replay(&history, live.rule, space)
+    found[LEARNED_SUMS] = live.sums is not None and not is_kept(live.sums, user, regression_of(live.rule, space))
     fresh = rounded(space, live.rule)
     weights = weights_of(fresh.entries, fresh.length) if live.in_pool(user) else {}
     norm = sum([weight * weight for weight in weights.values()])
@@ -126,8 +127,14 @@ def user_faults(
     found[CHECKPOINTS] = checkpoint_faults(live, space, user)
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
     found[POOL] = 0 if live.pool is None else is_misplaced_in_pool(live.pool, user, history.length > 0)
-    found[LEARNED_SUMS] = live.sums is not None and live.sums.counts(user) != (history.length > 0)
     return found
+
+
+cdef bint is_kept(LearnedSums sums, Py_ssize_t user, Regression regression) noexcept:
+    """Return whether the learned sums keep this of a user; of one without a history, nothing."""
+    if sums.histories.baskets.length(user) == 0:
+        return not sums.counts(user) and sums.users[user].hits == 0
+    return sums.users[user].hits == regression.hits and sums.users[user].squares == regression.squares + 1
 
 
 cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except -1:

@@ -36,6 +36,7 @@ cdef extern from *:
     }
     """
     int64_t times_over(int64_t a, int64_t b, int64_t c) noexcept nogil
+    void prefetch "__builtin_prefetch"(const void *memory) noexcept nogil
 
 cdef enum:
     PRIOR_USERS = 20  # as many users as the prior alpha is worth; docs/evaluation.md says how it was chosen
@@ -148,17 +149,15 @@ cdef class LearnedSums:
         self.admit(user + 1, self.histories.item_room)
         if not self.counts(user):
             self._add(user, entries, length, regression, 1)
-            regression.squares += 1
-            self.users[user] = regression
+            self.users[user] = Regression(regression.hits, regression.squares + 1)
         return 0 if self.recount is None else self.recount.add(user, entries, length, regression)
 
     cdef int remove(self, Py_ssize_t user, const VectorEntry *entries, Py_ssize_t length) except -1 nogil:
         """Remove the share of a user, if it is there."""
-        cdef Regression regression
+        cdef Regression kept
         if self.counts(user):
-            regression = self.users[user]
-            regression.squares -= 1
-            self._add(user, entries, length, regression, -1)
+            kept = self.users[user]
+            self._add(user, entries, length, Regression(kept.hits, kept.squares - 1), -1)
             self.users[user] = Regression(0, 0)
         return 0 if self.recount is None else self.recount.remove(user, entries, length)
 
@@ -201,6 +200,9 @@ cdef class LearnedSums:
         """Set the own weights of a query to factor times scaled weight, and return alpha as a float."""
         cdef Py_ssize_t i
         cdef uint32_t item
+        for i in range(vector.length):  # a search has filled the caches with other things
+            prefetch(&self.histories.popularity[vector.entries[i].item])
+            prefetch(&self.items[vector.entries[i].item])
         for i in range(vector.length):
             item = vector.entries[i].item
             if item < self.item_room:

@@ -39,8 +39,12 @@ cdef class Scorer:
     cdef int begin(self, const KnnQuery *query) except -1 nogil
     cdef int add_neighbors(self, Index index, Scan near, bint hubs) except -1 nogil
     cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length, uint32_t scale) except -1 nogil
-    cdef void push_candidate(self, const Mixture *mixture, uint32_t item, double own, int64_t hubs) noexcept nogil
-    cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil
+    cdef void push_candidate(
+        self, const Mixture *mixture, uint32_t item, double own, int64_t most, const int64_t *hubs
+    ) noexcept nogil
+    cdef int push_seen(
+        self, const KnnQuery *query, const Mixture *mixture, int64_t most, const int64_t *hubs
+    ) except -1 nogil
     cdef int push_allowed(
         self, const KnnQuery *query, const Mixture *mixture, const int64_t *hubs, const uint32_t[::1] items
     ) except -1 nogil

@@ -28,6 +28,7 @@ cdef enum:
     AHEAD = 4  # vectors to prefetch
 
 cdef int64_t BIAS = 1 << 61  # added to each stored sum: a stored 0 means "not seen"; no sum comes near it
+cdef int64_t MOST = 1 << 60  # more than any sum
 cdef int64_t BANNED = -1  # in place of an item's sum
 
 
@@ -81,6 +82,7 @@ cdef class Scorer:
         """Rank items using the neighbors in `near`, then clear `near`."""
         cdef bint hubs = self.uses_hubs(index, near)
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
+        cdef const int64_t *sums = index.hubs.sums if hubs else NULL
         cdef Py_ssize_t i
         self.widen(index.item_room, index.hubs.hub_room)
         self.begin(query)
@@ -91,9 +93,9 @@ cdef class Scorer:
                 assert banned[i] < self.item_room, "no such item"
                 self.sums[banned[i]] = BANNED
         if allowed is None:
-            self.push_seen(query, &mixture, index.hubs.heap[0].total if hubs else 0)
+            self.push_seen(query, &mixture, index.hubs.heap[0].total if hubs else 0, sums)
         else:
-            self.push_allowed(query, &mixture, index.hubs.sums if hubs else NULL, allowed)
+            self.push_allowed(query, &mixture, sums, allowed)
         if hubs:
             self.resolve_bounds(index, &mixture, allowed is None)
         return self.finish(banned)
@@ -150,31 +152,32 @@ cdef class Scorer:
         self.seen_count = seen
 
     cdef inline void push_candidate(
-        self, const Mixture *mixture, uint32_t item, double own, int64_t hubs
+        self, const Mixture *mixture, uint32_t item, double own, int64_t most, const int64_t *hubs
     ) noexcept nogil:
         """Push an item with its lower bound, and keep it as a candidate if its upper bound reaches the threshold.
 
-        `hubs` is the most that the hubs add to its sum.
+        `hubs` are the hubs' sums by item (NULL: not used), none of them above `most`, which needs no lookup.
         """
         cdef int64_t total = self.sum_of(item)
         cdef double alone = mixture.alpha * own
         if self.sums[item] == BANNED:
             return
-        if alone + mixture.share * (total + hubs) >= self.best.threshold:
+        if alone + mixture.share * (total + most) < self.best.threshold:
+            return
+        if hubs == NULL or alone + mixture.share * (total + hubs[item]) >= self.best.threshold:
             self.candidates[self.candidate_count] = ItemCandidate(item, own)
             self.candidate_count += 1
             self.best.push(item, alone + mixture.share * total)
 
-    cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil:
-        """Push the query's own items, then those of the neighbors.
-
-        `hubs` is the hubs' largest sum: looking up the sum of each item would take longer.
-        """
+    cdef int push_seen(
+        self, const KnnQuery *query, const Mixture *mixture, int64_t most, const int64_t *hubs
+    ) except -1 nogil:
+        """Push the query's own items, then those of the neighbors; `hubs` are the hubs' sums, `most` the largest."""
         cdef Py_ssize_t i
         for i in range(query.length):
-            self.push_candidate(mixture, query.entries[i].item, query.own[i], hubs)
+            self.push_candidate(mixture, query.entries[i].item, query.own[i], most, hubs)
         for i in range(query.length, self.seen_count):
-            self.push_candidate(mixture, self.seen[i], 0, hubs)
+            self.push_candidate(mixture, self.seen[i], 0, most, hubs)
 
     cdef int push_allowed(
         self, const KnnQuery *query, const Mixture *mixture, const int64_t *hubs, const uint32_t[::1] items
@@ -187,7 +190,7 @@ cdef class Scorer:
             assert items[i] < self.item_room, "no such item"
             if not self.is_candidate[items[i]]:  # it may be listed twice
                 self.is_candidate[items[i]] = True
-                self.push_candidate(mixture, items[i], self.own[items[i]], hubs[items[i]] if hubs != NULL else 0)
+                self.push_candidate(mixture, items[i], self.own[items[i]], MOST if hubs != NULL else 0, hubs)
         for i in range(items.shape[0]):
             self.is_candidate[items[i]] = False
         for i in range(query.length):
@@ -286,7 +289,7 @@ cdef class Scorer:
                 self.seen[self.seen_count] = items[i]
                 self.seen_count += 1
             self.sums[items[i]] += totals[i]
-        self.push_seen(query, &mixture, 0)
+        self.push_seen(query, &mixture, 0, NULL)
         return self.finish(None)
 
     def sum_over(self, Index index, const uint32_t[::1] users):

@@ -204,6 +204,9 @@ def _explained(rec: DurableRecommender, reason: Explanation) -> responses.Explan
         reason.neighbors_share,
         reason.neighbors_with_item,
         reason.neighbors,
+        reason.weight,
+        reason.alpha,
+        reason.factor,
         product.name,
         product.category,
     )
