@@ -8,7 +8,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, label, open_to_read, open_to_write
 from unbasket.cli._shared.options import parse_params
-from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, reply
+from unbasket.cli._shared.terminal import AsJson, counted, progress_bar, say, say_json
 from unbasket.domain.results import LearnedWeights
 from unbasket.store import DurableRecommender
 
@@ -43,8 +43,11 @@ def params(
 
 def _show(rec: DurableRecommender, db: Path, *, as_json: bool) -> None:
     learned = rec.learned()
-    text = "\n".join([f"{db}: {rec.params}", *_learned_lines(rec, learned)])
-    reply(as_json, asdict(rec.params) | {"learned": None if learned is None else _facts(learned)}, text)
+    if as_json:
+        say_json(asdict(rec.params) | {"learned": None if learned is None else _facts(learned)})
+        return
+    for line in (f"{db}: {rec.params}", *_learned_lines(rec, learned)):
+        say(line)
 
 
 def _facts(learned: LearnedWeights) -> dict[str, Any]:
