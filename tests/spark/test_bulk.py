@@ -61,7 +61,7 @@ def test_an_engine_is_loaded_updated_and_exported(spark: SparkSession, tmp_path:
     }
     assert {user: sum(b.opens for b in held[user]) for user in held} == {user: len(rec.groups(user)) for user in held}
     with pytest.raises(SparkError, match="was made with"):
-        maintain(events, Params(), checkpoint=str(checkpoint))
+        maintain(events, Params(alpha=0.8), checkpoint=str(checkpoint))
     with pytest.raises(SparkError, match="table of another checkpoint"):
         maintain(events, PARAMS, checkpoint=str(tmp_path / "other")).into_table(str(table))
 
@@ -91,4 +91,4 @@ def test_loaded_vectors_equal_the_engines(spark: SparkSession) -> None:
 def test_a_history_without_times_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("u", "b", ["x"])], "user string, basket string, items array<string>")
     with pytest.raises(InvalidFrameError, match="needs the column 'time'"):
-        load(frame, Params())
+        load(frame, Params(alpha=0.8))

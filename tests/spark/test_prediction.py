@@ -4,8 +4,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.scoring import PARAMS, recommendations, scores_from_spark, scores_from_the_engine, vectors_of
 
-from unbasket import Recommender
+from unbasket import Params, Recommender
 from unbasket.datasets import generate, hold_out_last
+from unbasket.errors import InvalidParamsError
 from unbasket.evaluation import Holdout
 from unbasket.spark import recommend
 
