@@ -321,7 +321,7 @@ def change_params(shop: Shop) -> Row:
 
 
 def learned_weights(shop: Shop) -> list[Row]:
-    """Compare a model that learns alpha with one of a number, event by event in turn."""
+    """Compare a model that learns alpha with one of a number, in turn: 200 users with the one, then with the other."""
     engines = [Recommender(params).fit(shop.history) for params in (Params(), Params(alpha=0.8))]
     times: dict[str, list[list[float]]] = {work: [[], []] for work in ("learn", "forget any basket", "recommend")}
     chance = random.Random(0)
@@ -331,9 +331,10 @@ def learned_weights(shop: Shop) -> list[Row]:
         call()
         times[work][number].append(time.perf_counter() - start)
 
-    for user, items, when in shop.events:
-        basket, old_when, old_items = chance.choice(engines[0].history(user))
-        for number, rec in chance.sample([*enumerate(engines)], 2):
+    blocks = [shop.events[first : first + 200] for first in range(0, len(shop.events), 200)]
+    for block, (number, rec) in itertools.product(blocks, [*enumerate(engines)]):
+        for user, items, when in block:
+            basket, old_when, old_items = chance.choice(rec.history(user))
             timed("learn", number, partial(rec.learn, user, items, basket=-1, time=when))
             timed("recommend", number, partial(rec.recommend, user))
             timed("forget any basket", number, partial(rec.forget, user, basket=basket))

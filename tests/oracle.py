@@ -274,7 +274,7 @@ class Oracle:
             return dict.fromkeys(repeats, FACTOR_ONE)
         kappa = round(self.params.repurchase * ONE)
         return {
-            item: (repeats[item] * all_faded // all_repeats + kappa) * FACTOR_ONE // (max(0, faded[item]) + kappa)
+            item: (repeats[item] * (all_faded // all_repeats) + kappa) * FACTOR_ONE // (max(0, faded[item]) + kappa)
             for item in repeats
         }
 

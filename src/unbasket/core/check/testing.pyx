@@ -198,7 +198,7 @@ def refold(LiveIndex live, Py_ssize_t user):
     """Return a user's vector before rounding, folded from the newest checkpoint on."""
     live.checkpoints.fold(live.histories, user, live.rule, live.space)
     vector = {
-        live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule.group_decay)
+        live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule)
         for i in range(live.space.count)
     }
     live.space.clean()

@@ -7,6 +7,7 @@ from unbasket.core.model.history cimport History
 cdef enum:
     ONE_BITS = 24  # fixed-point weights are multiples of 2^-24
     SCALE_BITS = 16  # scales and factors are multiples of 2^-16
+    POWERS = 256  # of the group decay in a table
 
 
 cdef struct Level:
@@ -33,6 +34,7 @@ cdef class Rule:
     cdef Py_ssize_t stride  # groups per checkpoint
     cdef double basket_decay  # r_b
     cdef double group_decay  # r_g
+    cdef double powers[POWERS]  # of r_g
     cdef readonly bint varying  # whether group sizes vary
     cdef readonly bint learns  # whether weights are learned; groups have one basket then
 
@@ -80,19 +82,19 @@ cdef inline double power(double base, Py_ssize_t exponent) noexcept nogil:
     return result
 
 
-cdef inline double decayed_at(const Level *level, Py_ssize_t groups, double group_decay) noexcept nogil:
+cdef inline double decay(Rule rule, Py_ssize_t lag) noexcept nogil:
+    """Return r_g^lag: the same bits as of `power`, from a table if it is there."""
+    return rule.powers[lag] if lag < POWERS else power(rule.group_decay, lag)
+
+
+cdef inline double decayed_at(const Level *level, Py_ssize_t groups, Rule rule) noexcept nogil:
     """Return the decayed sum of an item's shares as of a group, from the item's level then."""
-    return level.value * power(group_decay, groups - level.last)
+    return level.value * decay(rule, groups - level.last)
 
 
-cdef inline double weight_at(const Level *level, Py_ssize_t groups, double group_decay) noexcept nogil:
-    """Return the item's weight in the vector of that many groups."""
-    return decayed_at(level, groups, group_decay) / groups
-
-
-cdef inline double weight(FoldWorkspace space, uint32_t item, double group_decay) noexcept nogil:
+cdef inline double weight(FoldWorkspace space, uint32_t item, Rule rule) noexcept nogil:
     """Return an item's weight in the user vector, from its level after the last group."""
-    return weight_at(&space.levels[item], space.groups, group_decay)
+    return decayed_at(&space.levels[item], space.groups, rule) / space.groups
 
 
 cdef inline int64_t fixed_point(double value) noexcept nogil:
@@ -102,7 +104,7 @@ cdef inline int64_t fixed_point(double value) noexcept nogil:
 
 cdef inline int64_t rounded_weight(FoldWorkspace space, uint32_t item, Rule rule) noexcept nogil:
     """Return an item's weight in fixed point; with learned weights it is above 0, so every item is in the vector."""
-    return max(fixed_point(weight(space, item, rule.group_decay)), <int64_t> rule.learns)
+    return max(fixed_point(weight(space, item, rule)), <int64_t> rule.learns)
 
 
 cdef inline int64_t scaled_weight(int64_t weight, uint32_t scale) noexcept nogil:

@@ -37,6 +37,8 @@ cdef class Rule:
         self.varying = varying
         self.stride = stride
         self.learns = learns
+        for lag in range(POWERS):
+            self.powers[lag] = power(group_decay, lag)
 
     cdef uint32_t scale(self, Py_ssize_t groups) noexcept nogil:
         """Return K / D(K), fixed point, where D(K) is the sum of r_g^lag over K groups; 1 unless weights are learned."""
@@ -187,7 +189,7 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
                 space.touched[space.count] = item
                 space.count += 1
             else:
-                level.value = level.value * power(rule.group_decay, group - level.last) + share
+                level.value = level.value * decay(rule, group - level.last) + share
             level.last = <int> group
         state.items += history.baskets[basket].size
     state.baskets, state.groups, space.groups = end, group, group
@@ -200,7 +202,7 @@ cdef int weigh_last(const History *history, const Checkpoint *state, Rule rule, 
     cdef Py_ssize_t i
     for i in range(state.items, state.items + history.baskets[state.baskets].size):
         if space.levels[history.items[i]].last != 0:
-            x = fixed_point(decayed_at(&space.levels[history.items[i]], space.groups, rule.group_decay) * unit)
+            x = fixed_point(decayed_at(&space.levels[history.items[i]], space.groups, rule) * unit)
             space.hits += x
             space.squares += x * x
 

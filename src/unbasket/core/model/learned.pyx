@@ -58,7 +58,7 @@ cdef int64_t factor_of(int64_t purchases, ItemSums item, const Totals *totals, i
     cdef int64_t all_faded = faded(totals.purchases, totals.items)
     if kappa == 0 or repeats == 0 or all_faded == 0:
         return 1 << SCALE_BITS
-    cdef int64_t expected = times_over(purchases - item.buyers, all_faded, repeats)
+    cdef int64_t expected = (purchases - item.buyers) * (all_faded // repeats)  # the weight that should have faded
     return times_over(expected + kappa, 1 << SCALE_BITS, faded(purchases, item) + kappa)
 
 
@@ -84,7 +84,7 @@ cdef Regression regression_of(Rule rule, FoldWorkspace space) noexcept nogil:
     cdef const uint32_t *touched = space.touched
     for i in range(space.count):
         if space.levels[touched[i]].last < n:  # not in the last basket, whose items are in `space.squares`
-            x = fixed_point(decayed_at(&space.levels[touched[i]], n - 1, rule.group_decay) * unit)
+            x = fixed_point(decayed_at(&space.levels[touched[i]], n - 1, rule) * unit)
             squares += x * x
     return Regression(space.hits, squares >> ONE_BITS)
 

@@ -25,7 +25,7 @@ def vector(Histories histories, FoldWorkspace space, Rule rule, Py_ssize_t user)
     cdef uint32_t[::1] item = items
     cdef double[::1] value = weights
     for i in range(space.count):
-        item[i], value[i] = space.touched[i], weight(space, space.touched[i], rule.group_decay)
+        item[i], value[i] = space.touched[i], weight(space, space.touched[i], rule)
     space.clean()
     return items, weights
 
