@@ -276,6 +276,8 @@ class Model:
         rebuild = self._rebuild  # which may end at any moment
         if rebuild is not None:
             rebuild.follow(owner)
+        else:
+            self.state.live.successor = None  # that of a rebuild that has ended
 
     def _drop_orphans(self) -> None:
         """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
@@ -345,9 +347,9 @@ class Model:
         (users done, users in all).
         """
         with self._rebuilding:
-            with self.lock.reading:  # no event comes between the list of users and the rebuild that follows them
-                rebuild = self._rebuild = Rebuild(self.state, params)
             try:
+                with self.lock.reading:  # no event comes between the list of users and the rebuild that follows them
+                    rebuild = self._rebuild = Rebuild(self.state, params)
                 while rebuild.done < rebuild.total:
                     with self.lock.reading:
                         rebuild.work(_CHUNK)
@@ -357,8 +359,6 @@ class Model:
                     rebuild.choose_hubs()
                 yield self._swap
             finally:
-                with self.lock.reading:  # no event is following the rebuild
-                    rebuild.stop()
                 self._rebuild = None
 
     def _swap(self) -> None:

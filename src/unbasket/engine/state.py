@@ -140,8 +140,7 @@ class Rebuild:
         _check_groups(state.params, params)
         self._state = state
         self._model = state.new_model(params)
-        self._old = state.live
-        self._old.successor = self._model.live
+        state.live.successor = self._model.live
         self._waiting = sorted(state.users.codes.values(), reverse=True)
         self.total = len(self._waiting)
 
@@ -167,10 +166,6 @@ class Rebuild:
         """Make the new model that of the engine."""
         assert not self._waiting, "not all users are built"
         self._state.swap(self._model)
-
-    def stop(self) -> None:
-        """Stop following events, after the swap or without it."""
-        self._old.successor = None
 
 
 def _check_groups(old: Params, new: Params) -> None:
