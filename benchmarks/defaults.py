@@ -48,7 +48,7 @@ from unbasket.evaluation.tifuknn import TIFUKNN, evaluate, fit_candidates, rank
 
 FIGURES = {"recall@10": "recall@10", "ndcg_paper@10": "NDCG@10", "recall@20": "recall@20", "ndcg_paper@20": "NDCG@20"}
 SIMPLE = "GP-TopFreq"
-DEFAULTS, FIXED, OTHERS, TUNED = "defaults (learned)", "fixed", "chosen on the others", "tuned"
+DEFAULTS, FIXED, OTHERS, TUNED = "defaults", "fixed", "chosen on the others", "tuned"
 N = 20
 
 DRAWN: dict[str, list[Any]] = {
