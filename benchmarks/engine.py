@@ -7,12 +7,14 @@ medians of many calls; slow baselines run once.
 import gc
 import itertools
 import os
+import random
 import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -237,10 +239,11 @@ def recommend(shop: Shop) -> Row:
     queries = [position[user] for user in users]
 
     model = NearestNeighbors(n_neighbors=params.neighbors + 1, algorithm="brute").fit(matrix)
+    alpha = float(params.alpha)
 
     def score(query: int, others: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         average = np.asarray(matrix[others[1:]].mean(axis=0)).ravel()
-        return np.argsort(-(params.alpha * matrix[query].toarray().ravel() + (1 - params.alpha) * average))[:10]
+        return np.argsort(-(alpha * matrix[query].toarray().ravel() + (1 - alpha) * average))[:10]
 
     with threadpool_limits(1):
         start = time.perf_counter()
@@ -317,6 +320,42 @@ def change_params(shop: Shop) -> Row:
     )
 
 
+def learned_weights(shop: Shop) -> list[Row]:
+    """Compare a model that learns alpha with one of a number, in turn: 200 users with the one, then with the other."""
+    engines = [Recommender(params).fit(shop.history) for params in (Params(), Params(alpha=0.8))]
+    times: dict[str, list[list[float]]] = {work: [[], []] for work in ("learn", "forget any basket", "recommend")}
+    chance = random.Random(0)
+
+    def timed(work: str, number: int, call: Callable[[], object]) -> None:
+        start = time.perf_counter()
+        call()
+        times[work][number].append(time.perf_counter() - start)
+
+    blocks = [shop.events[first : first + 200] for first in range(0, len(shop.events), 200)]
+    for block, (number, rec) in itertools.product(blocks, [*enumerate(engines)]):
+        for user, items, when in block:
+            basket, old_when, old_items = chance.choice(rec.history(user))
+            timed("learn", number, partial(rec.learn, user, items, basket=-1, time=when))
+            timed("recommend", number, partial(rec.recommend, user))
+            timed("forget any basket", number, partial(rec.forget, user, basket=basket))
+            rec.learn(user, old_items, basket=basket, time=old_when)
+            rec.forget(user, basket=-1)
+    rows = []
+    for work, goal in (("learn", 1.3), ("forget any basket", 1.3), ("recommend", 1.15)):
+        ours, baseline = (statistics.median(some) * 1e6 for some in times[work])
+        rows.append(
+            Row(
+                f"{work}, with learned weights",
+                f"{ours:.1f} us",
+                f"{baseline:.1f} us with a number for alpha",
+                f"{ours / baseline:.2f}x",
+                f"at most {goal}x",
+                ours <= goal * baseline,
+            )
+        )
+    return rows
+
+
 MEMORY = """
 import ctypes, gc
 from unbasket import Params, Recommender
@@ -365,7 +404,7 @@ def main() -> None:
     table = Table("work", "ours", "beside it", "result", "must reach", "", title="Unbasket: the engine")
     steps: list[Callable[[], Row | list[Row]]] = []
     with Progress(console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("loading The Complete Journey", total=9)
+        task = progress.add_task("loading The Complete Journey", total=10)
         shop = Shop()
         steps = [
             lambda: learn(shop),
@@ -376,6 +415,7 @@ def main() -> None:
             lambda: recommend(shop),
             lambda: recommend_some(shop),
             lambda: change_params(shop),
+            lambda: learned_weights(shop),
             memory,
         ]
         gc.disable()  # as timeit does

@@ -91,7 +91,7 @@ def scipy_pipeline(data: Holdout, params: Params) -> pl.DataFrame:
         distances = squares - 2 * (vectors[rows] @ vectors.T).toarray()
         distances[np.arange(len(rows)), rows] = np.inf
         near = np.argpartition(distances, params.neighbors - 1, axis=1)[:, : params.neighbors]
-        scores = prediction(vectors, rows, near, params.alpha)
+        scores = prediction(vectors, rows, near, float(params.alpha))
         top = np.argpartition(-scores, N - 1, axis=1)[:, :N]
         order = np.argsort(-np.take_along_axis(scores, top, axis=1), axis=1)
         best.append(np.take_along_axis(top, order, axis=1))
@@ -105,7 +105,7 @@ def scikit_learn(data: Holdout, params: Params, *, n_jobs: int) -> pl.DataFrame:
     best = []
     for rows in batches(len(users)):
         near = without_self(model.kneighbors(vectors[rows], return_distance=False), rows)
-        scores = prediction(vectors, rows, near, params.alpha)
+        scores = prediction(vectors, rows, near, float(params.alpha))
         best.append(np.argsort(-scores, axis=1)[:, :N])
     return scored(data, users, items[np.concatenate(best)])
 

@@ -168,15 +168,31 @@ def filters_of(engine: Recommender) -> list[dict[str, Any]]:
     ]
 
 
-PARAMS = st.builds(
+POOLS: st.SearchStrategy[dict[str, int]] = st.just({}) | st.fixed_dictionaries(
+    {"pool": st.integers(1, 4)}, optional={"pool_seed": st.integers(0, 3)}
+)
+
+NUMBERED = st.builds(
     lambda pool, **others: Params(**others, **pool),
-    pool=st.just({}) | st.fixed_dictionaries({"pool": st.integers(1, 4)}, optional={"pool_seed": st.integers(0, 3)}),
+    pool=POOLS,
     group_size=st.integers(1, 4),
     basket_decay=st.sampled_from([1.0, 0.9, 0.5]),
     group_decay=st.sampled_from([1.0, 0.7, 0.3]),
     neighbors=st.integers(1, 6),
     alpha=st.sampled_from([0.0, 0.3, 0.7, 1.0]),
 )
+"""Parameters with a number for alpha."""
+
+LEARNED = st.builds(
+    lambda pool, **others: Params(**others, **pool),
+    pool=POOLS,
+    group_decay=st.sampled_from([1.0, 0.95, 0.7, 0.5]),
+    neighbors=st.integers(1, 6),
+    repurchase=st.sampled_from([1.5, 0.01, None]),
+)
+"""Parameters of a model that sets its own weights."""
+
+PARAMS = NUMBERED | LEARNED
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -239,6 +255,8 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
     assert engine.popular(100) == oracle.popular(100)
     some = some_of(engine)
     assert engine.popular(3, only=some) == oracle.popular(3, some)
+    if engine.params.alpha == "learned":
+        assert learned_bits(engine) == (oracle.alpha(), oracle.factors())
     for since in (-2, 0, 3, 5):
         assert engine.popular(100, since=since) == oracle.popular(100, since=since)
     for user in oracle.users():
@@ -255,6 +273,14 @@ def law_of_the_oracle(engine: Recommender, oracle: Oracle) -> None:
                 assert score == pytest.approx(expected.pop(item), abs=1e-6)
             assert all(score < 1e-6 for score in expected.values())
             _check_filters(engine, oracle, user)
+
+
+def learned_bits(engine: Recommender) -> tuple[int, dict[Id, int]] | None:
+    """Return alpha and the factors of all items, in fixed point; None with a number for alpha."""
+    state = engine._state
+    if state.sums is None:
+        return None
+    return state.sums.alpha(), {item: state.sums.factor(state.items.codes[item]) for item in engine.items()}
 
 
 def _check_filters(engine: Recommender, oracle: Oracle, user: Id) -> None:
@@ -311,6 +337,8 @@ def law_of_equality(engine: Recommender, other: Recommender) -> None:
     assert engine.items() == other.items()
     assert engine.hidden() == other.hidden()
     assert engine.popular(100) == other.popular(100)
+    assert engine.learned() == other.learned()
+    assert learned_bits(engine) == learned_bits(other)
     some, filters_tried = some_of(engine), filters_of(engine)
     for user in engine.users():
         assert engine.history(user) == other.history(user)

@@ -3,6 +3,9 @@
 Everything fast must agree with it. It stores each user's baskets and computes the rest in every query. Its input is
 taken as valid, but for an id that does not spell one of the type held: a `RefusedIdError`. An unknown user is a
 KeyError.
+
+With `alpha="learned"` (docs/engine.md), the sums that alpha and the factors come from are whole numbers, in the fixed
+point of the engine: they, and their ratios, have the engine's bits.
 """
 
 import re
@@ -87,6 +90,34 @@ def counted_vector(baskets: Sequence[AbstractSet[Id]], m: int, r_b: float, r_g: 
         / len(groups)
         for item in items
     }
+
+
+ONE = 2**24  # the fixed-point weight 1
+FACTOR_ONE = 2**16  # the fixed-point factor 1
+PRIOR_USERS, PRIOR_ALPHA = 20, round(0.8 * ONE)  # alpha of a shop without users, and how many users it is worth
+
+
+def total_decay(n: int, r: float) -> float:
+    """Return D(n), the sum of r^lag over n baskets: d of an item that is in all of them."""
+    return fsum(r**lag for lag in range(n))
+
+
+def decayed(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, float]:
+    """Return d, the sum of r^lag over the baskets with an item; the newest basket has the lag 0."""
+    items = {item for basket in baskets for item in basket}
+    return {item: fsum(r**lag for lag, basket in enumerate(reversed(baskets)) if item in basket) for item in items}
+
+
+def fixed_vector(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, int]:
+    """Return the vector of the search for neighbors, d/n; no item of the history has the weight 0."""
+    return {item: max(1, round(d / len(baskets) * ONE)) for item, d in decayed(baskets, r).items()}
+
+
+def scaled_vector(baskets: Sequence[AbstractSet[Id]], r: float) -> dict[Id, int]:
+    """Return u = d / D(n), as the vector times n / D(n)."""
+    n = len(baskets)
+    scale = round(n / total_decay(n, r) * FACTOR_ONE)
+    return {item: weight * scale // FACTOR_ONE for item, weight in fixed_vector(baskets, r).items()}
 
 
 class Basket(NamedTuple):
@@ -241,6 +272,48 @@ class Oracle:
         groups = [[stored.items for stored in group] for group in self._split(self._histories[user])]
         return user_vector(groups, self.params.basket_decay, self.params.group_decay)
 
+    def _baskets(self) -> list[list[set[Id]]]:
+        return [[stored.items for stored in history] for history in self._histories.values()]
+
+    def alpha(self) -> int:
+        """Return alpha: how much of an item's weight before a user's last basket comes true in that basket.
+
+        It is the slope of the least squares through zero, sum(x y) / sum(x x), over all users with two baskets or more,
+        and shrinks towards 0.8 as if 20 further users had that.
+        """
+        xy = xx = users = 0
+        for *earlier, last in self._baskets():
+            if earlier:
+                whole = total_decay(len(earlier), self.params.group_decay)
+                weights = decayed(earlier, self.params.group_decay)
+                before = {item: round(d / whole * ONE) for item, d in weights.items()}
+                users += 1
+                xy += sum(x for item, x in before.items() if item in last)
+                xx += sum(x * x for x in before.values()) // ONE
+        slope = min(xy * ONE // xx, ONE) if xx else 0
+        return (users * slope + PRIOR_USERS * PRIOR_ALPHA) // (users + PRIOR_USERS)
+
+    def factors(self) -> dict[Id, int]:
+        """Return f of each item: repurchases per weight of it that faded, relative to those of all items.
+
+        f_i = (C_i - U_i + kappa rho) / (C_i - S_i + kappa) / rho, where rho = sum(C - U) / sum(C - S).
+        """
+        repeats: Counter[Id] = Counter()  # C - U
+        faded: Counter[Id] = Counter()  # C - S
+        for baskets in self._baskets():
+            for one, weight in fixed_vector(baskets, self.params.group_decay).items():
+                count = sum(one in basket for basket in baskets)
+                repeats[one] += count - 1
+                faded[one] += count * ONE - len(baskets) * weight
+        all_repeats, all_faded = sum(repeats.values()), max(0, sum(faded.values()))
+        if self.params.repurchase is None or all_repeats == 0 or all_faded == 0:
+            return dict.fromkeys(repeats, FACTOR_ONE)
+        kappa = round(self.params.repurchase * ONE)
+        return {
+            item: (repeats[item] * (all_faded // all_repeats) + kappa) * FACTOR_ONE // (max(0, faded[item]) + kappa)
+            for item in repeats
+        }
+
     def distance(self, a: Id, b: Id) -> float:
         """Return the Euclidean distance of two users over the items of either."""
         return _distance(self.vector(a), self.vector(b))
@@ -256,15 +329,11 @@ class Oracle:
         The neighbors are the nearest to the part of the user's vector that has items with enough buyers, and an item
         that too few of them have is one that none of them has.
         """
-        own, alpha = self.vector(user), self.params.alpha
         buyers = Counter(item for other in stored.pool() for item in stored.vector(other))
-        part = {item: weight for item, weight in own.items() if buyers[item] >= privacy.buyers}
-        near = [self.vector(other) for other in self.nearest(user, part)]
-        having = Counter(item for vector in near for item in vector)
-        mean = {item: weight for item, weight in _mean(near).items() if having[item] >= privacy.neighbors}
-        return {
-            item: alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0) for item in own.keys() | mean.keys()
-        }
+        part = {item: weight for item, weight in self.vector(user).items() if buyers[item] >= privacy.buyers}
+        near = self.nearest(user, part)
+        having = Counter(item for other in near for item in self.vector(other))
+        return self._mixture(user, near, {item for item, count in having.items() if count >= privacy.neighbors})
 
     def nearest(self, user: Id, vector: Mapping[Id, float]) -> list[Id]:
         """Return the other users of the pool that are nearest to a vector; ties by id."""
@@ -283,12 +352,28 @@ class Oracle:
 
         The mean is over the neighbors found; without any, their share is zero.
         """
-        alpha = self.params.alpha
-        own = self.vector(user)
-        mean = _mean([self.vector(other) for other, _ in self.neighbors_of(user, self.params.neighbors)])
+        near = [other for other, _ in self.neighbors_of(user, self.params.neighbors)]
+        return self._mixture(user, near, {item for other in near for item in self.vector(other)})
+
+    def _mixture(self, user: Id, near: list[Id], shared: set[Id]) -> dict[Id, float]:
+        """Return the prediction with these neighbors, of whom only `shared` items count.
+
+        With learned weights it is alpha * f * u + (1 - alpha) * mean of the neighbors' u.
+        """
+        if self.params.alpha == "learned":
+            alpha, factors = self.alpha() / ONE, self.factors()
+            own = {item: factors[item] / FACTOR_ONE * weight / ONE for item, weight in self.scaled(user).items()}
+            vectors = [{item: weight / ONE for item, weight in self.scaled(other).items()} for other in near]
+        else:
+            alpha, own, vectors = self.params.alpha, self.vector(user), [self.vector(other) for other in near]
+        mean = {item: weight for item, weight in _mean(vectors).items() if item in shared}
         return {
             item: alpha * own.get(item, 0.0) + (1 - alpha) * mean.get(item, 0.0) for item in own.keys() | mean.keys()
         }
+
+    def scaled(self, user: Id) -> dict[Id, int]:
+        """Return the user's u."""
+        return scaled_vector([stored.items for stored in self._histories[user]], self.params.group_decay)
 
     def recommend(self, user: Id, n: int, allowed: Collection[Id] | None = None) -> list[tuple[Id, float]]:
         """Return the n items of the highest scores, ties by id; allowed items only, if given."""

@@ -28,6 +28,7 @@ ELSEWHERE = {
     "core/memory/slab.pyx": "tests/core/memory/test_jagged.py",
     "core/model/events.pyx": "tests/engine/test_laws.py",
     "core/model/history.pyx": "tests/engine/test_histories.py",
+    "core/model/learned.pyx": "tests/engine/test_learned_weights.py",
     "core/model/queries.pyx": "tests/core/model/test_fold.py",
     "core/codec/row_writer.pyx": "tests/core/codec/test_row_reader.py",  # what one writes, the other reads
     # through the engine

@@ -38,13 +38,35 @@ def test_decays_are_above_0_and_at_most_1(name: str, value: float) -> None:
 
 @pytest.mark.parametrize("value", [-0.001, 1.5, 2, nan, inf])
 def test_alpha_is_from_0_to_1(value: float) -> None:
-    assert message(alpha=value) == f"alpha must be from 0 to 1, not {float(value)!r}"
+    assert message(alpha=value) == f'alpha must be "learned" or from 0 to 1, not {float(value)!r}'
 
 
 @pytest.mark.parametrize("name", [*DECAYS, "alpha"])
 @pytest.mark.parametrize("value", ["0.5", None, True, [0.5], 1j])
 def test_decays_and_alpha_are_numbers(name: str, value: object) -> None:
-    assert message(**{name: value}) == f"{name} must be a number, not {value!r}"
+    kind = '"learned" or a number' if name == "alpha" else "a number"
+    assert message(**{name: value}) == f"{name} must be {kind}, not {value!r}"
+
+
+@pytest.mark.parametrize("given", [{"group_size": 2}, {"grouping": "varying"}])
+def test_a_learned_alpha_needs_groups_of_one(given: dict[str, Any]) -> None:
+    assert message(**given).startswith('alpha="learned" needs group_size=1 and grouping="fixed", not ')
+    assert ub.Params(**given, alpha=0.8).alpha == 0.8
+
+
+@pytest.mark.parametrize("value", [0, -1.5, 0.0009, 1001, nan, inf])
+def test_repurchase_has_a_range(value: float) -> None:
+    assert message(repurchase=value) == f"repurchase must be None or from 0.001 to 1000, not {float(value)!r}"
+    assert message(repurchase="1") == "repurchase must be a number, not '1'"
+    assert ub.Params(repurchase=None).repurchase is None
+
+
+def test_a_number_for_alpha_has_no_factors() -> None:
+    assert ub.Params(alpha=0.5, repurchase=1.5) == ub.Params(alpha=0.5)
+    assert ub.Params().changed(alpha=0.5).repurchase is None
+    assert ub.Params(alpha=0.5).changed(alpha="learned") == ub.Params()
+    assert ub.Params(repurchase=None).changed(neighbors=3) == ub.Params(repurchase=None, neighbors=3)
+    assert ub.Params(alpha=0.5).changed(alpha="learned", repurchase=None) == ub.Params(repurchase=None)
 
 
 @pytest.mark.parametrize("name", [*DECAYS, "alpha"])

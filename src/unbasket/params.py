@@ -9,6 +9,7 @@ from typing import Any, Literal, Self, get_args
 from unbasket.errors import InvalidParamsError
 
 Grouping = Literal["fixed", "varying", "count"]
+LEARNED: Literal["learned"] = "learned"
 
 MAX_SEED = 2**53 - 1  # of a pool: the largest integer that every JSON parser reads exactly
 
@@ -17,8 +18,13 @@ MAX_SEED = 2**53 - 1  # of a pool: the largest integer that every JSON parser re
 class Params:
     """Parameters of the model (paper, section 2.2).
 
-    The defaults do best on average in five shops (docs/evaluation.md); `Params.paper` has the paper's. With the
-    defaults, a group is a single basket, and `basket_decay` has no effect.
+    With the defaults the model sets its own weights, which does best on average in five shops (docs/evaluation.md);
+    `Params.paper` has the paper's parameters. In groups of a single basket, `basket_decay` has no effect.
+
+    `alpha` is the weight of a user's own baskets. "learned": it is computed from the remaining baskets of all users,
+    and each item gets a factor that says how readily people buy it again; `repurchase` is how many purchases' worth of
+    evidence such a factor needs (None: no factors). This needs groups of one basket. A number is the paper's alpha; it
+    has no factors, and `repurchase` is then None.
 
     `grouping` says how a deletion changes the groups. "fixed": baskets are always regrouped by m from the oldest on,
     and the model is exactly that of a retrain. "varying": the paper's relaxation (section 4.3), in which group
@@ -39,7 +45,8 @@ class Params:
     basket_decay: float = 0.98
     group_decay: float = 0.95
     neighbors: int = 200
-    alpha: float = 0.8
+    alpha: float | Literal["learned"] = LEARNED
+    repurchase: float | None = 1.5
     grouping: Grouping = "fixed"
     pool: int | None = None
     pool_seed: int | None = None
@@ -60,10 +67,23 @@ class Params:
         for name in ("basket_decay", "group_decay"):
             if not 0 < self._number(name) <= 1:
                 raise InvalidParamsError(f"{name} must be above 0 and at most 1, not {getattr(self, name)!r}")
-        if not 0 <= self._number("alpha") <= 1:
-            raise InvalidParamsError(f"alpha must be from 0 to 1, not {self.alpha!r}")
         if self.grouping not in get_args(Grouping):
             raise InvalidParamsError(f'grouping must be "fixed", "varying" or "count", not {self.grouping!r}')
+        self._check_alpha()
+
+    def _check_alpha(self) -> None:
+        if self.alpha != LEARNED:
+            if not 0 <= self._number("alpha") <= 1:
+                raise InvalidParamsError(f'alpha must be "learned" or from 0 to 1, not {self.alpha!r}')
+            object.__setattr__(self, "repurchase", None)
+            return
+        if self.group_size != 1 or self.grouping != "fixed":
+            raise InvalidParamsError(
+                f'alpha="learned" needs group_size=1 and grouping="fixed", not {self.group_size} and '
+                f"{self.grouping!r}. Give alpha a number, as in alpha=0.8"
+            )
+        if self.repurchase is not None and not 0.001 <= self._number("repurchase") <= 1000:
+            raise InvalidParamsError(f"repurchase must be None or from 0.001 to 1000, not {self.repurchase!r}")
 
     @classmethod
     def paper(cls, dataset: str) -> Self:
@@ -81,14 +101,18 @@ class Params:
         return f"Params({', '.join(given)})"
 
     def changed(self, **named: Any) -> "Params":
-        """Return a copy with these parameters changed; the seed goes with the pool.
+        """Return a copy with these parameters changed; the seed goes with the pool, and factors with a learned alpha.
 
         >>> Params(pool=100, pool_seed=3).changed(pool=None, alpha=0.5) == Params(alpha=0.5)
         True
+        >>> Params(alpha=0.5).changed(alpha="learned") == Params()
+        True
         """
         check_names(named)
-        dropped = {"pool_seed": None} if named.get("pool", self.pool) is None else {}
-        return replace(self, **(dropped | named))
+        implied: dict[str, Any] = {"pool_seed": None} if named.get("pool", self.pool) is None else {}
+        if self.alpha != LEARNED and named.get("alpha") == LEARNED:
+            implied["repurchase"] = Params.__dataclass_fields__["repurchase"].default
+        return replace(self, **(implied | named))
 
     def seeded(self, seed: int = 0) -> "Params":
         """Return a copy with this seed if there is a pool without a seed."""
@@ -103,11 +127,12 @@ class Params:
         """Return a parameter as a float: 1 and 1.0 are the same model, and must be the same Params."""
         value = getattr(self, name)
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise InvalidParamsError(f"{name} must be a number, not {value!r}")
+            kind = '"learned" or a number' if name == "alpha" else "a number"
+            raise InvalidParamsError(f"{name} must be {kind}, not {value!r}")
         try:
             number = float(value) + 0.0  # -0.0 is 0.0
         except OverflowError:
-            raise InvalidParamsError(f"{name} must be from 0 to 1, not {value!r}") from None
+            raise InvalidParamsError(f"{name} is out of range: {value!r}") from None
         object.__setattr__(self, name, number)
         return number
 

@@ -16,7 +16,7 @@ import unbasket as ub
 from unbasket import Basket, datasets
 from unbasket.core.index import MAX_BASKET
 
-PARAMS = ub.Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=2)
+PARAMS = ub.Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=2, alpha=0.8)
 
 ROWS = {
     "user": ["ann", "bob", "ann", "ann", "bob"],
@@ -244,7 +244,7 @@ def test_pandas_nanoseconds() -> None:
 
 
 def test_groups_are_filled_from_the_oldest_on() -> None:
-    params = ub.Params(group_size=2, grouping="varying")
+    params = ub.Params(group_size=2, grouping="varying", alpha=0.8)
     rec = ub.Recommender(params).fit(
         pl.DataFrame({"user": [1, 1, 1, 2, 2], "basket": [1, 2, 3, 1, 2], "item": [1] * 5})
     )
@@ -253,7 +253,7 @@ def test_groups_are_filled_from_the_oldest_on() -> None:
 
 def test_a_column_of_groups_gives_the_boundaries() -> None:
     frame = table(user=["u"] * 5 + ["v"], basket=[1, 2, 3, 4, 5, 1], batch=["x", "y", "y", "x", "x", "x"])
-    rec = ub.Recommender(ub.Params(group_size=3, grouping="varying")).fit(frame, group="batch")
+    rec = ub.Recommender(ub.Params(group_size=3, grouping="varying", alpha=0.8)).fit(frame, group="batch")
     assert (rec.groups("u"), rec.groups("v")) == ([1, 2, 2], [1])
     assert rec.verify().ok
 
@@ -261,8 +261,8 @@ def test_a_column_of_groups_gives_the_boundaries() -> None:
 def test_groups_are_refused_where_they_would_be_ignored() -> None:
     frame = table(user=["u"] * 2, basket=[1, 2], batch=["x", "y"])
     for rec in (
-        ub.Recommender(ub.Params(group_size=3)),
-        ub.Recommender(ub.Params(group_size=3, grouping="varying")).fit(frame.head(1)),
+        ub.Recommender(ub.Params(group_size=3, alpha=0.8)),
+        ub.Recommender(ub.Params(group_size=3, grouping="varying", alpha=0.8)).fit(frame.head(1)),
     ):
         before = rec.digest()
         with pytest.raises(ub.InvalidFrameError, match="group='batch' is for varying groups"):
@@ -294,7 +294,7 @@ def test_no_rows_of_lists() -> None:
 
 @pytest.mark.parametrize("grouping", ["fixed", "varying"])
 def test_a_fit_on_top_is_as_learning_one_by_one(grouping: Any) -> None:
-    params = ub.Params(group_size=2, grouping=grouping)
+    params = ub.Params(group_size=2, grouping=grouping, alpha=0.8)
     fitted, learned = ub.Recommender(params), ub.Recommender(params)
     for rec in (fitted, learned):
         rec.learn("ann", ["old"], basket=2, time=20)  # will be edited

@@ -15,7 +15,7 @@ from unbasket.domain.ids import Id
 from unbasket.engine.state import EngineState
 from unbasket.engine.verification import InvariantChecker, Trace
 
-PARAMS = ub.Params(group_size=2, neighbors=5)
+PARAMS = ub.Params(group_size=2, neighbors=5, alpha=0.8)
 SHARD_SIZE = 4
 SCOPES: dict[str, dict[str, Any]] = {
     "user": {},
@@ -45,9 +45,9 @@ def shrink_limits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("unbasket.engine.state.SHARD_SIZE", SHARD_SIZE)
 
 
-def open_shop(folder: Path) -> Iterator[ub.DurableRecommender]:
+def open_shop(folder: Path, params: ub.Params = PARAMS) -> Iterator[ub.DurableRecommender]:
     rows = [(user, b, item) for user, baskets in BASKETS.items() for b, items in baskets.items() for item in items]
-    with ub.open(folder / "shop.db", PARAMS) as rec:
+    with ub.open(folder / "shop.db", params) as rec:
         rec.fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
         rec.learn("ann", ["salt"], basket="eight")
         assert rec.verify().ok

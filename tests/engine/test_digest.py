@@ -49,7 +49,7 @@ def expected(state: EngineState) -> str:
 @settings(max_examples=200, deadline=None)
 @given(events_of_any_type, st.booleans())
 def test_the_digest_is_the_hash_of_the_remaining_data(events: list[Any], varying: bool) -> None:
-    state = EngineState(Params(grouping="varying" if varying else "fixed", group_size=2))
+    state = EngineState(Params(grouping="varying" if varying else "fixed", group_size=2, alpha=0.8))
     for user, basket, items, time in events:
         state.learn(user, items, basket, None if time == -(2**63) else time)
         if len(items) > 10:

@@ -8,7 +8,7 @@ from unbasket import Params, Recommender
 from unbasket.evaluation.paper_rules import PaperUser
 
 BASKETS = 1000
-PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7, neighbors=1)
+PARAMS = Params(group_size=2, basket_decay=0.9, group_decay=0.7, neighbors=1, alpha=0.8)
 
 
 @pytest.mark.parametrize("order", ["start", "end", "random"])

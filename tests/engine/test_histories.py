@@ -31,7 +31,7 @@ def apply_random_event(states: list[HistoryState], chance: random.Random) -> Non
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("seed", range(3))
 def test_events_and_loads_give_the_histories_of_an_engine(grouping: Grouping, pool: int | None, seed: int) -> None:
-    params = Params(group_size=2, grouping=grouping, pool=pool)
+    params = Params(group_size=2, grouping=grouping, pool=pool, alpha=0.8)
     histories, engine, chance = HistoryState(params), EngineState(params), random.Random(seed)
     for _ in range(300):
         apply_random_event([histories, engine], chance)

@@ -362,7 +362,7 @@ def test_vectors_by_hand(shop: ub.Recommender) -> None:
 
 
 def test_vectors_are_not_rounded() -> None:
-    rec = ub.Recommender(ub.Params(group_size=3, basket_decay=0.9))
+    rec = ub.Recommender(ub.Params(group_size=3, basket_decay=0.9, alpha=0.8))
     for basket in range(3):
         rec.learn("u", ["a"], basket=basket)
     assert rec.vector("u")["a"] == pytest.approx((0.81 + 0.9 + 1) / 3, rel=1e-15)

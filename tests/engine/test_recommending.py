@@ -72,7 +72,7 @@ def test_a_user_alone_has_no_neighbors() -> None:
     rec.learn("u", ["a"], basket=1)
     assert rec.recommend("u") == [("a", 0.5)]
     assert rec.similar_users("u") == []
-    assert rec.explain("u", "a") == Explanation("a", 0.5, (BasketShare(1, None, 0.5),), 0.0, 0, 0)
+    assert rec.explain("u", "a") == Explanation("a", 0.5, (BasketShare(1, None, 0.5),), 0.0, 0, 0, 1.0, 0.5, 1.0)
 
 
 def test_recommending_to_many(shop: ub.Recommender) -> None:

@@ -10,7 +10,7 @@ from unbasket.engine.model import _METHODS, Model
 
 @pytest.fixture
 def shop() -> ub.Recommender:
-    rec = ub.Recommender(ub.Params(neighbors=2, group_size=2))
+    rec = ub.Recommender(ub.Params(neighbors=2, group_size=2, alpha=0.8))
     rec.learn("ann", ["milk", "bread"], basket=1, time=10)
     rec.learn("ann", ["milk"], basket=3, time=30)
     rec.learn("guest", ["milk", "gin"], basket=2, time=20)

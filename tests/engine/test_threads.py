@@ -17,7 +17,7 @@ ROUNDS = 1500
 
 def shop() -> Recommender:
     """Return shoppers with overlapping baskets; the one that changes is a neighbor of all others."""
-    rec = Recommender(Params(neighbors=39, group_size=2))
+    rec = Recommender(Params(neighbors=39, group_size=2, alpha=0.8))
     for number, shopper in enumerate(SHOPPERS):
         for basket in range(3):
             rec.learn(shopper, [f"item {(number * 7 + basket * 3 + i) % 130}" for i in range(20)], basket=basket)

@@ -152,15 +152,16 @@ def test_others_learn_and_forget_while_all_users_are_compared(shop: ub.DurableRe
     assert verified(shop, events) == ub.Verification(ok=True, users=3, mismatches=())
 
 
-def test_others_learn_and_forget_while_shared_structures_are_checked() -> None:
+@pytest.mark.parametrize("params", [PARAMS, ub.Params(neighbors=5), ub.Params(neighbors=5, pool=50)], ids=str)
+def test_others_learn_and_forget_while_shared_structures_are_checked(params: ub.Params) -> None:
     """In a shop that is too large for one step: after each step, baskets and users come and go."""
     chance = random.Random(0)
     rows = [(user, basket, chance.randrange(500)) for user in range(3000) for basket in range(3) for _ in range(20)]
-    rec = ub.Recommender(PARAMS).fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
+    rec = ub.Recommender(params).fit(pl.DataFrame(rows, schema=["user", "basket", "item"], orient="row"))
     rec.digest()
     checker, steps = InvariantChecker(rec._model.state), 0
     checks = verification._shared_checks(checker, rec._model.digest)
-    shared = verification.SharedInvariants(chain(checks, checker.id_faults()))
+    shared = verification.SharedInvariants(chain(checks, checker.id_faults(), checker.recount()))
     while shared.advance():
         steps += 1
         for _ in range(30):
@@ -168,7 +169,7 @@ def test_others_learn_and_forget_while_shared_structures_are_checked() -> None:
             rec.forget(chance.randrange(4000))
         rec.digest()
     assert shared.report() == []
-    assert steps > 3000 // SHARD_SIZE  # one for each shard, and more
+    assert steps > (rec.params.pool or 3000) // SHARD_SIZE  # one for each shard, and more
     assert rec.verify(1).ok
 
 

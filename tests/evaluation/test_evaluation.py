@@ -1,6 +1,7 @@
 """Results of evaluations and of searches at the prompt, in a notebook, as frames and as plots."""
 
 import sys
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_tuning_keeps_its_trials(tuning: Tuning) -> None:
 def test_tuning_shows_the_best_first(tuning: Tuning) -> None:
     page = tuning._repr_html_()
     assert page.index(f"{tuning.value:.4f}</td>") < page.index(f"{sorted(tuning.frame()['value'])[-3]:.4f}</td>")
-    assert tuning.line() in page
+    assert escape(tuning.line()) in page
     assert repr(tuning).splitlines() == [f"{tuning.title()}:", tuning.line()]
 
 

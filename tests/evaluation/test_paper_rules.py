@@ -242,7 +242,7 @@ def apply(change: Change, basket: int, user: PaperUser, oracle: Oracle) -> None:
 @given(histories, changes, st.integers(1, 3))
 def test_any_changes_agree_with_the_oracle(history: list[Change], changes: list[Change], m: int) -> None:
     user = PaperUser(m=m, r_b=0.9, r_g=0.7, dimension=ITEMS)
-    oracle = Oracle(Params(group_size=m, basket_decay=0.9, group_decay=0.7, grouping="varying"))
+    oracle = Oracle(Params(group_size=m, basket_decay=0.9, group_decay=0.7, grouping="varying", alpha=0.8))
     for basket, change in enumerate(history + changes):
         apply(change, basket, user, oracle)
     held = bool(oracle.users())

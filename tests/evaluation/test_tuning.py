@@ -63,13 +63,13 @@ def test_starts_with_the_given_parameters(history: pl.DataFrame, tried: list[Par
 
 
 def test_a_start_beyond_the_data_is_moved_into_range(history: pl.DataFrame, tried: list[Params]) -> None:
-    tune(history, trials=1, start=Params(group_size=1000, neighbors=1000))
+    tune(history, trials=1, start=Params(group_size=1000, neighbors=1000, alpha=0.8))
     baskets = hide_last_basket(history).history.group_by("user").agg(pl.col("basket").n_unique())["basket"]
-    assert tried == [replace(Params(), group_size=max(baskets.to_list()), neighbors=29)]
+    assert tried == [Params(group_size=max(baskets.to_list()), neighbors=29, alpha=0.8)]
 
 
 def test_all_trials_have_the_pool_of_the_first(history: pl.DataFrame, tried: list[Params], tmp_path: Path) -> None:
-    start = Params(group_size=2, neighbors=25, grouping="count", pool=9, pool_seed=3)
+    start = Params(group_size=2, neighbors=25, grouping="count", alpha=0.8, pool=9, pool_seed=3)
     tuning = tune(history, trials=4, start=start, study=tmp_path / "study.db")
     assert {(params.grouping, params.pool, params.pool_seed) for params in tried} == {("count", 9, 3)}
     assert max(params.neighbors for params in tried) <= 9

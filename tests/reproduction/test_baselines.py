@@ -9,7 +9,7 @@ from unbasket.errors import InvalidRequestError
 from unbasket.params import Params
 from unbasket.reproduction.baselines import USER, DenseRetrain, Engine, PaperRules, _FromNewest
 
-PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
 BASKETS = [[0, 1], [1], [2, 3], [0], [3], [1, 2], [0, 3], [2]]
 
 

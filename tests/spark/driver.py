@@ -20,7 +20,7 @@ TIMEOUTS = {
 }
 
 
-PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
 
 
 def start(spark: SparkSession, folder: Path) -> StreamingQuery:

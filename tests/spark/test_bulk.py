@@ -14,7 +14,7 @@ from unbasket import InvalidFrameError, Params, Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, histories, load, maintain, read_files, settle
 
-PARAMS = Params(group_size=2, grouping="varying")
+PARAMS = Params(group_size=2, grouping="varying", alpha=0.8)
 
 
 def held_by(rec: Recommender) -> dict[Any, Any]:
@@ -61,7 +61,7 @@ def test_an_engine_is_loaded_updated_and_exported(spark: SparkSession, tmp_path:
     }
     assert {user: sum(b.opens for b in held[user]) for user in held} == {user: len(rec.groups(user)) for user in held}
     with pytest.raises(SparkError, match="was made with"):
-        maintain(events, Params(), checkpoint=str(checkpoint))
+        maintain(events, Params(alpha=0.8), checkpoint=str(checkpoint))
     with pytest.raises(SparkError, match="table of another checkpoint"):
         maintain(events, PARAMS, checkpoint=str(tmp_path / "other")).into_table(str(table))
 
@@ -78,7 +78,7 @@ def test_a_history_with_ids_of_other_types_is_refused(spark: SparkSession, tmp_p
 def test_loaded_vectors_equal_the_engines(spark: SparkSession) -> None:
     rows = [(user, basket, [basket % 5, user % 3], 7 * basket % 11) for user in range(20) for basket in range(user % 9)]
     frame = spark.createDataFrame(rows, "user long, basket long, items array<long>, time long")
-    params = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+    params = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
     rec = Recommender(params)
     for user, number, items, time in rows:
         rec.learn(user, items, basket=number, time=time)
@@ -91,4 +91,4 @@ def test_loaded_vectors_equal_the_engines(spark: SparkSession) -> None:
 def test_a_history_without_times_is_refused(spark: SparkSession) -> None:
     frame = spark.createDataFrame([("u", "b", ["x"])], "user string, basket string, items array<string>")
     with pytest.raises(InvalidFrameError, match="needs the column 'time'"):
-        load(frame, Params())
+        load(frame, Params(alpha=0.8))

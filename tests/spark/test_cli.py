@@ -21,7 +21,7 @@ MASTER = ("--master", "local[2]")
 
 @pytest.mark.usefixtures("spark")
 def test_a_shop_moves_to_spark_and_back(tmp_path: Path) -> None:
-    params = Params(group_size=2, neighbors=3)
+    params = Params(group_size=2, neighbors=3, alpha=0.8)
     with open(tmp_path / "old.db", params) as old:
         for number in range(30):
             old.learn(f"user {number % 6}", [f"item {number % 4}", "tea"], basket=number, time=number or None)

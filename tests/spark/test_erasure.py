@@ -24,7 +24,7 @@ def test_markers_are_erased_within_the_bound(spark: SparkSession, work: str, tmp
     shop.write([Learn(user, (f"marked-item-{user}", "milk"), f"b{i}", i) for i in range(5) for user in USERS])
     folders = [str(tmp_path / "checkpoint"), str(tmp_path / "table"), work]
     events = read_files(spark, str(shop.folder), event_schema(), most=1)
-    query = maintain(events, Params(), checkpoint=folders[0]).into_table(folders[1], every="1 second")
+    query = maintain(events, Params(alpha=0.8), checkpoint=folders[0]).into_table(folders[1], every="1 second")
     try:
         wait_for(query, 2)
         assert {finding.marker for finding in audit(folders, MARKERS)[1]} == set(MARKERS)  # the audit can see them

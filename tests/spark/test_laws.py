@@ -17,7 +17,7 @@ from unbasket.domain.ids import Id
 from unbasket.spark import Table, event_schema, maintain, read_files, recommend, settle
 from unbasket.spark.sources import IdType
 
-PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7)
+PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
 
 
 def random_batches(

@@ -4,8 +4,9 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.scoring import PARAMS, recommendations, scores_from_spark, scores_from_the_engine, vectors_of
 
-from unbasket import Recommender
+from unbasket import Params, Recommender
 from unbasket.datasets import generate, hold_out_last
+from unbasket.errors import InvalidParamsError
 from unbasket.evaluation import Holdout
 from unbasket.spark import recommend
 
@@ -36,3 +37,8 @@ def test_evaluation_of_both_is_equal(spark: SparkSession) -> None:
     scores = scores_from_spark(vectors, PARAMS, Holdout(data.history, data.future))
     assert scores.equals(scores_from_the_engine(PARAMS, Holdout(data.history, data.future)))
     assert scores["recall@10"].sum() > 0
+
+
+def test_learned_weights_are_refused(spark: SparkSession, engine: Recommender) -> None:
+    with pytest.raises(InvalidParamsError, match=r"Params\(alpha=0.8\)"):
+        recommend(vectors_of(spark, engine, "string", "long"), Params())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests import laws
-from tests.laws import NUMBER_IDS, PARAMS
+from tests.laws import NUMBER_IDS, NUMBERED
 
 from unbasket import Params, Recommender
 from unbasket.domain.events import Event, Forget, Learn
@@ -26,7 +26,7 @@ def as_event(event: laws.Event) -> Event:
 
 
 @settings(max_examples=300, deadline=None)
-@given(params=PARAMS, varying=st.booleans(), events=NUMBER_IDS.events(most=40), cuts=st.lists(st.integers(0, 40)))
+@given(params=NUMBERED, varying=st.booleans(), events=NUMBER_IDS.events(most=40), cuts=st.lists(st.integers(0, 40)))
 def test_batches_of_events_equal_the_engine(
     params: Params, varying: bool, events: list[laws.Event], cuts: list[int]
 ) -> None:

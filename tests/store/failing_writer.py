@@ -17,7 +17,7 @@ from tests.store.traffic import Request, Traffic, submit
 import unbasket as ub
 from unbasket.errors import StoreError
 
-PARAMS = ub.Params(group_size=3)
+PARAMS = ub.Params(group_size=3, alpha=0.8)
 SETTINGS = {
     "writer._WORTH_COMPACTING": 200,
     "writer._PACE": 0,

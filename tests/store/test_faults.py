@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
 def filled(path: Path, requests: int = 60, seed: int = 1) -> str:
     """Write a closed database with receipts and zeroed rows in it; returns its digest."""
     traffic = Traffic(seed)
-    with ub.open(path, ub.Params(group_size=3)) as engine:
+    with ub.open(path, ub.Params(group_size=3, alpha=0.8)) as engine:
         for _ in range(requests):
             submit(engine, traffic.request())
         return engine.digest()
@@ -144,7 +144,7 @@ def _until_it_fails(engine: ub.DurableRecommender) -> tuple[list[Learn], str]:
 
 def test_full_disk(disk: FullDisk) -> None:
     """No acknowledged event is lost, memory equals disk, and the engine goes on when there is room."""
-    path, params = disk.folder / "shop.db", ub.Params(group_size=3)
+    path, params = disk.folder / "shop.db", ub.Params(group_size=3, alpha=0.8)
     twin = ub.Recommender(params)
     traffic = Traffic(3)
     with ub.open(path, params) as engine:
@@ -229,7 +229,7 @@ def test_a_refusal_costs_what_it_undoes(
         lambda engine: engine.apply([Forget(7, 207, None), Forget(8, None, "milk"), Learn(7, [_LONG], 3, None)]),
         lambda engine: engine.fit(pl.DataFrame({"user": [7, 2000], "basket": 999, "item": _LONG})),
     ]
-    with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as engine:
+    with ub.open(path, ub.Params(group_size=3, grouping=grouping, alpha=0.8)) as engine:
         rows = [(i % 200, i, item, i) for i in range(2000) for item in ("milk", f"item {i}")]
         engine.fit(pl.DataFrame(rows, orient="row", schema=["user", "basket", "item", "time"]), time="time")
         engine.describe(pl.DataFrame({"item": [f"item {i}" for i in range(2000)], "name": "a name"}), category=None)
@@ -606,4 +606,4 @@ def test_the_digest_is_that_of_an_engine_in_memory(path: Path) -> None:
     """A database and an engine in memory with the same events have the same digest."""
     traffic = Traffic(1)
     requests = [traffic.request() for _ in range(60)]
-    assert filled(path) == replayed(ub.Params(group_size=3), requests).digest()
+    assert filled(path) == replayed(ub.Params(group_size=3, alpha=0.8), requests).digest()

@@ -33,7 +33,7 @@ from unbasket.store.writer import Database
 PRINTABLE = bytes(33 + code % 94 for code in range(256))
 DIGITS = set("0123456789-")  # fragments of texts made of these are in many a hash of a receipt, by chance
 CATEGORIES = 5
-PARAMS = ub.Params(group_size=3, neighbors=5)
+PARAMS = ub.Params(group_size=3, neighbors=5, alpha=0.8)
 
 
 class UniqueIds:

@@ -144,7 +144,7 @@ def test_a_writer_reads_the_state_under_the_lock(
 
         return run
 
-    with ub.open(path, ub.Params(group_size=3, grouping=grouping)) as rec:
+    with ub.open(path, ub.Params(group_size=3, grouping=grouping, alpha=0.8)) as rec:
         methods = {
             EngineState: ("comes_last", "learn", "forget", "records"),
             InvariantChecker: ("trace", "faults"),
@@ -182,7 +182,7 @@ def test_a_disk_that_fails_to_sync(path: Path, monkeypatch: pytest.MonkeyPatch) 
         lambda: engine.forget("ann"),
     ]
     for request in requests:
-        with monkeypatch.context() as patch, ub.open(path, ub.Params(group_size=3)) as engine:
+        with monkeypatch.context() as patch, ub.open(path, ub.Params(group_size=3, alpha=0.8)) as engine:
             engine.learn("ann", ["tea"], basket=1)
             patch.setattr(Wal, "sync", _failing)
             with pytest.raises(UncertainError, match=r"did not confirm what was written .*Input/output error"):

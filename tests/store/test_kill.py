@@ -153,7 +153,7 @@ def _forgets(done: Iterable[list[Request]]) -> int:
 
 
 def kill_often(writer: Writer, folder: Path, kills: int, threads: int, grouping: Literal["fixed", "varying"]) -> None:
-    params = ub.Params(group_size=3, grouping=grouping)
+    params = ub.Params(group_size=3, grouping=grouping, alpha=0.8)
     shops: list[Shop] = []
     for number in range(kills):
         if number % 10 == 0:

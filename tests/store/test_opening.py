@@ -87,7 +87,7 @@ def test_an_unfinished_database(path: Path) -> None:
     writer.Database(path, read_only=False).abandon()
     with pytest.raises(StoreError, match="has no parameters"):
         ub.open(path, read_only=True)
-    with ub.open(path, ub.Params(group_size=2)) as engine:
+    with ub.open(path, ub.Params(group_size=2, alpha=0.8)) as engine:
         assert engine.params.group_size == 2
 
 

@@ -38,7 +38,7 @@ class Session:
 
     def __init__(self, folder: Path, grouping: Grouping, seed: int, often: int = 12) -> None:
         folder.mkdir(parents=True)
-        self.params = ub.Params(group_size=3, grouping=grouping)
+        self.params = ub.Params(group_size=3, grouping=grouping, alpha=0.8)
         self.random = random.Random(seed)
         self.path = folder / "shop.db"
         self.requests: list[Request] = []

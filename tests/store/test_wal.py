@@ -90,7 +90,7 @@ def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
         keys.write_text("no keys")
     for _ in range(2):
         with pytest.raises(InvalidParamsError if mistake == "params" else StoreError):
-            ub.open(path, ub.Params(group_size=2) if mistake == "params" else None)
+            ub.open(path, ub.Params(group_size=2, alpha=0.8) if mistake == "params" else None)
     keys.write_bytes(good)
     with ub.open(path) as engine:
         assert engine.digest() == digest

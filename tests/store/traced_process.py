@@ -18,7 +18,7 @@ import unbasket as ub
 from unbasket.domain.events import Event, Forget, Learn
 from unbasket.store import compaction, writer
 
-PARAMS = ub.Params(group_size=3)
+PARAMS = ub.Params(group_size=3, alpha=0.8)
 _PR_SET_PTRACER, _ANY = 0x59616D61, -1  # of Linux: lets strace attach where only root may
 
 

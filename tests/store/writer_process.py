@@ -71,7 +71,7 @@ def _fatal_errors() -> Iterator[None]:
 
 def _warm_up() -> None:
     for grouping in ("fixed", "varying"):
-        traffic, params = Traffic(1), ub.Params(group_size=3, grouping=grouping)
+        traffic, params = Traffic(1), ub.Params(group_size=3, grouping=grouping, alpha=0.8)
         with tempfile.TemporaryDirectory() as folder, ub.open(Path(folder) / "warm.db", params) as engine:
             for _ in range(200):
                 submit(engine, traffic.request())

@@ -55,6 +55,8 @@ class BasketShare(NamedTuple):
 class Explanation(NamedTuple):
     """The shares of an item's score: those of the user's baskets and of the neighbors sum to it.
 
+    The baskets' shares sum to `weight` times `alpha` times `factor`. The weight is that of the item in the user's own
+    baskets. The factor, if the model has learned it, says how readily people buy the item again; otherwise it is 1.
     Neighbors are counted, never named, since their baskets are their personal data.
     """
 
@@ -64,6 +66,30 @@ class Explanation(NamedTuple):
     neighbors_share: float
     neighbors_with_item: int
     neighbors: int
+    weight: float
+    alpha: float
+    factor: float
+
+
+class ItemFactor(NamedTuple):
+    """An item, how readily it is bought again (1: as most things), and the number of people who bought it."""
+
+    item: Id
+    factor: float
+    buyers: int
+
+
+class LearnedWeights(NamedTuple):
+    """The weights that a model has learned: alpha, the users behind it, and the items with extreme factors.
+
+    `most` has the largest factors, largest first, and `least` the smallest, smallest first. Only items that at least 20
+    people bought are listed: fewer would say too much about a person.
+    """
+
+    alpha: float
+    users: int
+    most: tuple[ItemFactor, ...]
+    least: tuple[ItemFactor, ...]
 
 
 class Learned(StrEnum):

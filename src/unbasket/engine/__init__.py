@@ -5,6 +5,7 @@ recommender    learn, forget, recommend, explain, verify, from any thread
 recommending   the best items for users, carts and histories, and the items in most baskets
 explanations   the shares of a score
 probes         the part of a vector that finds neighbors under a privacy threshold
+learned_weights alpha and the factors of items, as the model has learned them
 ports          the journal, through which every event goes: it applies the event to the model, and keeps it or not
 model          state, digest, catalog and availability, shared by all threads behind one lock
 catalog        products, categories and hidden items

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core.model import ONE
+from unbasket.core.model import FACTOR_ONE, ONE
 from unbasket.domain.ids import Id
 from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import BasketShare, Explanation
@@ -27,14 +27,22 @@ def explain(model: Model, user: Id, items: list[Id], privacy: PrivacyThreshold |
         own, totals, having, found = workspace.search.holders(
             state.index, probe, owner, wanted, params.neighbors, state.users.order
         )
+        alpha = state.weigh(query)
+        factors = [FACTOR_ONE if state.sums is None else state.sums.factor(code) for code in codes]
     if privacy is not None:
         weights_by_code = dict(zip(query.items.tolist(), query.weights.tolist(), strict=True))
         own = np.array([weights_by_code.get(code, 0) for code in codes], np.int64)  # the probe lacks rare items
         totals[having < privacy.neighbors] = 0
     weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
     explained = [
-        _explanation(params, item, _Weights(weight, total, count, found), [code in r.items for r in records], records)
-        for item, code, (weight, total, count) in zip(items, codes, weights, strict=True)
+        _explanation(
+            params,
+            item,
+            _Weights(alpha, factor / FACTOR_ONE, weight, total, count, found),
+            [code in record.items for record in records],
+            records,
+        )
+        for item, code, factor, (weight, total, count) in zip(items, codes, factors, weights, strict=True)
     ]
     return explained if privacy is None else [_shown(each, privacy) for each in explained]
 
@@ -50,8 +58,10 @@ def _shown(exact: Explanation, privacy: PrivacyThreshold) -> Explanation:
 
 
 class _Weights(NamedTuple):
-    """An item's weight in the user's vector, its sum over the neighbors, how many have it, how many there are."""
+    """Alpha, an item's factor and own weight, its sum over the neighbors, how many have it, how many there are."""
 
+    alpha: float
+    factor: float
     own: int
     total: int
     having: int
@@ -59,8 +69,8 @@ class _Weights(NamedTuple):
 
 
 def _explanation(params: Params, item: Id, weights: _Weights, holds: list[bool], records: list[Record]) -> Explanation:
-    neighbors_share = (1.0 - params.alpha) / max(weights.found, 1) * weights.total / ONE
-    own_share = params.alpha * weights.own / ONE
+    neighbors_share = (1.0 - weights.alpha) / max(weights.found, 1) * weights.total / ONE
+    own_share = weights.alpha * (weights.factor * weights.own) / ONE
     terms = basket_terms(params, holds, [record.opens for record in records])
     whole = math.fsum(terms)
     shares = [
@@ -69,7 +79,17 @@ def _explanation(params: Params, item: Id, weights: _Weights, holds: list[bool],
         if term
     ]
     score = own_share + neighbors_share
-    return Explanation(item, score, tuple(shares), neighbors_share, weights.having, weights.found)
+    return Explanation(
+        item,
+        score,
+        tuple(shares),
+        neighbors_share,
+        weights.having,
+        weights.found,
+        weights.own / ONE,
+        weights.alpha,
+        weights.factor,
+    )
 
 
 def group_starts(params: Params, opens: list[bool]) -> list[int]:

@@ -14,7 +14,7 @@ from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventA
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import NO_TYPES, BasketIds, Id, Ids, IdTypes, in_order
 from unbasket.domain.results import Basket, Forgotten, Learned, Renamed
-from unbasket.params import Params
+from unbasket.params import LEARNED, Params
 
 LONG = 512  # baskets of a long history, which gets a set of its basket ids; shorter ones are searched
 
@@ -332,4 +332,5 @@ def rule_of(params: Params) -> Rule:
         params.grouping == "varying",
         counted,
         sys.maxsize if counted else max(1, CHECKPOINT_EVERY // params.group_size),  # no state survives an event
+        params.alpha == LEARNED,
     )

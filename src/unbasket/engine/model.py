@@ -276,6 +276,8 @@ class Model:
         rebuild = self._rebuild  # which may end at any moment
         if rebuild is not None:
             rebuild.follow(owner)
+        else:
+            self.state.live.successor = None  # that of a rebuild that has ended
 
     def _drop_orphans(self) -> None:
         """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
@@ -299,8 +301,8 @@ class Model:
         """Apply an event that erases, and prove the erasure. The caller keeps other writers out meanwhile."""
         forget, heir = (event, None) if isinstance(event, Forget) else (Forget(event.user, None, None), event.other)
         before = self.fingerprint()
-        with self.lock.reading, self._hashing:
-            proof = verification.ErasureProof(self.state, self.digest, forget, heir=heir)
+        with self.lock.reading, self._hashing, self.workspaces.take() as workspace:
+            proof = verification.ErasureProof(self.state, self.digest, forget, workspace.fold, heir=heir)
         [result] = self.apply([event])
         after = self.fingerprint()
         with self.lock.reading, self._hashing, self.workspaces.take() as workspace:
@@ -345,10 +347,9 @@ class Model:
         (users done, users in all).
         """
         with self._rebuilding:
-            rebuild = Rebuild(self.state, params)
             try:
-                with self.lock.writing:
-                    self._rebuild = rebuild
+                with self.lock.reading:  # no event comes between the list of users and the rebuild that follows them
+                    rebuild = self._rebuild = Rebuild(self.state, params)
                 while rebuild.done < rebuild.total:
                     with self.lock.reading:
                         rebuild.work(_CHUNK)
@@ -397,7 +398,8 @@ class Model:
                     if not verifying.advance():
                         return verifying.report()
         finally:
-            verifying.stop()
+            with self.lock.reading:  # no event is under way
+                verifying.stop()
 
     def owner(self, user: Id) -> int:
         """Return the code of a user, under the lock; raise an error if nothing is held about them."""

@@ -19,6 +19,7 @@ from unbasket.domain.results import (
     Forgotten,
     ItemCount,
     Learned,
+    LearnedWeights,
     Neighbor,
     Progress,
     Recommendation,
@@ -38,6 +39,7 @@ from unbasket.domain.validation import (
 )
 from unbasket.engine.catalog import Catalog
 from unbasket.engine.explanations import explain, group_starts
+from unbasket.engine.learned_weights import learned_weights
 from unbasket.engine.model import Model
 from unbasket.engine.ports import InMemoryJournal, Journal
 from unbasket.engine.recommending import Popularity, RecommendationQueries, UnknownUsers
@@ -404,6 +406,10 @@ class Recommender:
     ) -> list[Explanation]:
         """Explain many items for one user, with one search for neighbors; `privacy` as in `recommend`."""
         return explain(self._model, user, [checked(item, "item") for item in items], privacy)
+
+    def learned(self, n: int = 10) -> LearnedWeights | None:
+        """Return the weights that the model has learned, with n items at either end; None with a number for alpha."""
+        return learned_weights(self._model, checked_count(n))
 
     def history(self, user: Id) -> list[Basket]:
         """Return all baskets of the user, oldest first."""

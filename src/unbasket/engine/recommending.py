@@ -39,13 +39,13 @@ class RecommendationQueries:
             state, cart = self._state, None if cart is None else self._model.canonical_items(cart)
             owner = state.users.find(user) if cart else self._model.owner(user)
             item_filter = self._model.item_filters.of(filters, cart)
+            vector, alpha = self._weighed(owner, cart, workspace)
             if owner is None:
-                vector = queries.query([self._codes_of(cart or [])], workspace.fold, state.rule)
                 left_out = state.left_out_for(state.users.canonical(user))
             else:
-                left_out, vector = owner, self._vector(owner, cart, workspace)
+                left_out = owner
                 item_filter = self._for_user(item_filter, state.users.names[owner], owner, only_new)
-            return self._shown(self._best(vector, left_out, n, item_filter, workspace))
+            return self._shown(self._best(vector, alpha, left_out, n, item_filter, workspace))
 
     def recommend_many(
         self,
@@ -76,15 +76,16 @@ class RecommendationQueries:
     def _recommend_chunk(
         self, users: list[Id], n: int, filters: Filters | None, only_new: bool
     ) -> dict[Id, list[Recommendation]]:
-        batch = {}
+        batch, alpha = {}, 0.0
         with self._model.lock.reading, self._model.workspaces.take() as workspace:
             item_filter, codes = self._model.item_filters.of(filters, None), self._state.users.codes
             for user in users:
                 owner = codes.get(user)
                 if owner is not None:
                     own_filter = self._for_user(item_filter, user, owner, only_new)
-                    batch[user] = self._query(self._vector(owner, None, workspace), owner, own_filter, n)
-            answers = self._run([*batch.values()], workspace)
+                    vector, alpha = self._weighed(owner, None, workspace)  # which is the same for all
+                    batch[user] = self._query(vector, owner, own_filter, n)
+            answers = self._run([*batch.values()], alpha, workspace)
             return {user: self._shown(best) for user, best in zip(batch, answers, strict=True)}
 
     def recommend_for(
@@ -96,17 +97,21 @@ class RecommendationQueries:
             *_, cart = baskets
             unknown: dict[Id, int] = {}  # items in no basket, with codes for this query only
             codes = [self._codes_with(basket, unknown) for basket in baskets if basket]
-            vector, own = self._split(queries.query(codes, workspace.fold, state.rule))
+            query = queries.query(codes, workspace.fold, state.rule)
             item_filter, left_out = self._model.item_filters.of(filters, cart or None), -1
             banned = set(cart)
-            if user is not None:
+            if user is None:
+                alpha = state.weigh(query)
+            else:
                 name = state.users.canonical(user)
+                alpha = state.weigh(query, state.users.codes.get(name), workspace.fold)
                 left_out = state.left_out_for(name)
                 item_filter = self._for_user(item_filter, name, left_out, only_new=False)
                 banned |= state.suppressed.get(name, set())
-            best = self._best(vector, left_out, n, item_filter, workspace)
+            vector, own = query.split(len(state.items.names))
+            best = self._best(vector, alpha, left_out, n, item_filter, workspace)
             allowed = self._model.item_filters.allowed([item for item in unknown if item not in banned], filters)
-        best += [Recommendation(item, state.params.alpha * own[unknown[item]] / ONE) for item in allowed]
+        best += [Recommendation(item, alpha * own.get(unknown[item], 0.0) / ONE) for item in allowed]
         best = sorted((each for each in best if each.score > 0), key=lambda each: (-each.score, each.item))[:n]
         return self._shown(best)
 
@@ -124,24 +129,22 @@ class RecommendationQueries:
             for item, code in zip(items, codes, strict=True)
         ]
 
-    def _split(self, vector: Vector) -> tuple[Vector, dict[int, int]]:
-        """Return a vector's part that others can share, and the weights of codes beyond those of the state."""
-        items, weights = vector.items, vector.weights
-        shared = items < len(self._state.items.names)
-        if shared.all():
-            return vector, {}
-        own = zip(items[~shared].tolist(), weights[~shared].tolist(), strict=True)
-        return Vector(items[shared], weights[shared]), dict(own)
+    def _weighed(self, owner: int | None, cart: list[Id] | None, workspace: Workspace) -> tuple[Vector, float]:
+        """Return the vector of a user with a cart, with its own weights, and alpha.
 
-    def _vector(self, owner: int, cart: list[Id] | None, workspace: Workspace) -> Vector:
-        """Return the vector of a user with a cart.
-
-        Items of the cart without a code are left out: no other user's vector and no score depends on them.
+        Items of the cart without a code count for the learned weights only: no vector of another user has them.
         """
         state = self._state
-        if cart is None:
-            return state.query(owner, workspace.fold)
-        return queries.query_with(state.histories, owner, self._codes_of(cart), workspace.fold, state.rule)
+        if owner is not None and cart is None:
+            vector = state.query(owner, workspace.fold)
+            return vector, state.weigh(vector)
+        codes = self._codes_with(cart or [], {})
+        if owner is None:
+            vector = queries.query([codes], workspace.fold, state.rule)
+        else:
+            vector = queries.query_with(state.histories, owner, codes, workspace.fold, state.rule)
+        alpha = state.weigh(vector, owner, workspace.fold)
+        return vector.split(len(state.items.names))[0], alpha
 
     def _for_user(self, item_filter: ItemFilter | None, user: Id, owner: int, only_new: bool) -> ItemFilter | None:
         """Return the filter with the user's suppressed items banned too and, with `only_new`, their purchases."""
@@ -156,9 +159,9 @@ class RecommendationQueries:
         return item_filter._replace(banned=np.concatenate([item_filter.banned, *banned]))
 
     def _best(
-        self, vector: Vector, left_out: int, n: int, item_filter: ItemFilter | None, workspace: Workspace
+        self, vector: Vector, alpha: float, left_out: int, n: int, item_filter: ItemFilter | None, workspace: Workspace
     ) -> list[Recommendation]:
-        return self._run([self._query(vector, left_out, item_filter, n)], workspace)[0]
+        return self._run([self._query(vector, left_out, item_filter, n)], alpha, workspace)[0]
 
     def _query(self, vector: Vector, left_out: int, item_filter: ItemFilter | None, n: int) -> Query:
         n, privacy = min(n, len(self._state.items.names)), self._privacy
@@ -172,10 +175,10 @@ class RecommendationQueries:
         privacy = self._privacy
         return best if privacy is None else [Recommendation(item, privacy.score(score)) for item, score in best]
 
-    def _run(self, batch: list[Query], workspace: Workspace) -> list[list[Recommendation]]:
+    def _run(self, batch: list[Query], alpha: float, workspace: Workspace) -> list[list[Recommendation]]:
         state, names = self._state, self._state.items.names
-        params, orders = state.params, (state.users.order, state.items.order)
-        workspace.search.recommend(QueryBatch(state.index, batch, params.neighbors, params.alpha, orders))
+        orders = state.users.order, state.items.order
+        workspace.search.recommend(QueryBatch(state.index, batch, state.params.neighbors, alpha, orders))
         return [named(Recommendation, query.take(), names) for query in batch]
 
     def _codes_of(self, items: Iterable[Id]) -> list[int]:

@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from unbasket.core.index import SHARD_SIZE, Index, LiveIndex, Pool
-from unbasket.core.model import FoldWorkspace, Histories, Vector
+from unbasket.core.model import FoldWorkspace, Histories, LearnedSums, Vector, queries
 from unbasket.domain.ids import FREE, Id, in_order
 from unbasket.domain.results import Sizes
 from unbasket.engine.histories import HistoryState, rule_of
 from unbasket.errors import InvalidParamsError
-from unbasket.params import Params
+from unbasket.params import LEARNED, Params
 
 _encode = msgspec.msgpack.Encoder().encode  # no two ids share an encoding
 
@@ -42,14 +42,15 @@ class PoolPriorities:
 
 
 class ModelState:
-    """The structures derived from histories with one set of parameters: index, checkpoints and pool."""
+    """The structures derived from histories with one set of parameters: index, checkpoints, pool, learned sums."""
 
     def __init__(self, params: Params, histories: Histories, precedes: Callable[[int, int], bool]) -> None:
         self.params = params.seeded()
         self.index = Index(params.neighbors, SHARD_SIZE)
         self.pool = None if params.pool is None else Pool(params.pool, precedes)
         self.priorities = PoolPriorities(self.params.pool_seed or 0)
-        self.live = LiveIndex(histories, rule_of(params), self.index, self.pool)
+        self.sums = LearnedSums(histories, params.repurchase or 0.0) if params.alpha == LEARNED else None
+        self.live = LiveIndex(histories, rule_of(params), self.index, self.pool, self.sums)
 
 
 class EngineState(HistoryState):
@@ -78,6 +79,7 @@ class EngineState(HistoryState):
         model.live.admit(*self._room)  # a model without users may have no room yet
         self.params, self.rule = model.params, model.live.rule
         self.index, self.pool, self.priorities = model.index, model.pool, model.priorities
+        self.sums = model.sums
         self.events = self.live = model.live
 
     def _users_added(self, owners: Iterable[int], users: Iterable[Id]) -> None:
@@ -113,6 +115,19 @@ class EngineState(HistoryState):
         """Return the fixed-point vector of a user, in the pool or not."""
         return self.live.vector_of(owner, space)
 
+    def weigh(self, query: Vector, owner: int | None = None, space: FoldWorkspace | None = None) -> float:
+        """Set the own weights of a query, and return alpha.
+
+        With a workspace, the query is a history that is not stored, and its share counts instead of that of the user
+        with the code `owner` (None: an unknown user).
+        """
+        if self.sums is None:
+            return float(self.params.alpha)
+        if space is None:
+            return self.sums.weigh(query)
+        old = None if owner is None else queries.share(self.histories, space, self.rule, owner)
+        return self.sums.weigh_instead(query, old)
+
     def sizes(self) -> Sizes:
         """Count users, items, baskets, purchases and entries of vectors."""
         return Sizes(len(self.users), len(self.items), *self.histories.sizes(), self.index.entry_count())
@@ -125,6 +140,7 @@ class Rebuild:
         _check_groups(state.params, params)
         self._state = state
         self._model = state.new_model(params)
+        state.live.successor = self._model.live
         self._waiting = sorted(state.users.codes.values(), reverse=True)
         self.total = len(self._waiting)
 

@@ -1,14 +1,14 @@
 """The proof of promise 1: the model equals one that was trained on the remaining data only."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from itertools import chain, islice
 from typing import NamedTuple
 
 from unbasket.core.check import invariants
 from unbasket.core.index import LiveIndex
-from unbasket.core.model import FoldWorkspace, queries
+from unbasket.core.model import FoldWorkspace, LearnedSums, queries
 from unbasket.domain.events import Forget
 from unbasket.domain.ids import FREE, Id
 from unbasket.domain.results import Verification
@@ -18,7 +18,7 @@ from unbasket.engine.state import EngineState
 _MAX_MISMATCHES = 20  # in a report
 _STEP = 8  # users that a step compares, in some milliseconds
 
-_OUTSIDE: dict[str, object] = {"the vector": {}, "the postings": {}, "the norm": 0, "the pool": False}
+_OUTSIDE: dict[str, object] = {"the vector": ({}, 0), "the postings": {}, "the norm": 0, "the pool": False}
 """Expected in the index for a user outside the pool."""
 
 _STRUCTURES = invariants.STRUCTURES
@@ -101,6 +101,27 @@ class InvariantChecker:
         yield _names(invariants.total_faults(self._state.live))
         yield _names(invariants.item_count_faults(self._state.live))
 
+    def recount(self) -> Generator[list[str], None, None]:
+        """Recount the learned sums from all histories, step by step, and compare them.
+
+        The recount follows events that come between two steps. It starts over when the parameters change.
+        """
+        state, sums = self._state, self._state.sums
+        if sums is None:
+            return
+        recounted, space, first = LearnedSums(state.histories, 0.0), FoldWorkspace(), 0
+        sums.attach(recounted)
+        try:
+            while first >= 0 and state.sums is sums:
+                first = invariants.recount(state.live, recounted, space, first)
+                yield []
+            if state.sums is sums:
+                yield _names(invariants.sums_faults(state.live, recounted))
+        finally:
+            sums.detach(recounted)
+        if state.sums is not sums:
+            yield from self.recount()
+
     def _in_steps(self, check: Callable[[LiveIndex, int], tuple[list[int], int]]) -> Iterator[list[str]]:
         first = 0
         while first >= 0:
@@ -128,18 +149,22 @@ class ErasureProof:
 
     It checks the history, the vector, the postings of every item that the user had, the norm, its old and its new bin
     in the norm histogram, the hubs and their sums, the checkpoints, the counts of the user's items, the pool, the ids,
-    and the user's share of the digest. Each must equal what a fold of the remaining history gives, and hold nothing of
-    a user who is gone. The history must not contain the forgotten data, and the other users' shares of the counts and
-    of the digest must not have changed. With an `heir`, who gets the user's data, both users are checked.
+    and the user's shares of the learned sums and of the digest. Each must equal what a fold of the remaining history
+    gives, and hold nothing of a user who is gone. The history must not contain the forgotten data, and the other users'
+    shares of the counts, of the learned sums and of the digest must not have changed. With an `heir`, who gets the
+    user's data, both users are checked.
 
     The cost is about that of a recommendation for that user. `FullVerification` checks the records of other users.
     """
 
-    def __init__(self, state: EngineState, digest: Digest, event: Forget, heir: Id | None = None) -> None:
+    def __init__(
+        self, state: EngineState, digest: Digest, event: Forget, space: FoldWorkspace, heir: Id | None = None
+    ) -> None:
         self._state, self._digest, self._event, self._heir = state, digest, event, heir
         self._checker = InvariantChecker(state)
         self._traces = {user: self._checker.trace(user) for user in (event.user, heir) if user is not None}
-        self._rest = self._digest_of_others()
+        self._items = {item for trace in self._traces.values() if trace is not None for item in trace.elsewhere}
+        self._rest = self._digest_of_others(), self._sums_of_others(space)
         if heir is not None:
             self._expect_baskets_of(heir)
 
@@ -154,14 +179,29 @@ class ErasureProof:
             left.elsewhere[item] += count
 
     def _digest_of_others(self) -> int:
-        codes = {trace.code for trace in self._traces.values() if trace is not None}
-        return self._digest.rest(*codes)
+        return self._digest.rest(*self._codes())
+
+    def _codes(self) -> set[int]:
+        return {trace.code for trace in self._traces.values() if trace is not None}
+
+    def _sums_of_others(self, space: FoldWorkspace) -> list[int]:
+        """Return the learned sums, of all items and of the user's, without the shares of the user and the heir."""
+        state, items = self._state, sorted(self._items)
+        if state.sums is None:
+            return []
+        totals, by_item = state.sums.sums(items)
+        rest = [*totals, *chain.from_iterable(by_item[item] for item in items)]
+        for code in self._codes():
+            totals, by_item = queries.share(state.histories, space, state.rule, code).as_tuple()
+            share = [*totals, *chain.from_iterable(by_item.get(item, (0, 0, 0)) for item in items)]
+            rest = [total - part for total, part in zip(rest, share, strict=True)]
+        return rest
 
     def confirms(self, space: FoldWorkspace) -> bool:
         """Return whether the data is gone; call this before the code of a removed user is reused."""
         if self._heir is not None and self._traces[self._heir] is None:  # a new user
             self._traces[self._heir] = self._checker.trace(self._heir)
-        if self._state.holds(*self._event) or self._digest_of_others() != self._rest:
+        if self._state.holds(*self._event) or (self._digest_of_others(), self._sums_of_others(space)) != self._rest:
             return False
         return all(self._is_right(user, trace, space) for user, trace in self._traces.items())
 
@@ -205,7 +245,8 @@ class UserVerification:
             wrong.append("the id")
         self._users = int(trace is not None)
         self._wrong = [f"{fault} of user {user!r}" for fault in dict.fromkeys(wrong)]
-        self._shared = SharedInvariants(_shared_checks(checker, digest))
+        self._recount = checker.recount()
+        self._shared = SharedInvariants(chain(_shared_checks(checker, digest), self._recount))
 
     def advance(self) -> bool:
         """Run a step of the shared checks; return whether there are more."""
@@ -217,7 +258,8 @@ class UserVerification:
         return Verification(not mismatches, self._users, tuple(mismatches[:_MAX_MISMATCHES]))
 
     def stop(self) -> None:
-        """Do nothing: there is nothing to release."""
+        """Stop following events."""
+        self._recount.close()
 
 
 class FullVerification:
@@ -232,7 +274,8 @@ class FullVerification:
         self._changed = digest.watch()
         self._wrong: dict[int, list[str]] = {}
         checker = InvariantChecker(state)
-        self._shared = SharedInvariants(chain(_shared_checks(checker, digest), checker.id_faults()))
+        self._recount = checker.recount()
+        self._shared = SharedInvariants(chain(_shared_checks(checker, digest), checker.id_faults(), self._recount))
         self._has_shared_steps = True
 
     def advance(self) -> bool:
@@ -268,6 +311,7 @@ class FullVerification:
     def stop(self) -> None:
         """Stop watching for changes."""
         self._digest.unwatch(self._changed)
+        self._recount.close()
 
 
 def _faults_of(state: EngineState, digest: Digest, users: list[Id]) -> dict[Id, list[str]]:
@@ -297,10 +341,10 @@ def _shared_checks(checker: InvariantChecker, digest: Digest) -> Iterator[list[s
 def _derived(state: EngineState, user: Id) -> dict[str, object]:
     """Return what a state holds about a user, by external ids."""
     code, names = state.users.codes[user], state.items.names
-    vector, postings, norm = state.index.entries(code)
+    vector, postings, norm, scale = state.index.entries(code)
     return {
         "the history": state.history(user),
-        "the vector": {names[item]: weight for item, weight in vector.items()},
+        "the vector": ({names[item]: weight for item, weight in vector.items()}, scale),
         "the postings": {names[item]: weight for item, weight in postings.items()},
         "the norm": norm,
         "the pool": state.in_pool(user),

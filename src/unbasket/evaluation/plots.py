@@ -95,7 +95,7 @@ def draw_tuning(tuning: Tuning) -> Figure:
         if name == "trial":
             axis.step(frame[name], frame["value"].cum_max(), where="post", color=OURS, label="best so far")
             axis.legend(frameon=False)
-        if best is not None:
+        if best is not None and frame[name][best] is not None:  # a learned alpha is not a number
             axis.plot(frame[name][best], frame["value"][best], "o", color=PAPER, markersize=8)
         if name == "neighbors":
             axis.set_xscale("log")

@@ -9,7 +9,10 @@ import polars as pl
 
 from unbasket.domain.ids import Id
 from unbasket.domain.results import Progress, Recommendation
+from unbasket.engine.model import Model
+from unbasket.engine.ports import InMemoryJournal
 from unbasket.engine.recommender import Recommender
+from unbasket.engine.state import PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.evaluation.baselines import BASELINES, Ranker
 from unbasket.evaluation.evaluation import Evaluation
@@ -18,7 +21,7 @@ from unbasket.evaluation.histories import baskets_of, of_users
 from unbasket.evaluation.metrics import Scorer, UserMetric
 from unbasket.evaluation.models import SteppedRanker, rank_with, ranker_of
 from unbasket.evaluation.protocols import EvaluationProtocol, Holdout, Split, first_of_twins
-from unbasket.params import Params
+from unbasket.params import LEARNED, Params
 
 TIFUKNN = "TIFU-kNN"
 
@@ -115,9 +118,29 @@ class _Steps:
             self._progress(done, self._total)
 
 
+class _CandidatesFirst(PoolPriorities):
+    """Priorities of a pool that only candidates get into."""
+
+    def __init__(self, params: Params, candidates: pl.Series) -> None:
+        super().__init__(params.pool_seed or 0)
+        self._candidates = set(candidates)
+
+    def of(self, user: Id) -> int:
+        return super().of(user) if user in self._candidates else 2**64 - 1
+
+
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:
-    """Fit an engine to the baskets of the split's candidates only."""
-    return Recommender(params).fit(of_users(history, split.candidates))
+    """Fit an engine to the baskets of the split's candidates, the only users who can be neighbors.
+
+    Learned weights also come from the histories of the queries, as in a shop that serves all of these users.
+    """
+    others = split.queries.filter(~split.queries.is_in(split.candidates.implode()))
+    if params.alpha != LEARNED or others.is_empty():
+        return Recommender(params).fit(of_users(history, split.candidates))
+    count = len(split.candidates)
+    model = Model(replace(params, pool=min(params.pool or count, count)))
+    model.state.priorities = _CandidatesFirst(params, split.candidates)
+    return Recommender(journal=InMemoryJournal(model)).fit(of_users(history, pl.concat([split.candidates, others])))
 
 
 def rank(

@@ -1,4 +1,4 @@
-"""The search for the five parameters on a validation split, with Optuna. It never sees the future."""
+"""The search for the parameters on a validation split, with Optuna. It never sees the future."""
 
 import importlib
 import warnings
@@ -16,7 +16,7 @@ from unbasket.errors import InvalidRequestError, import_optional
 from unbasket.evaluation.metrics import METRICS, score_users
 from unbasket.evaluation.protocols import Holdout, Split, all_users_split, hide_last_basket
 from unbasket.evaluation.tifuknn import TifuKnn
-from unbasket.params import Params
+from unbasket.params import LEARNED, Params
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -53,9 +53,10 @@ class Tuning:
         return f"Params({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
     def frame(self) -> pl.DataFrame:
-        """Return all trials as a frame: trial (from 1), value, and a column per parameter."""
+        """Return all trials as a frame: trial (from 1), value, and a column per parameter; a learned alpha is null."""
         rows = [{"trial": i, "value": trial.value} | _tuned(trial.params) for i, trial in enumerate(self.tried, 1)]
-        return pl.DataFrame(rows)
+        numbers = [row | {"alpha": None if row["alpha"] == LEARNED else row["alpha"]} for row in rows]
+        return pl.DataFrame(numbers, schema_overrides={"alpha": pl.Float64})
 
     def plot(self) -> "Figure":
         """Plot the metric by trial and against each parameter. Needs Matplotlib."""
@@ -85,10 +86,12 @@ def _tuned(params: Params) -> dict[str, Any]:
 
 
 def _shared(params: Params) -> dict[str, Any]:
-    """Return the grouping and the pool, which all trials share, where they are not the defaults."""
+    """Return the settings that all trials share, where they are not the defaults: grouping, pool, `repurchase`."""
     usual = Params()
-    return {name: value for name in ("grouping", "pool", "pool_seed")
-            if (value := getattr(params, name)) != getattr(usual, name)}  # fmt: skip
+    shared = {name: getattr(params, name) for name in ("grouping", "pool", "pool_seed")}
+    if params.alpha == LEARNED:
+        shared["repurchase"] = params.repurchase
+    return {name: value for name, value in shared.items() if value != getattr(usual, name)}
 
 
 def tune(
@@ -103,11 +106,12 @@ def tune(
 ) -> Tuning:
     """Search for the parameters that best predict each user's last basket from the ones before it.
 
-    `start` is tried first, so the result is at least as good on the validation split; all trials share its grouping
-    and pool. With a `study` file, an interrupted search can be resumed: it continues after the trials in the file,
-    stops at `trials` of them, and ends with the same result as an uninterrupted search. The file holds parameters,
-    scores, and the numbers of users, baskets and purchases that identify the data, but no personal data. `progress` is
-    called with the numbers of trials done and in total.
+    A trial has a number for alpha, or learns it. `start` is tried first, so the result is at least as good on the
+    validation split; all trials share its grouping and pool, and those that learn alpha its `repurchase`. With a
+    `study` file, an interrupted search can be resumed: it continues after the trials in the file, stops at `trials` of
+    them, and ends with the same result as an uninterrupted search. The file holds parameters, scores, and the numbers
+    of users, baskets and purchases that identify the data, but no personal data. `progress` is called with the
+    numbers of trials done and in total.
     """
     if trials < 1:
         raise InvalidRequestError(f"trials must be at least 1, not {trials}")
@@ -118,7 +122,7 @@ def tune(
     if split.queries.is_empty():
         raise InvalidRequestError("no user has two baskets or more, so there is no basket to hide and predict")
     start = start or Params()
-    space, shared = _search_space(data.history, start.pool), _shared(start)
+    space, shared = _search_space(data.history, start), _shared(start)
     with _open_study(optuna, study, {"metric": metric, **_counts(history), **shared}) as search:
         done = len(search.get_trials(states=[optuna.trial.TrialState.COMPLETE]))
         if done == 0:
@@ -157,13 +161,14 @@ def _optuna() -> Any:
     return optuna
 
 
-def _search_space(history: pl.DataFrame, pool: int | None) -> dict[str, Any]:
+def _search_space(history: pl.DataFrame, start: Params) -> dict[str, Any]:
     """Return the ranges. Groups longer than any history, or more neighbors than users, would change nothing."""
     distributions = importlib.import_module("optuna").distributions
     longest: Any = history.group_by("user").agg(pl.col("basket").n_unique())["basket"].max()
     others = max(1, history["user"].n_unique() - 1)
-    others = others if pool is None else min(others, pool)
+    others = others if start.pool is None else min(others, start.pool)
     return {
+        "learned": distributions.CategoricalDistribution([True, False] if start.grouping == "fixed" else [False]),
         "group_size": distributions.IntDistribution(1, min(30, longest)),
         "basket_decay": distributions.FloatDistribution(0.1, 1.0),
         "group_decay": distributions.FloatDistribution(0.1, 1.0),
@@ -173,11 +178,20 @@ def _search_space(history: pl.DataFrame, pool: int | None) -> dict[str, Any]:
 
 
 def _clipped(space: dict[str, Any], params: Params) -> dict[str, Any]:
-    return {name: min(max(getattr(params, name), span.low), span.high) for name, span in space.items()}
+    """Return the parameters as values of the space; a learned alpha is any number, which `_params` ignores."""
+    learned = params.alpha == LEARNED
+    numbers = _tuned(params) | ({"alpha": 0.5} if learned else {})
+    return {"learned": learned} | {
+        name: min(max(value, space[name].low), space[name].high) for name, value in numbers.items()
+    }
 
 
 def _params(drawn: dict[str, Any], shared: dict[str, Any]) -> Params:
-    return Params(**{name: round(value, _DIGITS) for name, value in drawn.items()}, **shared)
+    """Return the parameters of a trial. Groups of a learned alpha have one basket, so `basket_decay` has no effect."""
+    numbers = {name: round(drawn[name], _DIGITS) for name in _NAMES}
+    if drawn.get("learned", False):
+        numbers = {name: numbers[name] for name in ("group_decay", "neighbors")}
+    return Params(**numbers, **shared)
 
 
 def _counts(history: pl.DataFrame) -> dict[str, int]:

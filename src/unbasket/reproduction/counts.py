@@ -58,6 +58,7 @@ def recommend_dense(history: pl.DataFrame, params: Params, progress: Progress) -
     squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
     k = min(params.neighbors, len(users) - 1)
     recommended: Recommendations = {}
+    alpha = float(params.alpha)
     for start in range(0, len(users), _BLOCK):
         block = vectors[start : start + _BLOCK]
         distances = squares - 2 * (block @ vectors.T)  # without the query's own square, a constant
@@ -65,7 +66,7 @@ def recommend_dense(history: pl.DataFrame, params: Params, progress: Progress) -
         distances[own, start + own] = np.inf
         nearest = np.argpartition(distances, k - 1, axis=1)[:, :k]
         for row, vector in enumerate(block):
-            prediction = params.alpha * vector + (1 - params.alpha) * vectors[nearest[row]].mean(axis=0)
+            prediction = alpha * vector + (1 - alpha) * vectors[nearest[row]].mean(axis=0)
             best = np.argsort(-prediction, kind="stable")[:LENGTH]
             recommended[users[start + row]] = [Recommendation(items[i], float(prediction[i])) for i in best]
         progress(min(start + _BLOCK, len(users)), len(users))

@@ -196,6 +196,7 @@ ROUTES = (
         runs_on="writer",
         error_codes=("params_changing",),
     ),
+    Route("GET /v1/learned", "admin", ops.learned),
     Route("GET /v1/ids", "admin", ops.id_types),
     Route(
         "PUT /v1/ids",

@@ -10,7 +10,7 @@ searches files for it.
 """
 
 from unbasket.spark.bulk import histories, history_row, history_schema, load
-from unbasket.spark.checkpoint import identify
+from unbasket.spark.checkpoint import DEFAULT_ALPHA, identify
 from unbasket.spark.prediction import recommend
 from unbasket.spark.residue import Finding, audit
 from unbasket.spark.settings import session
@@ -19,6 +19,7 @@ from unbasket.spark.stream import ERASED_WITHIN, Stream, events_in, maintain, se
 from unbasket.spark.table import Table
 
 __all__ = [
+    "DEFAULT_ALPHA",
     "ERASED_WITHIN",
     "Finding",
     "Stream",

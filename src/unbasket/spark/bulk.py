@@ -19,7 +19,7 @@ from unbasket.domain.frames import read_baskets
 from unbasket.domain.ids import Id
 from unbasket.errors import InvalidFrameError
 from unbasket.params import Params
-from unbasket.spark.checkpoint import identify
+from unbasket.spark.checkpoint import identify, require_number
 from unbasket.spark.sources import item_type
 from unbasket.spark.stream import STATE
 from unbasket.spark.table import UPDATED
@@ -44,6 +44,7 @@ def load(history: DataFrame, params: Params) -> DataFrame:
         )
     user = history.schema["user"].dataType.simpleString()
     schema = f"user {user}, change string, items array<{element}>, weights array<double>, state binary"
+    require_number(params)
     loaded = history.repartition("user").mapInArrow(partial(_load, params), schema)
     kinds = {"user": user, "basket": _basket_type(history.schema), "item": element}
     return loaded.withMetadata("state", {"kinds": kinds})  # for `maintain`, which can't see the ids of baskets

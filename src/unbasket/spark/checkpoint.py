@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sql
 
-from unbasket.errors import SparkError
-from unbasket.params import MAX_SEED, Params
+from unbasket.errors import InvalidParamsError, SparkError
+from unbasket.params import LEARNED, MAX_SEED, Params
 
 _FILE = "unbasket.json"
 _BLOCK = 64  # bytes in a block of SHA-256
@@ -34,6 +34,18 @@ class Identity(NamedTuple):
         return hmac.digest(self.key, b"name", "sha256").hex()
 
 
+DEFAULT_ALPHA = 0.8
+"""The alpha of a new model on Spark, if none is given."""
+
+
+def require_number(params: Params) -> None:
+    """Raise an error if weights are to be learned, which Spark can't do yet."""
+    if params.alpha == LEARNED:
+        raise InvalidParamsError(
+            f'alpha="learned" is not available on Spark yet. Give a number, as in Params(alpha={DEFAULT_ALPHA})'
+        )
+
+
 def identify(
     spark: SparkSession, checkpoint: str, params: Params | None = None, kinds: dict[str, str] | None = None
 ) -> Identity:
@@ -42,6 +54,8 @@ def identify(
     With `params` and `kinds`, a missing checkpoint is created. An existing one must have been created with these
     parameters; its types of ids stay.
     """
+    if params is not None:
+        require_number(params)
     context: Any = spark.sparkContext
     files = context._jvm.org.apache.hadoop.fs
     path = files.Path(files.Path(checkpoint), _FILE)

@@ -128,7 +128,7 @@ def _recommend_batch(
     index.admit(len(pool.users), len(items))
     own = pc.fill_null(pc.index_in(batch["user"], pool.users), -1).to_pylist()
     queries = [Query(vector, code, None, n) for vector, code in zip(_vectors(batch, items), own, strict=True)]
-    workspace.recommend(QueryBatch(index, queries, params.neighbors, params.alpha, orders))
+    workspace.recommend(QueryBatch(index, queries, params.neighbors, float(params.alpha), orders))
     best = [query.take() for query in queries]
     codes = pa.array([code for ranked in best for code, _ in ranked], pa.int64())
     scores = pa.array([score for ranked in best for _, score in ranked], pa.float64())

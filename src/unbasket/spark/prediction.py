@@ -27,6 +27,7 @@ from unbasket.domain.ids import Id, in_order
 from unbasket.domain.validation import checked_count, checked_users
 from unbasket.params import Params
 from unbasket.spark import pooling
+from unbasket.spark.checkpoint import require_number
 from unbasket.spark.pooling import offsets
 from unbasket.spark.sources import item_type
 
@@ -48,6 +49,7 @@ def recommend(
     (item, score), best first. A user without a vector has no row. With a pool, `block` is ignored.
     """
     n, asked = checked_count(n), _of_users(vectors, users)
+    require_number(params)
     if params.pool is not None:
         return pooling.recommend(vectors, asked, params, n)
     job = _Job(vectors, params, block)
@@ -102,7 +104,7 @@ class _Job:
     def best_items(self, sums: DataFrame, n: int) -> DataFrame:
         """Rank the n best items of each query."""
         schema = f"user {self._user}, recommendations array<struct<item: {self._item}, score: double>>"
-        return sums.mapInArrow(partial(_best, self._catalog, self._params.alpha, n), schema)
+        return sums.mapInArrow(partial(_best, self._catalog, float(self._params.alpha), n), schema)
 
     def _cogroup(
         self, queries: DataFrame, function: Callable[[pa.Table, pa.Table], pa.Table], schema: str

@@ -190,7 +190,7 @@ def test_bad_input_is_one_line(sales: Path) -> None:
     )
     assert "no parameter 'k'. There are group_size, " in error(str(sales), *COLUMNS, "--params", "k=3")
     assert "Did you mean 'neighbors'?" in error(str(sales), *COLUMNS, "--params", "neighbours=3")
-    assert "alpha must be from 0 to 1, not 3" in error(str(sales), *COLUMNS, "--params", "alpha=3")
+    assert 'alpha must be "learned" or from 0 to 1, not 3' in error(str(sales), *COLUMNS, "--params", "alpha=3")
 
 
 def test_params_default_to_the_paper_s(tmp_path: Path) -> None:

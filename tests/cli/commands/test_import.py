@@ -164,7 +164,7 @@ def test_bad_rows_are_named_or_skipped_and_counted(tmp_path: Path, db: Path) -> 
 def test_parameters_of_a_new_database_stay(tmp_path: Path, db: Path) -> None:
     file = write(tmp_path / "s.csv", SALES)
     options = ["--group-size", 3, "--basket-decay", 0.5, "--group-decay", 1, "--neighbors", 2, "--alpha", 0]
-    assert "alpha must be from 0 to 1, not 7.0" in error("import", file, "--db", db, "--alpha", 7)
+    assert 'alpha must be "learned" or from 0 to 1, not 7.0' in error("import", file, "--db", db, "--alpha", 7)
     assert not db.exists()
     run("import", file, "--db", db, *options, "--grouping", "varying")
     expected = ub.Params(group_size=3, basket_decay=0.5, group_decay=1.0, neighbors=2, alpha=0.0, grouping="varying")

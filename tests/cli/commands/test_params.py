@@ -18,8 +18,38 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_shown(database: Path) -> None:
-    assert run("params", "--db", str(database)) == f"{database}: {ub.Params(neighbors=2)}\n"
-    assert ub.Params(**json.loads(run("params", "--db", str(database), "--json"))) == ub.Params(neighbors=2)
+    learned = "alpha is 0.800, learned from 0 users with two baskets or more"
+    assert run("params", "--db", str(database)) == f"{database}: {ub.Params(neighbors=2)}\n{learned}\n"
+    facts = json.loads(run("params", "--db", str(database), "--json"))
+    assert facts.pop("learned") == {"alpha": pytest.approx(0.8), "users": 0, "most": [], "least": []}
+    assert ub.Params(**facts) == ub.Params(neighbors=2)
+
+
+def test_items_that_are_bought_again_are_listed(database: Path) -> None:
+    with ub.open(database) as rec:
+        for user in range(25):
+            rec.learn(f"user {user}", ["milk", "tea"], basket=1)
+            rec.learn(f"user {user}", ["milk"], basket=2)
+        learned = rec.learned()
+    assert learned is not None
+    lines = run("params", "--db", str(database)).splitlines()[2:]
+    (_, most, _), (_, least, _) = learned.most
+    assert lines == [
+        f"bought again most readily: milk ({most:.2f}), tea ({least:.2f})",
+        f"bought again least readily: tea ({least:.2f}), milk ({most:.2f})",
+    ]
+    facts = json.loads(run("params", "--db", str(database), "--json"))["learned"]
+    assert facts["most"] == [factor._asdict() for factor in learned.most]
+
+
+def test_a_number_and_back(database: Path) -> None:
+    shown = run("params", "--db", str(database), "--set", "alpha=0.5")
+    assert shown == f"{database}: {ub.Params(neighbors=2, alpha=0.5)}\n"
+    assert json.loads(run("params", "--db", str(database), "--json"))["learned"] is None
+    run("params", "--db", str(database), "--set", "alpha=learned")
+    with ub.open(database) as rec:
+        assert rec.params == ub.Params(neighbors=2)
+        assert rec.verify().ok
 
 
 def test_changed(database: Path) -> None:
@@ -33,8 +63,10 @@ def test_changed(database: Path) -> None:
 
 
 def test_refused(database: Path) -> None:
-    assert "alpha must be from 0 to 1, not 2" in error("params", "--db", str(database), "--set", "alpha=2")
+    assert 'alpha must be "learned" or from 0 to 1, not 2' in error("params", "--db", str(database), "--set", "alpha=2")
     assert "Did you mean 'neighbors'?" in error("params", "--db", str(database), "--set", "neighbours=2")
-    assert "can't become varying groups" in error("params", "--db", str(database), "--set", "grouping=varying")
+    assert 'alpha="learned" needs' in error("params", "--db", str(database), "--set", "grouping=varying")
+    changes = "--set", "grouping=varying", "--set", "alpha=0.5"
+    assert "can't become varying groups" in error("params", "--db", str(database), *changes)
     with ub.open(database) as rec:
         assert rec.params == ub.Params(neighbors=2)

@@ -37,7 +37,7 @@ def expected(state: EngineState, user: Any, person: bytes) -> bytes:
 
 @given(HISTORIES, st.binary(max_size=16))
 def test_hashes_are_those_of_hashlib(histories: dict[Any, list[Any]], person: bytes) -> None:
-    state = EngineState(Params(group_size=2))
+    state = EngineState(Params(group_size=2, alpha=0.8))
     for user, history in histories.items():
         for basket, items, time in history:
             state.learn(user, items, basket, time)

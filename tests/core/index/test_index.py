@@ -97,10 +97,11 @@ def check_hubs(state: EngineState, vectors: Vectors) -> None:
     }
     assert hubs.hub_count <= state.params.neighbors
     expected = np.zeros(len(sums), np.int64)
+    scales = [scale for shard in state.index.shards for scale in testing.scales(shard).tolist()]
     for slot in slots[: hubs.hub_count].tolist():
         assert vectors[slot]
         for item, weight, _ in vectors[slot]:
-            expected[item] += weight
+            expected[item] += weight * scales[slot] >> 16
     assert sums.tolist() == expected.tolist()
     assert hubs.entry_count == sum(len(vectors[slot]) for slot in slots[: hubs.hub_count].tolist())
     items, totals = heap["item"][: hubs.item_count], heap["total"][: hubs.item_count].tolist()
@@ -139,7 +140,7 @@ def random_event(state: EngineState, chance: random.Random, users: int, items: i
 @pytest.mark.parametrize("seed", range(3))
 def test_random_events(grouping: Grouping, neighbors: int, seed: int) -> None:
     chance = random.Random(seed)
-    state = EngineState(Params(group_size=2, neighbors=neighbors, grouping=grouping))
+    state = EngineState(Params(group_size=2, neighbors=neighbors, grouping=grouping, alpha=0.8))
     for step in range(600):
         growth = 0.7 if step < 300 else 0.2
         random_event(state, chance, users=15, items=12, growth=growth)
@@ -154,7 +155,7 @@ def test_random_events(grouping: Grouping, neighbors: int, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_loading_known_and_new_users(grouping: Grouping, seed: int) -> None:
     chance = random.Random(seed)
-    params = Params(group_size=2, neighbors=5, grouping=grouping)
+    params = Params(group_size=2, neighbors=5, grouping=grouping, alpha=0.8)
     source, target = EngineState(params), EngineState(params)
     for _ in range(200):
         random_event(source, chance, users=30, items=40, growth=0.9)
@@ -170,7 +171,7 @@ def test_loading_known_and_new_users(grouping: Grouping, seed: int) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_after_forgetting_all_users_everything_is_zero(seed: int) -> None:
     chance = random.Random(seed)
-    state = EngineState(Params(group_size=2, neighbors=5))
+    state = EngineState(Params(group_size=2, neighbors=5, alpha=0.8))
     for _ in range(200):
         random_event(state, chance, users=30, items=40, growth=0.9)
     state.index.rebuild_hubs()

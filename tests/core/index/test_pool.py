@@ -14,7 +14,7 @@ from unbasket.core.check import testing
 from unbasket.core.index import LiveIndex
 from unbasket.domain.ids import Id
 
-PARAMS = ub.Params(group_size=2, neighbors=3, pool=5, pool_seed=7)
+PARAMS = ub.Params(group_size=2, neighbors=3, pool=5, pool_seed=7, alpha=0.8)
 USERS = [f"user {number}" for number in range(12)]
 
 
@@ -147,13 +147,16 @@ def test_only_the_pool_is_in_the_index() -> None:
 
 
 def test_a_pool_of_all_users_is_the_papers_model() -> None:
-    full, paper = shop_of(USERS, replace(PARAMS, pool=12)), shop_of(USERS, ub.Params(group_size=2, neighbors=3))
+    full, paper = (
+        shop_of(USERS, replace(PARAMS, pool=12)),
+        shop_of(USERS, ub.Params(group_size=2, neighbors=3, alpha=0.8)),
+    )
     assert full.recommend_many() == paper.recommend_many()
     assert full.digest() != paper.digest()
 
 
 def test_the_seed_changes_pool_and_digest() -> None:
-    without = shop_of(USERS, ub.Params(group_size=2, neighbors=3, pool=5))
+    without = shop_of(USERS, ub.Params(group_size=2, neighbors=3, pool=5, alpha=0.8))
     assert without.params == replace(PARAMS, pool_seed=0)
     assert pool_of(without) == sorted(by_priority(USERS, 0)[:5]) != pool_of(shop_of(USERS))
     digests = {shop_of(USERS, replace(PARAMS, pool=p, pool_seed=s)).digest() for p in (5, 6) for s in (0, 1)}

@@ -34,7 +34,7 @@ void free(void *memory)
 
 EVENTS = f"""
 import unbasket as ub
-rec = ub.Recommender(ub.Params(group_size=2, neighbors=3))
+rec = ub.Recommender(ub.Params(group_size=2, neighbors=3, alpha=0.8))
 for user in range(40):
     rec.learn(user, [user, "milk", "bread"], basket={SECRET}, time=1)
 for basket in range(30):  # histories grow, and with them the arrays of all users

@@ -48,7 +48,7 @@ class Shopper:
     """The only user of an engine, with baskets named 0, 1, 2, ... in the order they were learned."""
 
     def __init__(self, grouping: Grouping, seed: int = 0) -> None:
-        self.state = EngineState(Params(group_size=SIZE, grouping=grouping))
+        self.state = EngineState(Params(group_size=SIZE, grouping=grouping, alpha=0.8))
         self.random = random.Random(seed)
         self.baskets: list[int] = []
         self._names = 0
@@ -209,7 +209,7 @@ def test_a_resumed_fold_is_the_fold_from_the_start(grouping: Grouping, seed: int
 def test_the_index_has_the_resumed_vector(grouping: Grouping) -> None:
     shopper = shopper_with(200, grouping)
     shopper.edit(197)
-    vector, _, _ = shopper.state.index.entries(0)
+    vector, *_ = shopper.state.index.entries(0)
     codes, values = queries.vector(shopper.state.histories, FoldWorkspace(), shopper.state.rule, 0)
     expected = {code: round(value * 2**24) for code, value in zip(codes.tolist(), values.tolist(), strict=True)}
     assert vector == {code: value for code, value in expected.items() if value}

@@ -36,7 +36,7 @@ def fold(
     baskets = [basket for group in groups for basket in group]
     opens = [position == 0 for group in groups for position in range(len(group))]
     grouping: Grouping = "varying" if varying else "count" if counted else "fixed"
-    params = Params(group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping=grouping)
+    params = Params(group_size=group_size, basket_decay=r_b, group_decay=r_g, grouping=grouping, alpha=0.8)
     state, space = HistoryState(params), FoldWorkspace()
     state.load(
         BasketColumns(

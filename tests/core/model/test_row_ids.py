@@ -16,7 +16,7 @@ class Shop:
     """Histories, row ids that follow them, and the basket that each id was given to."""
 
     def __init__(self, grouping: Literal["fixed", "varying"]) -> None:
-        self.state = HistoryState(Params(group_size=3, grouping=grouping))
+        self.state = HistoryState(Params(group_size=3, grouping=grouping, alpha=0.8))
         self.state.histories.notes_changes = True
         self.row_ids = RowIds()
         self.given: dict[int, Record] = {}

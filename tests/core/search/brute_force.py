@@ -1,13 +1,13 @@
 """Brute force in exact integers, which the search must equal bit for bit."""
 
 import random
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.check import testing
-from unbasket.core.model import ONE, Vector
+from unbasket.core.model import FACTOR_ONE, ONE, Vector
 from unbasket.core.search import Query, QueryBatch, SearchWorkspace
 from unbasket.engine.state import EngineState
 from unbasket.engine.workspaces import ThreadPool
@@ -38,9 +38,10 @@ class Shop:
 
     thread_pool: ThreadPool | None = None
 
-    def __init__(self, seed: int, users: int, k: int, alpha: float = 0.7) -> None:
+    def __init__(self, seed: int, users: int, k: int, alpha: float | Literal["learned"] = 0.7) -> None:
         self.chance = random.Random(seed)
-        self.state = EngineState(Params(group_size=2, basket_decay=0.5, group_decay=0.5, neighbors=k, alpha=alpha))
+        size = 1 if alpha == "learned" else 2
+        self.state = EngineState(Params(group_size=size, basket_decay=0.5, group_decay=0.5, neighbors=k, alpha=alpha))
         self.space = SearchWorkspace()
         self.space.thread_pool = self.thread_pool
         names: list[Any] = [*range(users // 2), *(f"u{i}" for i in range(users - users // 2))]
@@ -62,7 +63,9 @@ class Shop:
         return self.state.users.codes[user]
 
     def query(self, user: Any) -> Vector:
-        return self.state.index.vector_of(self.code(user))
+        vector = self.state.index.vector_of(self.code(user))
+        self.state.weigh(vector)
+        return vector
 
     def dense(self, vector: Vector) -> Int64s:
         weights = np.zeros(len(self.state.items.names), np.int64)
@@ -71,6 +74,18 @@ class Shop:
 
     def vector(self, user: Any) -> Int64s:
         return self.dense(self.query(user))
+
+    def alpha(self) -> float:
+        sums = self.state.sums
+        return float(self.state.params.alpha) if sums is None else sums.alpha() / ONE
+
+    def own(self, code: int, weight: int, scale: int) -> float:
+        """Return the own weight of an item: factor times scaled weight."""
+        factor = FACTOR_ONE if self.state.sums is None else self.state.sums.factor(code)
+        return float(factor) * (weight * scale // FACTOR_ONE) / FACTOR_ONE
+
+    def scaled(self, user: Any) -> Int64s:
+        return self.vector(user) * self.query(user).scale // FACTOR_ONE
 
     def nearest(self, query: Int64s, leave_out: Any, k: int) -> list[tuple[int, int]]:
         """Return (squared distance, code) of the k nearest by brute force, nearest first, ties by id."""
@@ -91,18 +106,20 @@ class Shop:
         allowed: list[int] | None = None,
         probe: Int64s | None = None,
         least: int = 0,
+        scale: int = FACTOR_ONE,
     ) -> list[tuple[int, float]]:
         """Return the best items and their scores by brute force."""
         params = self.state.params
         found = self.nearest(query if probe is None else probe, leave_out, params.neighbors)
         names = self.state.users.names
-        vectors = [self.vector(names[code]) for _, code in found]
+        vectors = [self.scaled(names[code]) for _, code in found]
         total = sum(vectors, np.zeros(len(query), np.int64))
-        total[sum(((vector > 0) for vector in vectors), np.zeros(len(query), np.int64)) < least] = 0
-        share = (1.0 - params.alpha) / max(len(found), 1)
+        having = sum(((self.vector(names[code]) > 0) for _, code in found), np.zeros(len(query), np.int64))
+        total[having < least] = 0
+        share = (1.0 - self.alpha()) / max(len(found), 1)
         codes = [self.state.items.codes[name] for name in self.state.items.sorted()]
         scores = [
-            (code, (params.alpha * float(query[code]) + share * float(total[code])) / ONE)
+            (code, (self.alpha() * self.own(code, int(query[code]), scale) + share * float(total[code])) / ONE)
             if query[code]
             else (code, share * float(total[code]) / ONE)
             for code in codes
@@ -118,7 +135,7 @@ class Shop:
     def answers(self, queries: list[Query]) -> list[list[tuple[int, float]]]:
         state = self.state
         orders = state.users.order, state.items.order
-        self.space.recommend(QueryBatch(state.index, queries, state.params.neighbors, state.params.alpha, orders))
+        self.space.recommend(QueryBatch(state.index, queries, state.params.neighbors, self.alpha(), orders))
         return [query.take() for query in queries]
 
     def neighbors(self, query: Vector, leave_out: int, k: int) -> list[tuple[int, int]]:
@@ -134,6 +151,10 @@ class Shop:
         return testing.uses_hubs(self.space, state.index, self.query(user), code, k, order)
 
     def check(self, user: Any, n: int = 10, banned: list[int] | None = None) -> None:
-        expected = self.best(self.vector(user), user, n, banned or [])
-        assert self.recommend(self.query(user), self.code(user), n, banned or []) == expected
+        self.check_allowed(user, n, banned or [], None)
+
+    def check_allowed(self, user: Any, n: int, banned: list[int], allowed: list[int] | None) -> None:
+        query = self.query(user)
+        expected = self.best(self.vector(user), user, n, banned, allowed, scale=query.scale)
+        assert self.recommend(query, self.code(user), n, banned, allowed) == expected
         assert self.space.residue() == 0

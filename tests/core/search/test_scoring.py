@@ -1,6 +1,7 @@
 """The best items against brute force: the same scores, bit for bit."""
 
 import random
+from typing import Literal
 
 import pytest
 from tests.core.search.brute_force import ITEMS, Shop
@@ -13,16 +14,36 @@ pytestmark = pytest.mark.usefixtures("shard_size")
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("k", [1, 3, 20, 1000])
-@pytest.mark.parametrize("alpha", [0.7, 0.0, 1.0])
-def test_recommendations_are_those_of_brute_force(seed: int, k: int, alpha: float) -> None:
+@pytest.mark.parametrize("alpha", [0.7, 0.0, 1.0, "learned"])
+def test_recommendations_are_those_of_brute_force(seed: int, k: int, alpha: float | Literal["learned"]) -> None:
     shop = Shop(seed, users=40, k=k, alpha=alpha)
     for name in shop.names():
         shop.check(name, n=shop.chance.randint(1, 12))
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_bounds_are_exact_with_learned_weights(seed: int) -> None:
+    """Hubs, factors far from 1, and few items to return: most items are skipped by their bounds."""
+    shop = Shop(seed, users=60, k=25, alpha="learned")
+    assert shop.state.sums is not None
+    sums = testing.learned(shop.state.sums)["items"]
+    sums["weight"] //= shop.chance.choice([1, 4, 1000])
+    sums["buyers"][::3] = 1
+    for basket in range(40):  # a long history has a large scale
+        shop.state.learn("long", [basket % 7, f"i{basket % 5}"], basket, None)
+    shop.state.index.rebuild_hubs()
+    assert any(shop.uses_hubs(name) for name in shop.names())
+    for name in shop.names():
+        for n in (1, 2, 5, 40):
+            shop.check(name, n)
+        shop.check(name, 3, banned=[0, 3, 4])
+        shop.check_allowed(name, 2, [1], shop.chance.choices(range(ITEMS), k=10))
+
+
 @pytest.mark.parametrize("seed", range(5))
-def test_hubs_change_no_answer(seed: int) -> None:
-    shop = Shop(seed, users=40, k=30)
+@pytest.mark.parametrize("alpha", [0.7, "learned"])
+def test_hubs_change_no_answer(seed: int, alpha: float | Literal["learned"]) -> None:
+    shop = Shop(seed, users=40, k=30, alpha=alpha)
     shop.state.index.rebuild_hubs()
     assert all(shop.uses_hubs(name) for name in shop.names())
     for name in shop.names():

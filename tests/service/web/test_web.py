@@ -247,6 +247,22 @@ def test_choose_a_shopper_and_ask_why(page: Page) -> None:
     expect(page.locator(".reasons").first).to_contain_text("You have not bought it.")
 
 
+@pytest.mark.parametrize(("readily", "least", "most"), [("more", 1.2, 1e9), ("less", 0.0, 1 / 1.2)])
+def test_why_says_whether_people_buy_it_again(
+    page: Page, shop: Service, readily: str, least: float, most: float
+) -> None:
+    user, name = next(
+        (user, entry["name"])
+        for user in range(1, 100)
+        for entry in json.loads(shop.ask("GET", f"/v1/users/{user}/recommendations?explain=true")[1])["recommendations"]
+        if entry["explanation"]["baskets"] and least <= entry["explanation"]["factor"] <= most
+    )
+    _open(page, f"/#/shopper/{user}")
+    page.get_by_role("button", name=f"Why am I seeing {name}?", exact=True).click()
+    sentence = f"People here buy this again {readily} readily than most things."
+    expect(page.locator(".reasons").filter(has_text="that is")).to_contain_text(sentence)
+
+
 def _recommended(page: Page) -> list[str]:
     """Return the names of the recommended items, once they are shown."""
     page.locator(".recommendations .ranks li").first.wait_for()
@@ -948,6 +964,9 @@ def test_live_figures_move(page: Page, shop: Service) -> None:
     expect(page.locator(".legend li").filter(has_text="p99")).to_have_count(1)
     expect(page.get_by_role("cell", name="GET /v1/users/{user}/recommendations", exact=True)).to_be_visible()
     expect(page.locator(".parameters")).to_contain_text("neighbors k")
+    learned = page.locator(".learned")
+    expect(learned).to_contain_text(re.compile(r"alpha is 0\.\d{3}, from \d+ customers with two baskets or more"))
+    expect(learned.get_by_role("heading", name="Bought again most readily")).to_be_visible()
     rate = page.locator(".figures li").filter(has_text="recommendations per second").locator("strong")
     expect(rate).not_to_have_text("0.0")
     expect(rate).to_have_text("0.0")  # though the load was within the last minute

@@ -66,7 +66,12 @@ class ModelOptions(NamedTuple):
     ] = None
     neighbors: Annotated[int | None, _param(f"Similar users to learn from ({_DEFAULT.neighbors}).")] = None
     alpha: Annotated[
-        float | None, _param(f"Weight of a user's own baskets; the rest is that of similar users ({_DEFAULT.alpha}).")
+        str | None,
+        _param(f"Weight of a user's own baskets, from 0 to 1, or learned from all baskets ({_DEFAULT.alpha})."),
+    ] = None
+    repurchase: Annotated[
+        float | None,
+        _param(f"Evidence for a learned factor of an item, in purchases ({_DEFAULT.repurchase})."),
     ] = None
     grouping: Annotated[
         str | None, _param("fixed, varying as in the paper, or count: --group-size is the number of groups (fixed).")
@@ -79,7 +84,8 @@ class ModelOptions(NamedTuple):
 
     def given(self) -> dict[str, Any]:
         """Return the parameters that were given."""
-        return {name: value for name, value in self._asdict().items() if value is not None}
+        given = {name: value for name, value in self._asdict().items() if value is not None}
+        return given | ({} if self.alpha is None else {"alpha": _parse_value(self.alpha)})
 
 
 def parse_params(text: str) -> dict[str, Any]:

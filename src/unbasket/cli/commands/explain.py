@@ -32,6 +32,7 @@ def explain(
         times = as_dates([share.time for share in reason.baskets])
         rows = [(share.basket, time, share.share) for share, time in zip(reason.baskets, times, strict=True)]
         say_table(("own basket", "time", "share"), rows)
+        say(f"Together they are weight {reason.weight:.4f} x alpha {reason.alpha:.4f} x factor {reason.factor:.4f}.")
     else:
         say("It is in none of the user's baskets.")
     say(

@@ -200,6 +200,9 @@ def _share_facts(reason: Explanation) -> dict[str, Any]:
         "neighbors_share": reason.neighbors_share,
         "neighbors_with_item": reason.neighbors_with_item,
         "neighbors": reason.neighbors,
+        "weight": reason.weight,
+        "alpha": reason.alpha,
+        "factor": reason.factor,
     }
 
 

@@ -72,8 +72,8 @@ def run(
     master: Master = "local[*]",
 ) -> None:
     """Apply the events in a folder as they appear, and keep a table of all users' vectors."""
-    params = Params(**model.given())
     lib = _library()
+    params = Params(**({"alpha": lib.DEFAULT_ALPHA} | model.given()))
     session = lib.session(master, work=f"{checkpoint}-work", partitions=partitions)
     source = lib.read_files(session, events, lib.event_schema(users, baskets, items), kind=kind, most=files)
     before = None if history is None else lib.load(session.read.parquet(history), params)

@@ -119,7 +119,7 @@ def _gain(dataset: Dataset, tuning: Tuning, own: Params) -> _Gain:
 
 
 def _merged(own: Params, tuning: Tuning) -> Params:
-    """Return the five parameters found with the other parameters of the model."""
+    """Return the parameters found with the other parameters of the model."""
     return replace(tuning.params, grouping=own.grouping, pool=own.pool, pool_seed=own.pool_seed)
 
 

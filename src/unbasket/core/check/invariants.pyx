@@ -13,8 +13,9 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t
 from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.index.hubs cimport Hubs
-from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry, fold_group, replay, rounded
+from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry, fold_group, replay, rounded, scaled_weight
 from unbasket.core.model.history cimport Histories, History
+from unbasket.core.model.learned cimport LearnedSums, Regression, regression_of
 from unbasket.core.index.index cimport NORM_BINS, Index, norm_bin, norm_bin_end
 from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints, SavedLevel
@@ -23,7 +24,7 @@ from unbasket.core.index.pool cimport Pool
 
 cdef enum:  # positions in `STRUCTURES`
     HISTORY, SLOT, VECTOR, POSTINGS, NORM, NORM_HISTOGRAM
-    HUBS, CHECKPOINTS, ITEM_COUNTS, POOL, RESIDUE, STRUCTURE_COUNT
+    HUBS, CHECKPOINTS, ITEM_COUNTS, POOL, LEARNED_SUMS, RESIDUE, STRUCTURE_COUNT
 
 cdef enum:
     RECORDS = 1 << 16  # that a step checks, in a millisecond or so
@@ -39,6 +40,7 @@ STRUCTURES = (
     "the checkpoints",
     "the item counts",
     "the pool",
+    "the learned sums",
     "residue in freed memory",
 )
 
@@ -104,6 +106,7 @@ def user_faults(
     live.histories.of(user, &history)
     space.widen(live.histories.item_room)
     replay(&history, live.rule, space)
+    found[LEARNED_SUMS] = live.sums is not None and not is_kept(live.sums, user, regression_of(live.rule, space))
     fresh = rounded(space, live.rule)
     weights = weights_of(fresh.entries, fresh.length) if live.in_pool(user) else {}
     norm = sum([weight * weight for weight in weights.values()])
@@ -112,6 +115,7 @@ def user_faults(
     if slot >= 0:
         found[VECTOR] = vector_faults(index, slot, weights)
         found[NORM] = shard_at(index, slot).norm[index.row_of(slot)] != norm
+        found[VECTOR] += index.scale(slot) != fresh.scale
     for each in {slot, old_slot} - {-1}:
         held = weights if each == slot else weights_of(index.vector(each), index.length(each))
         found[POSTINGS] += posting_faults(index, each, elsewhere, held)
@@ -124,6 +128,13 @@ def user_faults(
     found[ITEM_COUNTS] = item_faults(live.histories, user, elsewhere)
     found[POOL] = 0 if live.pool is None else is_misplaced_in_pool(live.pool, user, history.length > 0)
     return found
+
+
+cdef bint is_kept(LearnedSums sums, Py_ssize_t user, Regression regression) noexcept:
+    """Return whether the learned sums keep this of a user; of one without a history, nothing."""
+    if sums.histories.baskets.length(user) == 0:
+        return not sums.counts(user) and sums.users[user].hits == 0
+    return sums.users[user].hits == regression.hits and sums.users[user].squares == regression.squares + 1
 
 
 cdef bint is_misplaced_in_pool(Pool pool, Py_ssize_t user, bint is_there) except -1:
@@ -149,7 +160,7 @@ cdef bint has_residue(Index index, Py_ssize_t slot):
     cdef Py_ssize_t row = index.row_of(slot), owner = shard.owner[row]
     if owner < index.user_room and index.slot_of(owner) == slot:
         return False
-    return shard.norm[row] != 0 or shard.hub_number[row] != 0 or shard.vectors.length(row) != 0
+    return shard.norm[row] != 0 or shard.scale[row] != 0 or shard.hub_number[row] != 0 or shard.vectors.length(row) != 0
 
 
 cdef bint is_torn(Histories histories, Py_ssize_t user) except -1:
@@ -261,7 +272,7 @@ cdef Py_ssize_t hubs_faults(Index index, items) except -1:
         member, length = index.vector(slot), index.length(slot)
         records += length
         for j in range(length):
-            sums[member[j].item] += member[j].weight
+            sums[member[j].item] += scaled_weight(member[j].weight, index.scale(slot))
     for i in items:
         count += hubs.sums[i] != sums[i] or not is_listed(hubs, i, sums[i])
     give_back(sums, hubs.item_room * sizeof(int64_t))
@@ -462,6 +473,44 @@ def item_count_faults(LiveIndex live):
     return found
 
 
+def recount(LiveIndex live, LearnedSums sums, FoldWorkspace space, Py_ssize_t first):
+    """Add the shares of users from `first` on to sums that lack them, folded from the start: a step.
+
+    Returns where the next step starts, or -1. The sums follow events that come between two steps.
+    """
+    cdef Histories histories = live.histories
+    cdef History history
+    cdef Py_ssize_t user, checked = 0
+    cdef Vector vector
+    cdef Regression regression
+    space.widen(histories.item_room)
+    for user in range(first, histories.baskets.count):
+        if checked >= RECORDS:
+            return user
+        histories.of(user, &history)
+        if history.length > 0 and not sums.counts(user):
+            replay(&history, live.rule, space)
+            regression = regression_of(live.rule, space)
+            vector = rounded(space, live.rule)
+            sums.add(user, vector.entries, vector.length, regression)
+        checked += 1 + histories.items.length(user)
+    return -1
+
+
+def sums_faults(LiveIndex live, LearnedSums sums):
+    """Count the learned sums that differ from others, by a recount."""
+    cdef Py_ssize_t item, user
+    found = [0] * STRUCTURE_COUNT
+    found[LEARNED_SUMS] = live.sums.sums([])[0] != sums.sums([])[0]
+    for item in range(min(live.sums.item_room, sums.item_room)):
+        found[LEARNED_SUMS] += live.sums.items[item].buyers != sums.items[item].buyers
+        found[LEARNED_SUMS] += live.sums.items[item].weight != sums.items[item].weight
+    for user in range(min(live.sums.user_room, sums.user_room)):
+        found[LEARNED_SUMS] += live.sums.users[user].hits != sums.users[user].hits
+        found[LEARNED_SUMS] += live.sums.users[user].squares != sums.users[user].squares
+    return found
+
+
 def user_orphans(LiveIndex live, list names, Py_ssize_t first):
     """Count the records of codes from `first` on that no user has: a step.
 
@@ -482,6 +531,7 @@ def user_orphans(LiveIndex live, list names, Py_ssize_t first):
         found[SLOT] += user < index.user_room and index.slot_of(user) >= 0
         found[CHECKPOINTS] += user < live.checkpoints.user_room and live.checkpoints.newest[user] != 0
         found[POOL] += pool is not None and user < pool.user_room and is_misplaced_in_pool(pool, user, False)
+        found[LEARNED_SUMS] += live.sums is not None and live.sums.counts(user)
     return found, first + RECORDS if first + RECORDS < room else -1
 
 
@@ -499,6 +549,8 @@ def orphans(LiveIndex live, Py_ssize_t users, list items):
         if item >= len(items) or items[item] == "":
             found[ITEM_COUNTS] += histories.popularity[item] != 0
             found[HUBS] += index.hubs.sums[item] != 0
+            if live.sums is not None:
+                found[LEARNED_SUMS] += live.sums.items[item].buyers != 0 or live.sums.items[item].weight != 0
             for shard in index.shards:
                 found[POSTINGS] += shard.postings.length(item)
     for shard in index.shards:
@@ -508,7 +560,7 @@ def orphans(LiveIndex live, Py_ssize_t users, list items):
         found[POOL] += pool_orphans(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
         found[RESIDUE] += (<JaggedArray> rows).residue()
-    for rows in (live.items, live.removed):  # of the last event
+    for rows in (live.items, live.removed, live.rounded):  # of the last event
         found[RESIDUE] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 

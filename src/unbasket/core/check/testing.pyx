@@ -17,6 +17,7 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.model.history cimport Basket, Histories
+from unbasket.core.model.learned cimport LearnedSums
 from unbasket.core.index.index cimport NORM_BINS, SEGMENT, Index
 from unbasket.core.index.live_index cimport LiveIndex
 from unbasket.core.model.checkpoints cimport Checkpoint, Checkpoints
@@ -45,6 +46,8 @@ ENTRY = np.dtype([("item", np.uint32), ("weight", np.uint32), ("posting", np.uin
 POSTING = np.dtype([("row", np.uint32), ("weight", np.uint32)])
 LEVEL = np.dtype([("value", np.float64), ("last", np.int32), ("item", np.uint32)])
 HUB_SUM = np.dtype([("total", np.int64), ("item", np.uint32), ("", np.uint32)])
+ITEM_SUMS = np.dtype([("buyers", np.int64), ("weight", np.int64)])
+REGRESSION = np.dtype([("hits", np.int64), ("squares", np.int64)])
 CHECKPOINT = np.dtype([("older", np.intp), ("baskets", np.intp), ("items", np.intp), ("groups", np.intp)])
 
 
@@ -88,6 +91,20 @@ def open_gap(JaggedArray rows, Py_ssize_t row, Py_ssize_t position, Py_ssize_t c
 
 def popularity(Histories histories):
     return view(histories.popularity, histories.item_room, np.int64)
+
+
+def learned(LearnedSums sums):
+    """Return the learned sums by name; the totals are users, hits, squares, purchases, buyers and weight."""
+    return {
+        "totals": view(&sums.totals, 6, np.int64),
+        "items": view(sums.items, sums.item_room, ITEM_SUMS),
+        "users": view(sums.users, sums.user_room, REGRESSION),
+    }
+
+
+def scales(Shard shard):
+    """Return the scale of each row, as a multiple of 2^-16."""
+    return view(shard.scale, shard.end, np.uint32)
 
 
 def norms(Shard shard):
@@ -173,7 +190,7 @@ def put(LiveIndex live, Py_ssize_t user, bint in_index):
     """Put a user's vector into the index or remove it, whatever the pool says."""
     if in_index:
         live.checkpoints.peek(live.histories, user, live.rule, live.space)
-    live.index.put(user, live.space, live.rule.group_decay)
+    live.index.put(user, live.space, live.rule)
     live.space.clean()
 
 
@@ -181,7 +198,7 @@ def refold(LiveIndex live, Py_ssize_t user):
     """Return a user's vector before rounding, folded from the newest checkpoint on."""
     live.checkpoints.fold(live.histories, user, live.rule, live.space)
     vector = {
-        live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule.group_decay)
+        live.space.touched[i]: fold.weight(live.space, live.space.touched[i], live.rule)
         for i in range(live.space.count)
     }
     live.space.clean()
@@ -199,7 +216,7 @@ def is_clean(FoldWorkspace space):
 
 def uses_hubs(SearchWorkspace space, Index index, Vector vector, Py_ssize_t user, Py_ssize_t k, GrowableArray order):
     """Return whether a recommendation starts from the hubs' sums."""
-    cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
+    cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, user, k, order.data)
     space.nearest.find(index, &query, None)
     answer = space.scorer.uses_hubs(index, space.nearest.scan)
     space.nearest.scan.clear()

@@ -25,6 +25,6 @@ cdef class Hubs:
     cdef int admit(self, Py_ssize_t items) except -1 nogil
     cdef Py_ssize_t add(self, Py_ssize_t slot) except -1 nogil
     cdef int remove(self, Py_ssize_t number) except -1 nogil
-    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, int sign) except -1 nogil
+    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale, int sign) except -1 nogil
     cdef void _sift(self, Py_ssize_t position, HubSum entry) noexcept nogil
     cdef void _remove_item(self, uint32_t item) noexcept nogil

@@ -10,7 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport give_back, grown
-from unbasket.core.model.fold cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry, scaled_weight
 
 
 @cython.final
@@ -52,14 +52,14 @@ cdef class Hubs:
         self.slots[number - 1] = self.slots[self.hub_count]
         self.slots[self.hub_count] = 0
 
-    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, int sign) except -1 nogil:
-        """Add a hub's vector to the sums, or subtract it with a `sign` of -1."""
+    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale, int sign) except -1 nogil:
+        """Add a hub's vector, times the scale, to the sums, or subtract it with a `sign` of -1."""
         cdef Py_ssize_t i
         cdef uint32_t item
         for i in range(length):
             item = vector[i].item
             assert item < self.item_room, "no such item"
-            self.sums[item] += sign * <int64_t> vector[i].weight
+            self.sums[item] += sign * scaled_weight(vector[i].weight, scale)
             if self.sums[item] == 0:
                 self._remove_item(item)
                 continue

@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.index.shard cimport Shard
 from unbasket.core.memory.buffers cimport check
-from unbasket.core.model.fold cimport FoldWorkspace, VectorEntry
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, VectorEntry
 
 cdef enum:
     OCTAVE_BITS = 5  # 32 bins of the norm histogram per octave, that is, per power of two
@@ -32,7 +32,7 @@ cdef class Index:
     cdef int64_t hubs_limit  # users with a smaller squared norm become hubs
 
     cpdef int admit(self, Py_ssize_t users, Py_ssize_t items) except -1 nogil
-    cdef int put(self, Py_ssize_t user, FoldWorkspace space, double group_decay) except -1 nogil
+    cdef int put(self, Py_ssize_t user, FoldWorkspace space, Rule rule) except -1 nogil
     cdef Py_ssize_t claim(self, Py_ssize_t user) except -1 nogil
     cdef int release(self, Py_ssize_t slot) except -1 nogil
     cdef int count_norm(self, int64_t old_norm, int64_t norm) except -1 nogil
@@ -40,6 +40,7 @@ cdef class Index:
     cdef int update_hubs(self) except -1 nogil
     cdef int choose_hubs(self) except -1 nogil
     cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil
+    cdef int _add_to_hubs(self, Py_ssize_t slot, int sign) except -1 nogil
     cdef int _remove_hub(self, Py_ssize_t slot) except -1 nogil
     cdef int _add_shard(self) except -1 nogil
 
@@ -63,6 +64,10 @@ cdef class Index:
 
     cdef inline Py_ssize_t length(self, Py_ssize_t slot) except -1 nogil:
         return (<Shard> self.shard_of(slot)).vectors.length(self.row_of(slot))
+
+    cdef inline uint32_t scale(self, Py_ssize_t slot) noexcept nogil:
+        """Return the scale of a history; its vector times the scale is what others are recommended by."""
+        return (<Shard> self.shard_of(slot)).scale[self.row_of(slot)]
 
 
 cdef inline Py_ssize_t norm_bin(int64_t norm) noexcept nogil:

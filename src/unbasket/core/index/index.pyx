@@ -17,7 +17,7 @@ import numpy as np
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.index.shard cimport Posting, Shard
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
-from unbasket.core.model.fold cimport FoldWorkspace, Vector, VectorEntry
+from unbasket.core.model.fold cimport SCALE_BITS, FoldWorkspace, Rule, Vector, VectorEntry
 
 MAX_BASKET = 8192
 SHARD_SIZE = 1 << 17  # measured: the accumulators of a shard should fit into a cache
@@ -57,7 +57,7 @@ cdef class Index:
             self.hubs.admit(items)
             self.item_room = items
 
-    cdef int put(self, Py_ssize_t user, FoldWorkspace space, double group_decay) except -1 nogil:
+    cdef int put(self, Py_ssize_t user, FoldWorkspace space, Rule rule) except -1 nogil:
         """Replace a user's vector by the fold in the workspace: O(items of the user), not of all users.
 
         A user without a vector gets a slot; a user whose vector becomes empty gives it back.
@@ -71,10 +71,10 @@ cdef class Index:
         cdef void *shard = self.shard_of(slot)
         cdef int64_t old_norm = (<Shard> shard).norm[row]
         if (<Shard> shard).hub_number[row] != 0:
-            self.hubs.add_vector(self.vector(slot), self.length(slot), -1)
-        cdef int64_t norm = (<Shard> shard).put(row, space, group_decay)
+            self._add_to_hubs(slot, -1)
+        cdef int64_t norm = (<Shard> shard).put(row, space, rule)
         if (<Shard> shard).hub_number[row] != 0:
-            self.hubs.add_vector(self.vector(slot), self.length(slot), 1)
+            self._add_to_hubs(slot, 1)
         self.count_norm(old_norm, norm)
         if norm == 0:
             self.release(slot)
@@ -166,11 +166,15 @@ cdef class Index:
             return False
         if is_small:
             (<Shard> shard).hub_number[row] = <uint32_t> self.hubs.add(slot)
-            self.hubs.add_vector(self.vector(slot), self.length(slot), 1)
+            self._add_to_hubs(slot, 1)
         else:
-            self.hubs.add_vector(self.vector(slot), self.length(slot), -1)
+            self._add_to_hubs(slot, -1)
             self._remove_hub(slot)
         return True
+
+    cdef int _add_to_hubs(self, Py_ssize_t slot, int sign) except -1 nogil:
+        """Add a hub's vector to the hubs' sums, or subtract it with a `sign` of -1."""
+        return self.hubs.add_vector(self.vector(slot), self.length(slot), self.scale(slot), sign)
 
     cdef int _remove_hub(self, Py_ssize_t slot) except -1 nogil:
         """Remove a hub, whose vector is subtracted already; the last hub gets its number."""
@@ -199,6 +203,7 @@ cdef class Index:
                         (<Shard> shard).add(self.row_of(slot), items[i], weights[i])
                         norm += <int64_t> weights[i] * weights[i]
                 (<Shard> shard).norm[self.row_of(slot)] = norm
+                (<Shard> shard).scale[self.row_of(slot)] = 1 << SCALE_BITS if norm else 0
                 self.count_norm(0, norm)
                 if norm == 0:
                     self.release(slot)
@@ -214,20 +219,21 @@ cdef class Index:
         if slot < 0:
             return Vector.of(0)
         cdef Vector copy = Vector.of(self.length(slot))
+        copy.scale = self.scale(slot)
         cdef VectorEntry *entries = self.vector(slot)
         for i in range(self.length(slot)):
             copy.add(entries[i].item, entries[i].weight)
         return copy
 
     def entries(self, Py_ssize_t user):
-        """Return a user's weights by item, the weights in the items' postings (0 if missing), and the squared norm."""
+        """Return a user's weights by item, those in the items' postings (0 if missing), the squared norm, the scale."""
         cdef Py_ssize_t slot = self.slot_of(user), row = self.row_of(slot), i
         cdef Posting *postings
         cdef VectorEntry *entry
         cdef Shard shard
         vector, posted = {}, {}
         if not 0 <= slot < self.slot_end:
-            return vector, posted, 0
+            return vector, posted, 0, 0
         shard = self.shards[slot >> self.shard_bits]
         for i in range(shard.vectors.length(row)):
             entry = shard.vector(row) + i
@@ -235,7 +241,7 @@ cdef class Index:
             found = entry.posting < shard.postings.length(entry.item) and postings[entry.posting].row == row
             vector[entry.item] = entry.weight
             posted[entry.item] = postings[entry.posting].weight if found else 0
-        return vector, posted, shard.norm[row]
+        return vector, posted, shard.norm[row], shard.scale[row]
 
     def holder_counts(self, const uint32_t[::1] items):
         """Return how many users have each of these items."""

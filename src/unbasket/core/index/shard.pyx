@@ -9,7 +9,7 @@ from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport allocated, release, set_memory
 from unbasket.core.memory.jagged cimport JaggedArray
-from unbasket.core.model.fold cimport FoldWorkspace, VectorEntry, fixed_point, weight
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, VectorEntry, rounded_weight
 
 
 cdef void drop(void *memory, size_t used, size_t bytes) noexcept nogil:
@@ -21,7 +21,7 @@ cdef void drop(void *memory, size_t used, size_t bytes) noexcept nogil:
 
 @cython.final
 cdef class Shard:
-    """Vectors by row, postings by item, and for each row its squared norm, its user and the user's hub number."""
+    """Vectors by row, postings by item, and by row the squared norm, the scale, the user and the user's hub number."""
 
     def __cinit__(self, Py_ssize_t size):
         self.size = size
@@ -29,11 +29,13 @@ cdef class Shard:
         self.postings = JaggedArray(sizeof(Posting))
         self.norm = <int64_t *> allocated(size + BLOCK_ROWS, sizeof(int64_t))  # a search reads past the end
         self.owner = <uint32_t *> allocated(size, sizeof(uint32_t))
+        self.scale = <uint32_t *> allocated(size, sizeof(uint32_t))
         self.hub_number = <uint32_t *> allocated(size, sizeof(uint32_t))
 
     def __dealloc__(self):
         drop(self.norm, self.end * sizeof(int64_t), (self.size + BLOCK_ROWS) * sizeof(int64_t))
         drop(self.owner, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
+        drop(self.scale, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
         drop(self.hub_number, self.end * sizeof(uint32_t), self.size * sizeof(uint32_t))
 
     cdef int open(self, Py_ssize_t row, uint32_t owner) except -1 nogil:
@@ -43,20 +45,20 @@ cdef class Shard:
         self.end = max(self.end, row + 1)
         self.owner[row] = owner
 
-    cdef int64_t put(self, Py_ssize_t row, FoldWorkspace space, double group_decay) except -1 nogil:
+    cdef int64_t put(self, Py_ssize_t row, FoldWorkspace space, Rule rule) except -1 nogil:
         """Replace a vector by the fold in the workspace; return its squared norm: O(items of the user).
 
         Items whose weight rounds to zero are not in the index. Sets `last` to zero for the items that the vector had
         before, which tells new items apart.
         """
         assert 0 <= row < self.end, "no such row"
-        cdef int64_t norm = self._change_entries(row, space, group_decay)
-        norm += self._add_entries(row, space, group_decay)
+        cdef int64_t norm = self._change_entries(row, space, rule)
+        norm += self._add_entries(row, space, rule)
         self.vectors.trim(row)
-        self.norm[row] = norm
+        self.norm[row], self.scale[row] = norm, rule.scale(space.groups) if norm else 0
         return norm
 
-    cdef int64_t _change_entries(self, Py_ssize_t row, FoldWorkspace space, double group_decay) except -1 nogil:
+    cdef int64_t _change_entries(self, Py_ssize_t row, FoldWorkspace space, Rule rule) except -1 nogil:
         """Update or remove the entries of a vector; return the sum of their squared weights."""
         cdef VectorEntry *entries = self.vector(row)
         cdef VectorEntry *entry
@@ -67,7 +69,7 @@ cdef class Shard:
             value = 0
             assert entry.item < space.room, "no such item"
             if space.levels[entry.item].last != 0:
-                value = fixed_point(weight(space, entry.item, group_decay))
+                value = rounded_weight(space, entry.item, rule)
                 space.levels[entry.item].last = 0
             if value == 0:
                 self._remove(row, i)
@@ -79,13 +81,13 @@ cdef class Shard:
             i += 1
         return norm
 
-    cdef int64_t _add_entries(self, Py_ssize_t row, FoldWorkspace space, double group_decay) except -1 nogil:
+    cdef int64_t _add_entries(self, Py_ssize_t row, FoldWorkspace space, Rule rule) except -1 nogil:
         """Add the items that a vector lacks; return the sum of their squared weights."""
         cdef int64_t norm = 0, value
         cdef Py_ssize_t i
         for i in range(space.count):
             if space.levels[space.touched[i]].last != 0:
-                value = fixed_point(weight(space, space.touched[i], group_decay))
+                value = rounded_weight(space, space.touched[i], rule)
                 if value != 0:
                     self.add(row, space.touched[i], <uint32_t> value)
                     norm += value * value

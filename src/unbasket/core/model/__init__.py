@@ -1,13 +1,16 @@
 """One user at a time: histories, events on them, the fold into a vector, and its checkpoints."""
 
-from unbasket.core.model import checkpoints, events, fold, history, row_ids
+from unbasket.core.model import checkpoints, events, fold, history, learned, row_ids
 
 UNTIMED = history.UNTIMED
 Histories = history.Histories
 ONE = fold.ONE
+FACTOR_ONE = fold.FACTOR_ONE
 FoldWorkspace = fold.FoldWorkspace
 Rule = fold.Rule
 Vector = fold.Vector
+Share = learned.Share
+LearnedSums = learned.LearnedSums
 CHECKPOINT_EVERY = checkpoints.CHECKPOINT_EVERY
 Checkpoints = checkpoints.Checkpoints
 worth_keeping = checkpoints.worth_keeping

@@ -1,3 +1,4 @@
+from collections.abc import Iterable
 from typing import final
 
 from unbasket.core.arrays import Codes, Flags, Int64s
@@ -21,13 +22,22 @@ class Histories:
     def take_changes(self) -> list[tuple[int, int, int, int]]: ...
 
 ONE: int
+FACTOR_ONE: int
 
 @final
 class Rule:
     varying: bool
     counted: bool
+    learns: bool
     def __init__(
-        self, group_size: int, basket_decay: float, group_decay: float, varying: bool, counted: bool, stride: int
+        self,
+        group_size: int,
+        basket_decay: float,
+        group_decay: float,
+        varying: bool,
+        counted: bool,
+        stride: int,
+        learns: bool = False,
     ) -> None: ...
 
 @final
@@ -36,12 +46,37 @@ class FoldWorkspace:
 
 @final
 class Vector:
+    scale: int
+    share: Share | None
     def __init__(self, items: Codes, weights: Codes) -> None: ...
     def __len__(self) -> int: ...
     @property
     def items(self) -> Codes: ...
     @property
     def weights(self) -> Codes: ...
+    def split(self, end: int) -> tuple[Vector, dict[int, float]]: ...
+
+_Totals = tuple[int, int, int, int, int, int]
+_ItemSums = tuple[int, int, int]
+
+@final
+class Share:
+    def as_tuple(self) -> tuple[_Totals, dict[int, _ItemSums]]: ...
+
+@final
+class LearnedSums:
+    user_room: int
+    item_room: int
+    recount: LearnedSums | None
+    def __init__(self, histories: Histories, kappa: float) -> None: ...
+    def alpha(self) -> int: ...
+    def factor(self, item: int) -> int: ...
+    def factors(self) -> tuple[Int64s, Int64s]: ...
+    def weigh(self, vector: Vector) -> float: ...
+    def weigh_instead(self, vector: Vector, old: Share | None) -> float: ...
+    def sums(self, items: Iterable[int]) -> tuple[_Totals, dict[int, _ItemSums]]: ...
+    def attach(self, recount: LearnedSums) -> None: ...
+    def detach(self, recount: LearnedSums) -> None: ...
 
 CHECKPOINT_EVERY: int
 

@@ -29,6 +29,7 @@ cdef class EventApplier:
     cdef readonly JaggedArray items  # one row: items of the present event
     cdef readonly JaggedArray removed  # one row: baskets that the present event removed
 
+    cdef int changing(self, Py_ssize_t user) except -1 nogil
     cdef int changed(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int reserve(self, const Batch *batch) except -1
     cdef int loaded(self, const Batch *batch) except -1 nogil

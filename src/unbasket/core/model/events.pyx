@@ -1,8 +1,8 @@
 """Events applied to histories, one at a time or many new users at once.
 
-Learning, editing, late arrival and every way of forgetting are the same operation: a change of the history, and a call
-of the hook `changed`, by which a subclass keeps derived structures up to date. A forget returns the orphaned items, in
-no basket any more, whose codes the caller frees.
+Learning, editing, late arrival and every way of forgetting are the same operation: a change of the history, between
+calls of the hooks `changing` and `changed`, by which a subclass keeps derived structures up to date. A forget returns
+the orphaned items, in no basket any more, whose codes the caller frees.
 """
 
 cimport cython
@@ -51,6 +51,9 @@ cdef class EventApplier:
     def admit(self, Py_ssize_t users, Py_ssize_t items):
         """Make room for user codes below `users` and item codes below `items`."""
         self.histories.admit(users, items)
+
+    cdef int changing(self, Py_ssize_t user) except -1 nogil:
+        """Hook: a user's history is about to change."""
 
     cdef int changed(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil:
         """Hook: a user's history has changed from this position on."""
@@ -130,6 +133,7 @@ cdef class EventApplier:
         cdef const uint32_t *codes = self._set_items(items)
         try:
             with nogil:
+                self.changing(user)
                 self.histories.insert(user, position, &basket, codes, group_size)
                 self.changed(user, position)
         finally:
@@ -149,6 +153,7 @@ cdef class EventApplier:
         self._set_items(items)
         with nogil:
             self._note_basket(user, position)
+            self.changing(user)
             self.histories.replace(user, position, <uint32_t *> self.items.first(0), count)
             self.changed(user, position)
         return self._take_orphaned_items()
@@ -162,6 +167,7 @@ cdef class EventApplier:
         if position >= 0:
             with nogil:
                 size = self._note_basket(user, position)
+                self.changing(user)
                 self.histories.remove(user, position)
                 self.changed(user, position)
         return size, self.histories.baskets.length(user), self._take_orphaned_items()
@@ -174,8 +180,9 @@ cdef class EventApplier:
         """
         cdef Removal removal = Removal(item, first, end, 0, 0)
         with nogil:
-            self.histories.remove_item(user, &removal, self.removed)
-            if removal.removed > 0:
+            if self.histories.has_item(user, &removal):
+                self.changing(user)
+                self.histories.remove_item(user, &removal, self.removed)
                 self.changed(user, removal.oldest)
         orphaned = [item] if self.histories.popularity[item] == 0 else []
         return removal.removed, self.histories.baskets.length(user), self._take_removed(), orphaned
@@ -189,6 +196,7 @@ cdef class EventApplier:
         with nogil:
             self._note_items(user, 0, size)
             memcpy(self.removed.open_gap(0, 0, count), self.histories.baskets.first(user), count * sizeof(Basket))
+            self.changing(user)
             self.histories.clear(user)
             self.changed(user, 0)
         return size, self._take_removed(), self._take_orphaned_items()

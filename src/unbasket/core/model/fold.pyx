@@ -27,22 +27,41 @@ from unbasket.core.memory.buffers cimport allocated, give_back, grown
 from unbasket.core.model.history cimport History
 
 ONE = 1 << ONE_BITS  # the fixed-point weight 1.0
+FACTOR_ONE = 1 << SCALE_BITS  # the fixed-point scale or factor 1.0
 
 
 @cython.final
 cdef class Rule:
-    """The parameters of the fold: m, r_b, r_g, how baskets are grouped, and the groups per checkpoint."""
+    """The parameters of the fold: m, r_b, r_g, how baskets are grouped, groups per checkpoint, if weights are learned."""
 
     def __init__(
         self, Py_ssize_t group_size, double basket_decay, double group_decay, bint varying, bint counted,
-        Py_ssize_t stride
+        Py_ssize_t stride, bint learns=False
     ):
+        assert not learns or (group_size == 1 and not varying and not counted), "learned weights need groups of one"
         self.group_size = group_size
         self.basket_decay = basket_decay
         self.group_decay = group_decay
         self.varying = varying
         self.counted = counted
         self.stride = stride
+        self.learns = learns
+        for lag in range(POWERS):
+            self.powers[lag] = power(group_decay, lag)
+
+    cdef uint32_t scale(self, Py_ssize_t groups) noexcept nogil:
+        """Return K / D(K), fixed point, where D(K) is the sum of r_g^lag over K groups; 1 unless weights are learned."""
+        if not self.learns or groups <= 0:
+            return 1 << SCALE_BITS
+        return <uint32_t> min(rint(groups * self.unit(groups) * (1 << SCALE_BITS)), 4294967295.0)
+
+    cdef double unit(self, Py_ssize_t groups) noexcept nogil:
+        """Return 1 / D(K): a decayed count times this is from 0 to 1."""
+        if groups <= 0:
+            return 1.0
+        if self.group_decay == 1.0:
+            return 1.0 / groups
+        return (1.0 - self.group_decay) / (1.0 - power(self.group_decay, groups))
 
 
 @cython.final
@@ -69,7 +88,7 @@ cdef class FoldWorkspace:
             level = &self.levels[self.touched[i]]
             level.value, level.last = 0.0, 0
             self.touched[i] = 0
-        self.count = self.groups = self.horizon = 0
+        self.count = self.groups = self.horizon = self.hits = self.squares = 0
 
 
 @cython.final
@@ -79,8 +98,7 @@ cdef class Vector:
     def __init__(self, const uint32_t[::1] items, const uint32_t[::1] weights):
         cdef Py_ssize_t i
         assert self.entries == NULL and len(items) == len(weights), "one weight for each item"
-        self.room = len(items)
-        self.entries = <VectorEntry *> allocated(self.room, sizeof(VectorEntry))
+        self._allocate(len(items))
         for i in range(self.room):
             self.add(items[i], weights[i])
 
@@ -88,19 +106,44 @@ cdef class Vector:
     cdef Vector of(Py_ssize_t room):
         """Return an empty vector with room for some entries."""
         cdef Vector vector = Vector.__new__(Vector)
-        vector.entries = <VectorEntry *> allocated(room, sizeof(VectorEntry))
-        vector.room = room
+        vector._allocate(room)
         return vector
+
+    cdef int _allocate(self, Py_ssize_t room) except -1:
+        self.entries = <VectorEntry *> allocated(room, sizeof(VectorEntry))
+        self.own = <double *> allocated(room, sizeof(double))
+        self.room, self.scale = room, 1 << SCALE_BITS
 
     def __dealloc__(self):
         give_back(self.entries, self.room * sizeof(VectorEntry))
+        give_back(self.own, self.room * sizeof(double))
 
     cdef int add(self, uint32_t item, uint32_t weight) except -1 nogil:
         """Add an entry, unless its weight was rounded to zero."""
         assert self.length < self.room, "no room"
         if weight != 0:
             self.entries[self.length] = VectorEntry(item, weight, 0)
+            self.own[self.length] = weight
             self.length += 1
+
+    cdef void weigh(self, Py_ssize_t i, int64_t factor) noexcept nogil:
+        """Set an own weight to a factor, fixed point, times the scaled weight."""
+        self.own[i] = <double> factor * scaled_weight(self.entries[i].weight, self.scale) / (1 << SCALE_BITS)
+
+    def split(self, Py_ssize_t end):
+        """Return the entries of items with codes below `end` as a vector, and the own weights of the others by code."""
+        cdef Vector known = Vector.of(self.length)
+        cdef Py_ssize_t i
+        others = {}
+        known.scale, known.share = self.scale, self.share
+        for i in range(self.length):
+            if self.entries[i].item < end:
+                known.own[known.length] = self.own[i]
+                known.entries[known.length] = self.entries[i]
+                known.length += 1
+            else:
+                others[self.entries[i].item] = self.own[i]
+        return known, others
 
     def __len__(self):
         return self.length
@@ -145,6 +188,8 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
     cdef double share
     cdef uint32_t item
     cdef Level *level
+    if rule.learns and end == history.length:
+        weigh_last(history, state, rule, space)
     for basket in range(state.baskets, end):
         share = power(rule.basket_decay, newest - basket) / (end - state.baskets)
         for i in range(state.items, state.items + history.baskets[basket].size):
@@ -158,11 +203,23 @@ cdef int fold_group(const History *history, Checkpoint *state, Rule rule, FoldWo
                 space.touched[space.count] = item
                 space.count += 1
             else:
-                level.value = level.value * power(rule.group_decay, group - level.last) + share
+                level.value = level.value * decay(rule, group - level.last) + share
             level.last = <int> group
         state.items += history.baskets[basket].size
     state.baskets, state.groups, space.groups = end, group, group
     space.horizon = rule.group_size if rule.counted else group
+
+
+cdef int weigh_last(const History *history, const Checkpoint *state, Rule rule, FoldWorkspace space) except -1 nogil:
+    """Sum up x, the weights before the last basket, of the items that it has."""
+    cdef double unit = rule.unit(space.groups)
+    cdef int64_t x
+    cdef Py_ssize_t i
+    for i in range(state.items, state.items + history.baskets[state.baskets].size):
+        if space.levels[history.items[i]].last != 0:
+            x = fixed_point(decayed_at(&space.levels[history.items[i]], space.groups, rule) * unit)
+            space.hits += x
+            space.squares += x * x
 
 
 cdef int replay(const History *history, Rule rule, FoldWorkspace space) except -1 nogil:
@@ -176,7 +233,8 @@ cdef Vector rounded(FoldWorkspace space, Rule rule):
     """Return the folded vector in fixed point, and clean the workspace."""
     cdef Vector result = Vector.of(space.count)
     cdef Py_ssize_t i
+    result.scale = rule.scale(space.groups)
     for i in range(space.count):
-        result.add(space.touched[i], <uint32_t> fixed_point(weight(space, space.touched[i], rule.group_decay)))
+        result.add(space.touched[i], <uint32_t> rounded_weight(space, space.touched[i], rule))
     space.clean()
     return result

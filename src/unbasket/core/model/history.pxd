@@ -56,6 +56,7 @@ cdef class Histories:
     ) except -1 nogil
     cdef int remove(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int replace(self, Py_ssize_t user, Py_ssize_t position, const uint32_t *items, Py_ssize_t size) except -1 nogil
+    cdef bint has_item(self, Py_ssize_t user, const Removal *removal) except -1 nogil
     cdef int remove_item(self, Py_ssize_t user, Removal *removal, JaggedArray removed) except -1 nogil
     cdef int load(
         self, Py_ssize_t user, const Basket *baskets, Py_ssize_t count, const uint32_t *items, Py_ssize_t size

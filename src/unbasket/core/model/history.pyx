@@ -139,6 +139,15 @@ cdef class Histories:
         basket.size = size
         return self._note(user, position, 1, 1)
 
+    cdef bint has_item(self, Py_ssize_t user, const Removal *removal) except -1 nogil:
+        """Return whether `remove_item` would remove something."""
+        cdef uint32_t *items = <uint32_t *> self.items.first(user)
+        cdef Py_ssize_t i
+        for i in range(self.offset(user, removal.first), self.offset(user, removal.end)):
+            if items[i] == removal.item:
+                return True
+        return False
+
     cdef int remove_item(self, Py_ssize_t user, Removal *removal, JaggedArray removed) except -1 nogil:
         """Remove an item from the baskets at positions `first` to `end`, in one pass over all from `first` on.
 

@@ -9,6 +9,7 @@ from unbasket.core.memory.buffers cimport allocated, give_back
 from unbasket.core.memory.growable cimport GrowableArray
 from unbasket.core.model.fold cimport FoldWorkspace, Rule, Vector, replay, rounded, weight
 from unbasket.core.model.history cimport Basket, Histories, History
+from unbasket.core.model.learned cimport share_of
 from unbasket.core.util.topn cimport TopN
 
 
@@ -24,7 +25,7 @@ def vector(Histories histories, FoldWorkspace space, Rule rule, Py_ssize_t user)
     cdef uint32_t[::1] item = items
     cdef double[::1] value = weights
     for i in range(space.count):
-        item[i], value[i] = space.touched[i], weight(space, space.touched[i], rule.group_decay)
+        item[i], value[i] = space.touched[i], weight(space, space.touched[i], rule)
     space.clean()
     return items, weights
 
@@ -47,7 +48,7 @@ def query(list baskets, FoldWorkspace space, Rule rule):
 def query_with(Histories histories, Py_ssize_t user, list cart, FoldWorkspace space, Rule rule):
     """Return the fixed-point vector of a user's history plus one newest basket, without storing it."""
     cdef History stored, history
-    cdef Py_ssize_t count = histories.items.length(user), i
+    cdef Py_ssize_t count = histories.items.length(user), room = histories.item_room, i
     histories.of(user, &stored)
     history = History(NULL, stored.length + 1, NULL)
     history.baskets = <Basket *> allocated(history.length, sizeof(Basket))
@@ -56,9 +57,10 @@ def query_with(Histories histories, Py_ssize_t user, list cart, FoldWorkspace sp
     memcpy(history.items, stored.items, count * sizeof(uint32_t))
     for i, item in enumerate(cart):
         history.items[count + i] = item
+        room = max(room, history.items[count + i] + 1)
     cdef bint opens = rule.varying and histories._group_is_full(user, stored.length, rule.group_size)
     history.baskets[stored.length] = Basket(0, 0, <uint32_t> len(cart), opens)
-    return fold_copy(&history, count + len(cart), histories.item_room, space, rule)
+    return fold_copy(&history, count + len(cart), room, space, rule)
 
 
 cdef Vector fold_copy(History *history, Py_ssize_t items, Py_ssize_t room, FoldWorkspace space, Rule rule):
@@ -66,9 +68,24 @@ cdef Vector fold_copy(History *history, Py_ssize_t items, Py_ssize_t room, FoldW
     with nogil:
         space.widen(room)
         replay(history, rule, space)
+    share = share_of(history, items, rule, space) if rule.learns else None
     give_back(history.baskets, history.length * sizeof(Basket))
     give_back(history.items, items * sizeof(uint32_t))
-    return rounded(space, rule)
+    cdef Vector vector = rounded(space, rule)
+    vector.share = share
+    return vector
+
+
+def share(Histories histories, FoldWorkspace space, Rule rule, Py_ssize_t user):
+    """Return a user's share of the learned sums, folded from the start without checkpoints."""
+    cdef History history
+    with nogil:
+        histories.of(user, &history)
+        space.widen(histories.item_room)
+        replay(&history, rule, space)
+    found = share_of(&history, histories.items.length(user), rule, space)
+    space.clean()
+    return found
 
 
 def bought(Histories histories, Py_ssize_t user):

@@ -19,6 +19,7 @@ cdef extern from *:
 
 cdef struct KnnQuery:
     const VectorEntry *entries  # the vector
+    const double *own  # by entry: its weight in the user's own part of a score
     Py_ssize_t length  # number of entries
     int64_t user  # left out of the neighbors, or -1
     Py_ssize_t k  # number of neighbors

@@ -14,14 +14,14 @@ cdef struct Mixture:
 
 cdef struct ItemCandidate:
     uint32_t item  # code
-    uint32_t own  # weight in the query
+    double own  # weight in the own part of the score
 
 
 @cython.final
 cdef class Scorer:
     cdef int64_t *sums  # by item: sum over the neighbors plus BIAS, 0 if not seen, or BANNED
     cdef uint32_t *seen  # list of the items that have a sum
-    cdef uint32_t *own  # by item: weight in the query, while allowed items are pushed; neighbors, while counted
+    cdef double *own  # by item: own part of the score, while allowed items are pushed; neighbors, while counted
     cdef ItemCandidate *candidates  # items that may be among the n best
     cdef uint8_t *is_candidate  # by item
     cdef uint8_t *is_near  # by hub: whether it is a neighbor
@@ -39,9 +39,13 @@ cdef class Scorer:
     cdef int begin(self, const KnnQuery *query) except -1 nogil
     cdef int add_neighbors(self, Index index, Scan near, bint hubs) except -1 nogil
     cdef int drop_rare(self, Index index, Scan near, Py_ssize_t least) except -1 nogil
-    cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length) except -1 nogil
-    cdef void push_candidate(self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t hubs) noexcept nogil
-    cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil
+    cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length, uint32_t scale) except -1 nogil
+    cdef void push_candidate(
+        self, const Mixture *mixture, uint32_t item, double own, int64_t most, const int64_t *hubs
+    ) noexcept nogil
+    cdef int push_seen(
+        self, const KnnQuery *query, const Mixture *mixture, int64_t most, const int64_t *hubs
+    ) except -1 nogil
     cdef int push_allowed(
         self, const KnnQuery *query, const Mixture *mixture, const int64_t *hubs, const uint32_t[::1] items
     ) except -1 nogil

@@ -1,5 +1,7 @@
 """The items with the highest scores, given the neighbors: p = alpha u + (1 - alpha) mean of the neighbors.
 
+Here u are the own weights of the query, and a neighbor's vector is multiplied by its scale, with learned weights.
+
 Most neighbors of most queries are hubs, whose vectors are summed in advance. So the vectors of the other neighbors are
 added up first. The hubs' sums come last, less the vectors of hubs that are not neighbors, and only for candidates. The
 score of an item without the hubs is a lower bound, and with all hubs an upper bound. An item is a candidate if its
@@ -20,12 +22,13 @@ from unbasket.core.index.hubs cimport HubSum
 from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport KnnQuery, Scan, prefetch
 from unbasket.core.index.shard cimport Shard
-from unbasket.core.model.fold cimport VectorEntry
+from unbasket.core.model.fold cimport VectorEntry, scaled_weight
 
 cdef enum:
     AHEAD = 4  # vectors to prefetch
 
 cdef int64_t BIAS = 1 << 61  # added to each stored sum: a stored 0 means "not seen"; no sum comes near it
+cdef int64_t MOST = 1 << 60  # more than any sum
 cdef int64_t BANNED = -1  # in place of an item's sum
 
 
@@ -46,7 +49,7 @@ cdef class Scorer:
         give_back(self.absent, (self.member_room + 1) * sizeof(uint32_t))
         give_back(self.sums, self.item_room * sizeof(int64_t))
         give_back(self.seen, (self.item_room + 1) * sizeof(uint32_t))
-        give_back(self.own, self.item_room * sizeof(uint32_t))
+        give_back(self.own, self.item_room * sizeof(double))
         give_back(self.candidates, self.item_room * sizeof(ItemCandidate))
         give_back(self.is_candidate, self.item_room * sizeof(uint8_t))
 
@@ -60,7 +63,7 @@ cdef class Scorer:
             self.sums = <int64_t *> grown(self.sums, self.item_room, items, sizeof(int64_t))
             # One more than there are items: appending needs no branch.
             self.seen = <uint32_t *> grown(self.seen, self.item_room + 1, items + 1, sizeof(uint32_t))
-            self.own = <uint32_t *> grown(self.own, self.item_room, items, sizeof(uint32_t))
+            self.own = <double *> grown(self.own, self.item_room, items, sizeof(double))
             self.candidates = <ItemCandidate *> grown(self.candidates, self.item_room, items, sizeof(ItemCandidate))
             self.is_candidate = <uint8_t *> grown(self.is_candidate, self.item_room, items, sizeof(uint8_t))
             self.item_room = items
@@ -79,6 +82,7 @@ cdef class Scorer:
         """Rank items using the neighbors in `near`, then clear `near`. Items of fewer than `least` count as of none."""
         cdef bint hubs = least <= 1 and self.uses_hubs(index, near)  # hubs' sums do not tell how many have an item
         cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(near.found, 1))
+        cdef const int64_t *sums = index.hubs.sums if hubs else NULL
         cdef Py_ssize_t i
         self.widen(index.item_room, index.hubs.hub_room)
         self.begin(query)
@@ -91,9 +95,9 @@ cdef class Scorer:
                 assert banned[i] < self.item_room, "no such item"
                 self.sums[banned[i]] = BANNED
         if allowed is None:
-            self.push_seen(query, &mixture, index.hubs.heap[0].total if hubs else 0)
+            self.push_seen(query, &mixture, index.hubs.heap[0].total if hubs else 0, sums)
         else:
-            self.push_allowed(query, &mixture, index.hubs.sums if hubs else NULL, allowed)
+            self.push_allowed(query, &mixture, sums, allowed)
         if hubs:
             self.resolve_bounds(index, &mixture, allowed is None)
         return self.finish(banned)
@@ -125,7 +129,7 @@ cdef class Scorer:
                 prefetch(index.vector(slot), index.length(slot) * sizeof(VectorEntry))
             if i >= 0:
                 slot = near.candidates[i].slot
-                self.add_vector(index.vector(slot), index.length(slot))
+                self.add_vector(index.vector(slot), index.length(slot), index.scale(slot))
         if hubs:
             for i in range(index.hubs.hub_count):
                 self.absent[self.absent_count] = index.hubs.slots[i]
@@ -142,12 +146,12 @@ cdef class Scorer:
             for j in range(index.length(slot)):
                 self.own[entries[j].item] += 1
         for i in range(self.seen_count):
-            if self.own[self.seen[i]] < <uint32_t> least:
+            if self.own[self.seen[i]] < least:
                 self.sums[self.seen[i]] = BIAS
             self.own[self.seen[i]] = 0
 
-    cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length) except -1 nogil:
-        """Add a vector to the sums, and list its new items."""
+    cdef int add_vector(self, const VectorEntry *entries, Py_ssize_t length, uint32_t scale) except -1 nogil:
+        """Add a vector, times its scale, to the sums, and list its new items."""
         cdef Py_ssize_t i, seen = self.seen_count
         cdef int64_t total, is_new
         cdef int64_t *sums = self.sums
@@ -160,35 +164,36 @@ cdef class Scorer:
             is_new = total == 0
             list_of_seen[seen] = item
             seen += is_new
-            sums[item] = total + is_new * BIAS + entries[i].weight
+            sums[item] = total + is_new * BIAS + scaled_weight(entries[i].weight, scale)
         self.seen_count = seen
 
     cdef inline void push_candidate(
-        self, const Mixture *mixture, uint32_t item, uint32_t own, int64_t hubs
+        self, const Mixture *mixture, uint32_t item, double own, int64_t most, const int64_t *hubs
     ) noexcept nogil:
         """Push an item with its lower bound, and keep it as a candidate if its upper bound reaches the threshold.
 
-        `hubs` is the most that the hubs add to its sum.
+        `hubs` are the hubs' sums by item (NULL: not used), none of them above `most`, which needs no lookup.
         """
         cdef int64_t total = self.sum_of(item)
         cdef double alone = mixture.alpha * own
         if self.sums[item] == BANNED:
             return
-        if alone + mixture.share * (total + hubs) >= self.best.threshold:
+        if alone + mixture.share * (total + most) < self.best.threshold:
+            return
+        if hubs == NULL or alone + mixture.share * (total + hubs[item]) >= self.best.threshold:
             self.candidates[self.candidate_count] = ItemCandidate(item, own)
             self.candidate_count += 1
             self.best.push(item, alone + mixture.share * total)
 
-    cdef int push_seen(self, const KnnQuery *query, const Mixture *mixture, int64_t hubs) except -1 nogil:
-        """Push the query's own items, then those of the neighbors.
-
-        `hubs` is the hubs' largest sum: looking up the sum of each item would take longer.
-        """
+    cdef int push_seen(
+        self, const KnnQuery *query, const Mixture *mixture, int64_t most, const int64_t *hubs
+    ) except -1 nogil:
+        """Push the query's own items, then those of the neighbors; `hubs` are the hubs' sums, `most` the largest."""
         cdef Py_ssize_t i
         for i in range(query.length):
-            self.push_candidate(mixture, query.entries[i].item, query.entries[i].weight, hubs)
+            self.push_candidate(mixture, query.entries[i].item, query.own[i], most, hubs)
         for i in range(query.length, self.seen_count):
-            self.push_candidate(mixture, self.seen[i], 0, hubs)
+            self.push_candidate(mixture, self.seen[i], 0, most, hubs)
 
     cdef int push_allowed(
         self, const KnnQuery *query, const Mixture *mixture, const int64_t *hubs, const uint32_t[::1] items
@@ -196,12 +201,12 @@ cdef class Scorer:
         """Push these items only; `hubs` are the hubs' sums by item (NULL: not used)."""
         cdef Py_ssize_t i
         for i in range(query.length):
-            self.own[query.entries[i].item] = query.entries[i].weight
+            self.own[query.entries[i].item] = query.own[i]
         for i in range(items.shape[0]):
             assert items[i] < self.item_room, "no such item"
             if not self.is_candidate[items[i]]:  # it may be listed twice
                 self.is_candidate[items[i]] = True
-                self.push_candidate(mixture, items[i], self.own[items[i]], hubs[items[i]] if hubs != NULL else 0)
+                self.push_candidate(mixture, items[i], self.own[items[i]], MOST if hubs != NULL else 0, hubs)
         for i in range(items.shape[0]):
             self.is_candidate[items[i]] = False
         for i in range(query.length):
@@ -250,13 +255,15 @@ cdef class Scorer:
         cdef const VectorEntry *entries
         cdef const uint8_t *is_candidate = self.is_candidate
         cdef int64_t *sums = self.sums
+        cdef uint32_t scale
         for i in range(self.absent_count):
             if i + 1 < self.absent_count:
                 prefetch(index.vector(self.absent[i + 1]), index.length(self.absent[i + 1]) * sizeof(VectorEntry))
             entries, length = index.vector(self.absent[i]), index.length(self.absent[i])
+            scale = index.scale(self.absent[i])
             for j in range(length):
                 if is_candidate[entries[j].item]:
-                    sums[entries[j].item] -= entries[j].weight
+                    sums[entries[j].item] -= scaled_weight(entries[j].weight, scale)
 
     cdef inline int64_t sum_of(self, uint32_t item) noexcept nogil:
         """Return the sum of an item, or 0 if it was not seen."""
@@ -298,7 +305,7 @@ cdef class Scorer:
                 self.seen[self.seen_count] = items[i]
                 self.seen_count += 1
             self.sums[items[i]] += totals[i]
-        self.push_seen(query, &mixture, 0)
+        self.push_seen(query, &mixture, 0, NULL)
         return self.finish(None)
 
     def sum_over(self, Index index, const uint32_t[::1] users):
@@ -308,7 +315,7 @@ cdef class Scorer:
             self.widen(index.item_room, 0)
             for i in range(users.shape[0]):
                 slot = index.slot_of(users[i])
-                self.add_vector(index.vector(slot), index.length(slot))
+                self.add_vector(index.vector(slot), index.length(slot), index.scale(slot))
         items, totals = np.empty(self.seen_count, np.uint32), np.empty(self.seen_count, np.int64)
         cdef uint32_t[::1] item = items
         cdef int64_t[::1] total = totals

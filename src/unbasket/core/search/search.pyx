@@ -16,7 +16,7 @@ from unbasket.core.index.index cimport Index
 from unbasket.core.search.knn cimport NearestNeighbors, KnnQuery
 from unbasket.core.search.scoring cimport Scorer
 from unbasket.core.search.parallel cimport fork_join, next_index
-from unbasket.core.model.fold cimport ONE_BITS, VectorEntry, Vector
+from unbasket.core.model.fold cimport ONE_BITS, VectorEntry, Vector, scaled_weight
 
 cdef extern from "Python.h":
     void **PySequence_Fast_ITEMS(object sequence)
@@ -62,7 +62,7 @@ cdef class QueryBatch:
         self.user_order, self.item_order = orders
 
     cdef KnnQuery knn_query(self, Query query, Vector vector) noexcept nogil:
-        return KnnQuery(vector.entries, vector.length, query.user, self.k, self.user_order.data)
+        return KnnQuery(vector.entries, vector.own, vector.length, query.user, self.k, self.user_order.data)
 
     cdef bint reserve(self, Query query) except -1 nogil:
         """Make room for the result of a query; return False if nothing can be recommended."""
@@ -134,7 +134,7 @@ cdef class SearchWorkspace:
 
     def neighbors(self, Index index, Vector vector, int64_t user, Py_ssize_t k, GrowableArray order):
         """Return the k nearest users, unordered, and their squared distances in units of 2^-48."""
-        cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
+        cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, user, k, order.data)
         cdef int64_t norm = 0
         cdef Py_ssize_t i
         for i in range(query.length):
@@ -152,7 +152,7 @@ cdef class SearchWorkspace:
         self, Index index, Vector vector, int64_t user, const int64_t[::1] items, Py_ssize_t k, GrowableArray order
     ):
         """Return own weights of items, the neighbors' sums, how many neighbors have each, and how many there are."""
-        cdef KnnQuery query = KnnQuery(vector.entries, vector.length, user, k, order.data)
+        cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, user, k, order.data)
         own = np.zeros(items.shape[0], np.int64)
         totals, having = own.copy(), own.copy()
         cdef int64_t[::1] mine = own, total = totals, count = having
@@ -162,10 +162,10 @@ cdef class SearchWorkspace:
         with nogil:
             found = self.nearest.scan.found
             for j in range(items.shape[0]):
-                mine[j] = weight_in(query.entries, query.length, items[j])
+                mine[j] = scaled_weight(weight_in(query.entries, query.length, items[j]), vector.scale)
                 for i in range(found):
                     slot = self.nearest.scan.candidates[i].slot
-                    weight = weight_in(index.vector(slot), index.length(slot), items[j])
+                    weight = scaled_weight(weight_in(index.vector(slot), index.length(slot), items[j]), index.scale(slot))
                     total[j] += weight
                     count[j] += weight > 0
             self.nearest.scan.clear()
@@ -183,7 +183,7 @@ cdef class SearchWorkspace:
 
         An item may come more than once, with partial totals. The arithmetic is that of `recommend`, to the bit.
         """
-        cdef KnnQuery query = KnnQuery(vector.entries, vector.length, -1, 0, NULL)
+        cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, -1, 0, NULL)
         n = min(n, order.count)
         if n == 0:
             return []

@@ -4,8 +4,17 @@ from dataclasses import asdict
 
 import msgspec
 
+from unbasket.domain.results import ItemFactor
 from unbasket.service.request import Request
-from unbasket.service.schemas.responses import HealthResponse, IdTypesResponse, MeResponse, ModelParams, ReadyResponse
+from unbasket.service.schemas.responses import (
+    HealthResponse,
+    IdTypesResponse,
+    LearnedFactor,
+    LearnedWeightsResponse,
+    MeResponse,
+    ModelParams,
+    ReadyResponse,
+)
 
 
 def health(_: Request) -> HealthResponse:
@@ -22,6 +31,20 @@ def ready(request: Request) -> ReadyResponse:
 def params(request: Request) -> ModelParams:
     """Return the parameters of the model."""
     return ModelParams(**asdict(request.rec.params))
+
+
+def learned(request: Request) -> LearnedWeightsResponse:
+    """Return the weights that the model has learned, with the items bought again most and least readily."""
+    found = request.rec.learned()
+    if found is None:
+        return LearnedWeightsResponse(False, float(request.rec.params.alpha), 0, [], [])
+    most, least = ([_described(request, factor) for factor in factors] for factors in (found.most, found.least))
+    return LearnedWeightsResponse(True, found.alpha, found.users, most, least)
+
+
+def _described(request: Request, factor: ItemFactor) -> LearnedFactor:
+    product = request.rec.catalog[factor.item]
+    return LearnedFactor(*factor, product.name, product.category)
 
 
 def change_params(request: Request) -> ModelParams:

@@ -229,6 +229,9 @@ def _explained(request: Request, reason: Explanation) -> responses.ExplanationRe
         reason.neighbors_share,
         None if hides_few and not reason.neighbors_with_item else reason.neighbors_with_item,
         None if hides_few and not reason.neighbors else reason.neighbors,
+        reason.weight,
+        reason.alpha,
+        reason.factor,
         product.name,
         product.category,
     )

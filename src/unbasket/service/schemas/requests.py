@@ -107,7 +107,8 @@ class ChangedParams(Strict, frozen=True):
     basket_decay: Decay | UnsetType = UNSET
     group_decay: Decay | UnsetType = UNSET
     neighbors: HowLarge | UnsetType = UNSET
-    alpha: Annotated[float, Meta(ge=0, le=1)] | UnsetType = UNSET
+    alpha: Annotated[float, Meta(ge=0, le=1)] | Literal["learned"] | UnsetType = UNSET
+    repurchase: Annotated[float, Meta(ge=0.001, le=1000)] | UnsetType | None = UNSET
     grouping: Grouping | UnsetType = UNSET
     pool: HowLarge | UnsetType | None = UNSET
     pool_seed: Annotated[int, Meta(ge=0, le=MAX_SEED)] | UnsetType | None = UNSET

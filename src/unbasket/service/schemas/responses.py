@@ -85,6 +85,8 @@ class BasketPart(msgspec.Struct, frozen=True):
 class ExplanationResponse(Sparse, frozen=True):
     """The shares of an item's score, which sum to it. Neighbors are counted, never named.
 
+    The baskets' shares sum to weight times alpha times factor.
+
     For a shopper, the score and the neighbors' share are rounded up, counts down, and a count of too few is null.
     """
 
@@ -94,6 +96,9 @@ class ExplanationResponse(Sparse, frozen=True):
     neighbors_share: float
     neighbors_with_item: Count | None
     neighbors: Count | None
+    weight: float
+    alpha: float
+    factor: float
     name: str | None = None
     category: str | None = None
 
@@ -314,10 +319,34 @@ class ModelParams(msgspec.Struct, frozen=True):
     basket_decay: float
     group_decay: float
     neighbors: int
-    alpha: float
+    alpha: float | Literal["learned"]
+    repurchase: float | None
     grouping: str
     pool: int | None
     pool_seed: int | None
+
+
+class LearnedFactor(Sparse, frozen=True):
+    """An item, how readily it is bought again (1: as most things), and how many people bought it."""
+
+    item: AnyId
+    factor: float
+    buyers: Count
+    name: str | None = None
+    category: str | None = None
+
+
+class LearnedWeightsResponse(msgspec.Struct, frozen=True):
+    """The alpha in effect, whether it is learned, from how many users, and the items with extreme factors.
+
+    Only items that at least 20 people bought are listed.
+    """
+
+    learned: bool
+    alpha: float
+    users: Count
+    most: list[LearnedFactor]
+    least: list[LearnedFactor]
 
 
 class IdTypesResponse(msgspec.Struct, frozen=True):

@@ -3,8 +3,9 @@
 
 import * as api from '../lib/api.js';
 import {h, s, show} from '../lib/dom.js';
-import {bytes, milliseconds, number} from '../lib/format.js';
+import {bytes, milliseconds, number, plural} from '../lib/format.js';
 import {fault} from '../lib/notices.js';
+import {nameOf} from '../lib/products.js';
 import {table} from '../lib/widgets.js';
 
 const PAUSE = 2000;
@@ -21,9 +22,10 @@ const BOTTOM = 26;
 export async function live(_, signal) {
   const problem = h('div', {role: 'status'});
   const board = h('div', {class: 'dashboard'});
-  show(board, figures(await api.stats()));
+  const [now, learned] = await Promise.all([api.stats(), api.learned()]);
+  show(board, figures(now));
   follow(board, problem, signal);
-  return [problem, board];
+  return [problem, board, weights(learned)];
 }
 
 /** Poll the service. The last figures stay visible while it does not answer. */
@@ -121,6 +123,7 @@ function parameters(given) {
     group_decay: 'group decay r_g',
     neighbors: 'neighbors k',
     alpha: 'alpha',
+    repurchase: 'evidence for a factor κ',
     grouping: 'grouping',
     pool: 'pool of neighbors',
     pool_seed: 'seed of the pool',
@@ -135,6 +138,25 @@ function parameters(given) {
       {class: 'pairs'},
       entries.map(([name, value]) => h('div', {}, h('dt', {}, names[name]), h('dd', {}, String(value)))),
     ),
+  );
+}
+
+/** Return the weights that the model has learned, as of the time when the page was opened. */
+function weights({learned, alpha, users, most, least}) {
+  if (!learned) return null;
+  const listed = (title, entries) =>
+    table(
+      ['Item', '#Factor', '#Buyers'],
+      entries.map((entry) => [nameOf(entry), entry.factor.toFixed(2), number(entry.buyers)]),
+      title,
+    );
+  return h(
+    'section',
+    {class: 'panel learned'},
+    h('h2', {}, 'Learned weights'),
+    h('p', {}, `alpha is ${alpha.toFixed(3)}, from ${plural(users, 'customer')} with two baskets or more.`),
+    most.length > 0 && [h('h3', {}, 'Bought again most readily'), listed('Bought again most readily', most)],
+    least.length > 0 && [h('h3', {}, 'Bought again least readily'), listed('Bought again least readily', least)],
   );
 }
 

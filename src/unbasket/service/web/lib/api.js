@@ -70,6 +70,7 @@ export const receipts = (query) => get('/v1/receipts', query);
 export const verifyReceipts = (receipts) => post('/v1/receipts/verify', receipts && {receipts});
 export const retention = (rules, run) => post('/v1/retention', {rules, run});
 export const stats = () => get('/v1/stats');
+export const learned = () => get('/v1/learned');
 export const shopperToken = (user, seconds) => post('/v1/tokens', {user, seconds});
 
 /** Return everything held about a user, or null. It takes two requests, since a 404 would be an error in the console. */

@@ -13,6 +13,7 @@ import {STORES, suppressButton} from '../lib/suppressions.js';
 import {bar} from '../lib/widgets.js';
 
 const SHOWN = 4; // baskets of an explanation
+const READILY = 1.2; // the factor from which an item is one that people buy again
 
 /** Return the categories to choose from: all of the shop's or, for shoppers, those of their own record. */
 export async function categoriesFor(record) {
@@ -164,9 +165,9 @@ function split(own) {
   );
 }
 
-function sentence({baskets: mine, neighbors, neighbors_with_item: having}, own) {
+function sentence({baskets: mine, neighbors, neighbors_with_item: having, factor}, own) {
   const first = mine.length
-    ? `You bought it in ${plural(mine.length, 'basket')}: that is ${percent(own)} of the reason. `
+    ? `You bought it in ${plural(mine.length, 'basket')}: that is ${percent(own)} of the reason. ${readiness(factor)}`
     : 'You have not bought it. ';
   const others = `the ${neighbors === null ? '' : `${number(neighbors)} `}most similar shoppers`;
   if (having === null) return `${first}Few or none of ${others} buy it.`; // the service shows no small counts
@@ -174,6 +175,13 @@ function sentence({baskets: mine, neighbors, neighbors_with_item: having}, own) 
   const adds = mine.length ? `; that adds ${percent(1 - own)}` : '';
   const verb = having === 1 ? 'buys' : 'buy';
   return `${first}${number(having)} of ${others} ${verb} it${adds}.`;
+}
+
+/** Say whether an item is one that people buy again. */
+function readiness(factor) {
+  if (factor >= READILY) return 'People here buy this again more readily than most things. ';
+  if (factor <= 1 / READILY) return 'People here buy this again less readily than most things. ';
+  return '';
 }
 
 function baskets(shares, whole) {
