@@ -58,7 +58,9 @@ class Catalog:
     def put_all(self, products: Iterable[Product]) -> None:
         """Add or replace products: all of them at once."""
         changed = Catalog()
-        for product in (*self, *products):
+        changed._products = self._products.copy()
+        changed._members = {category: members.copy() for category, members in self._members.items()}
+        for product in products:
             changed.put(product)
         self._products, self._members = changed._products, changed._members
         self.changes += 1

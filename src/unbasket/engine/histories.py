@@ -43,7 +43,7 @@ class HistoryState:
         self._room = (0, 0)
         self.long_histories: dict[int, set[Id]] = {}  # basket ids of long histories that an event has searched
         self.suppressed: dict[Id, set[Id]] = {}  # items that users do not want to be recommended, known or not
-        self.orphaned_items: set[Id] = set()  # items that lost their last purchase , until the caller clears them
+        self.orphaned_items: set[Id] = set()  # items that lost their last purchase, until the caller clears them
 
     def _users_added(self, owners: Iterable[int], users: Iterable[Id]) -> None:
         """Follow new users, who have codes and no baskets yet: a hook."""

@@ -5,8 +5,8 @@ after an event.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, suppress
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
@@ -86,8 +86,9 @@ class Model:
         self._digesting = RecoveringLock(UnbasketError)
         self.workspaces = WorkspacePool(self.lock)
         self._rebuild: Rebuild | None = None
-        self._rebuilding = TryLock(BusyError, "the parameters are being changed already. Try again when that is done")
+        self.rebuilding = TryLock(BusyError, "the parameters are being changed already. Try again when that is done")
         self._unfinished: deque[Change] = deque()  # events that are being applied
+        self._moving: Rename | None = None  # the last rename that was not refused
         self._unloaded: _Unloaded | None = None  # the users of a load that is under way
 
     # Ids: one type for each kind --------------------------------------------------------------------------------
@@ -153,22 +154,27 @@ class Model:
 
     def with_texts(self, kinds: Sequence[Kind]) -> "Model":
         """Return a model of the same data whose ids of these kinds are texts. The caller keeps writers out."""
+        types = text_types(kinds)
         with self.lock.reading:
-            return self._copied(self.state.all_columns(), text_types(kinds))
+            model = self._copied(types)
+            model.state.suppressed = self._suppressed(types)
+        return model
 
-    def _copied(self, columns: BasketColumns, types: IdTypes) -> "Model":
-        """Return a model of these baskets, with the suppressions, availability and catalog of this one."""
+    def _copied(self, types: IdTypes) -> "Model":
+        """Return a model of the same baskets, with the availability and catalog of this one."""
         model = Model(self.state.params)
-        model.load(columns.in_types(types))
-        model.state.suppressed = {
-            in_type(user, types.user, "user"): set(all_in_type([*items], types.item, "item"))
-            for user, items in self.state.suppressed.items()
-            if items  # an interrupt may have left none
-        }
+        model.load(self.state.all_columns().in_types(types))
         model.availability.change(all_in_type([*self.availability], types.item, "item"), [])
         for product in self.catalog:
             model.catalog.put(msgspec.structs.replace(product, item=in_type(product.item, types.item, "item")))
         return model
+
+    def _suppressed(self, types: IdTypes) -> dict[Id, set[Id]]:
+        return {
+            in_type(user, types.user, "user"): set(all_in_type([*items], types.item, "item"))
+            for user, items in self.state.suppressed.items()
+            if items  # an interrupt may have left none
+        }
 
     # Interrupts -------------------------------------------------------------------------------------------------
 
@@ -176,25 +182,40 @@ class Model:
         """Return a model in which an interrupted change of this one is complete or, if it was a load, undone.
 
         A change of a history is compiled, and no interrupt tears it: histories, and the names of the users, items and
-        baskets in them, are always right. Everything else is made from these again.
+        baskets in them, are always right. Index, ids and digest are made from these again. A torn model stays as it is,
+        since another interrupt may come.
         """
-        model = self._copied(self.state.all_columns(), NO_TYPES) if self.lock.is_torn else self
-        if self._unloaded is not None:
-            model.discard(set(self._unloaded.users))
-            model.load(self._unloaded.before)
-        events = list(self._unfinished)
-        for interrupted in events[:1]:
-            if interrupted.user in model.state.users or isinstance(interrupted, Learn):
-                model._apply(interrupted, _REPEATED)
+        model, events = self, self._unfinished
+        if self.lock.is_torn:
+            model, events = self._copied(NO_TYPES), self._unfinished.copy()
+            if self._unloaded is not None:
+                model.discard(set(self._unloaded.users))
+                model.load(self._unloaded.before)
+            model.state.suppressed = self._suppressed(NO_TYPES)
+        if events:
+            model._repeat(events[0], has_begun=self._moving is events[0])
         model.state.drop_suppressions_of_unknown_users()
-        for item in {*self.state.items.names, *self.state.orphaned_items} - {FREE}:
-            if item not in model.state.items:
-                model.catalog.drop(item)
-        for event in events[1:]:
-            model._apply(event, _METHODS)
-        self._unfinished.clear()
-        self._unloaded = None
+        if self._unloaded is None:
+            model._drop_descriptions({*self.state.items.names, *self.state.orphaned_items} - {FREE})
+        if events:
+            events.popleft()
+        while events:
+            model._apply(events[0], _METHODS)
+            events.popleft()
         return model
+
+    def _repeat(self, event: Change, *, has_begun: bool) -> None:
+        """Apply an event that may have been applied already. A rename that has begun goes on without its checks."""
+        methods = _METHODS | {Rename: Model._move} if has_begun else _METHODS
+        if event.user in self.state.users or isinstance(event, Learn):
+            with suppress(BasketConflictError):  # the event was about to be refused
+                self._apply(event, methods)
+
+    def _drop_descriptions(self, bought: set[Id]) -> None:
+        """Drop the products of items that were bought once, and are in no basket any more."""
+        for item in bought:
+            if item not in self.state.items:
+                self.catalog.drop(item)
 
     # Events -----------------------------------------------------------------------------------------------------
 
@@ -264,6 +285,7 @@ class Model:
         return self._move(event)
 
     def _move(self, event: Rename) -> Renamed:
+        self._moving = event
         owner = self.state.users.codes[event.user]
         renamed = self.state.rename(*event)
         for changed in (owner, self.state.users.codes[event.other]):
@@ -273,11 +295,14 @@ class Model:
     def _user_changed(self, owner: int) -> None:
         """Wipe the user's hash, and bring a rebuild that is under way up to date with the user."""
         self.digest.wipe(owner)
-        rebuild = self._rebuild  # which may end at any moment
-        if rebuild is not None:
+        if self._rebuild is not None:
+            self._follow(self._rebuild, owner)
+
+    def _follow(self, rebuild: Rebuild, owner: int) -> None:
+        if self.rebuilding.is_held:
             rebuild.follow(owner)
-        else:
-            self.state.live.successor = None  # that of a rebuild that has ended
+        else:  # it was given up
+            self._rebuild = self.state.live.successor = None
 
     def _drop_orphans(self) -> None:
         """Drop items without any purchase left from the catalog, and cached item filters, which may name them."""
@@ -326,12 +351,11 @@ class Model:
             self.state.load(columns)
             owners = [self.state.users.codes[name] for name in columns.users]
             self.digest.wipe_all(owners)
-            rebuild = self._rebuild
-            if rebuild is not None:
+            if self._rebuild is not None:
                 for owner in owners:
-                    rebuild.follow(owner)
-            self._drop_orphans()
+                    self._follow(self._rebuild, owner)
             self._unloaded = None
+            self._drop_orphans()
 
     def check_groups(self, columns: BasketColumns, group: str | None) -> None:
         """Raise an error if groups were named that the engine can't keep."""
@@ -339,33 +363,30 @@ class Model:
         if group is not None and (not varying or any(user in users for user in columns.users)):
             raise InvalidFrameError(f"group={group!r} is for varying groups, and for users that are new to the engine")
 
-    @contextmanager
-    def rebuilt(self, params: Params, progress: Progress | None) -> Iterator[Callable[[], None]]:
+    def rebuilt(self, params: Params, progress: Progress | None) -> Callable[[], None]:
         """Build a model state with other parameters beside this one, which goes on learning, forgetting and answering.
 
-        Yields the function that swaps the two; without that call, nothing has happened. `progress` is called with
-        (users done, users in all).
+        Returns the function that swaps the two; without that call, nothing has happened. The caller holds `rebuilding`
+        until then: the state that is being built follows events for so long. `progress` is called with (users done,
+        users in all).
         """
-        with self._rebuilding:
-            try:
-                with self.lock.reading:  # no event comes between the list of users and the rebuild that follows them
-                    rebuild = self._rebuild = Rebuild(self.state, params)
-                while rebuild.done < rebuild.total:
-                    with self.lock.reading:
-                        rebuild.work(_CHUNK)
-                    if progress is not None:
-                        progress(rebuild.done, rebuild.total)
-                with self.lock.reading:
-                    rebuild.choose_hubs()
-                yield self._swap
-            finally:
-                self._rebuild = None
+        with self.lock.reading:  # no event comes between the list of users and the rebuild that follows them
+            rebuild = self._rebuild = Rebuild(self.state, params)
+        while rebuild.done < rebuild.total:
+            with self.lock.reading:
+                rebuild.work(_CHUNK)
+            if progress is not None:
+                progress(rebuild.done, rebuild.total)
+        with self.lock.reading:
+            rebuild.choose_hubs()
+        return self._swap
 
     def _swap(self) -> None:
         assert self._rebuild is not None, "nothing to swap with"
         with self.lock.writing:
             old = self.state.params
             self._rebuild.swap()
+            self._rebuild = None
             self.digest.follow_params(old)
 
     # Queries ----------------------------------------------------------------------------------------------------
@@ -427,6 +448,3 @@ _METHODS: _Methods = {
     Rename: Model._rename,
 }
 """The method for each type of event."""
-
-_REPEATED: _Methods = _METHODS | {Rename: Model._move}
-"""The same for events that may have been applied in part: then both users of a rename have some of its baskets."""

@@ -102,10 +102,12 @@ class InMemoryJournal:
 
     def change_params(self, params: Params, progress: Progress | None) -> None:
         model = self.model
-        with model.rebuilt(params, progress) as swap, self._writing:
-            if self._model is not model:
-                raise model_replaced()
-            swap()
+        with model.rebuilding:
+            swap = model.rebuilt(params, progress)
+            with self._writing:
+                if self._model is not model:
+                    raise model_replaced()
+                swap()
 
     def change_ids(self, kinds: Sequence[Kind]) -> None:
         with self._writing:

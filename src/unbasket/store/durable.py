@@ -47,7 +47,7 @@ class DurableRecommender(Recommender):
     def receipt_count(self) -> int:
         """The number of the newest receipt."""
         if self._journal.is_writable:
-            return self._journal.signer.count
+            return self._journal.receipt_count
         with closing(Database(self._path, read_only=True)) as database:
             return database.reader.next_row("receipts") - 1
 

@@ -85,10 +85,22 @@ class DiskJournal:
     @property
     def model(self) -> Model:
         """The model; after an interrupted change, it is read from disk again first."""
-        if self._lock.is_torn:
+        if self._is_closed:  # perhaps not completely, after an interrupt
+            self._persistent.model.close(self._closed_message)
+        self.recover()
+        return self._persistent.model
+
+    def recover(self) -> None:
+        """Open the file again if a change was interrupted."""
+        if self._lock.is_torn and not self._is_closed:
             with self._writing:
                 pass
-        return self._persistent.model
+
+    @property
+    def receipt_count(self) -> int:
+        """The number of the newest receipt."""
+        self.recover()
+        return self.signer.count
 
     @property
     def _writing(self) -> AbstractContextManager[None]:
@@ -228,11 +240,13 @@ class DiskJournal:
         model = self.model
         seed = model.state.params.pool_seed
         seeded = params.seeded(randbelow(MAX_SEED + 1) if seed is None else seed)
-        with model.rebuilt(seeded, progress) as swap, self._writing:
-            if self.model is not model:
-                raise model_replaced()
-            self._write((), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
-            swap()
+        with model.rebuilding:
+            swap = model.rebuilt(seeded, progress)
+            with self._writing:
+                if self._persistent.model is not model:
+                    raise model_replaced()
+                self._write((), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
+                swap()
 
     def change_ids(self, kinds: Sequence[Kind]) -> None:
         """Change ids of these kinds from numbers to texts. The old model answers until the new one is on disk."""
@@ -268,9 +282,7 @@ class DiskJournal:
             result = change()
             self._database.commit()
         except (sqlite3.Error, UnbasketError) as error:
-            self._is_intact = False
             self._undo(set(users), signer)
-            self._is_intact = True
             if isinstance(error, sqlite3.Error):
                 raise self._database.failure(error) from error
             raise
@@ -299,22 +311,24 @@ class DiskJournal:
             self._persistent.restore(users, touched)
             signer.resume(self._database.reader.last_payload("receipts"))
         except StoreError as error:
+            self._is_intact = False
             raise UncertainError(
                 f"{self._database.path}: writing failed, and then finding out what is on disk. Open it again ({error})"
             ) from error
 
     def _reopen(self) -> None:
         """Open the file again, as after a crash: an interrupt came at some moment of a change, or of closing."""
-        lock, signer = self._file.lock, self._signer
-        if lock is None or signer is None or lock.is_released or self._database.has_failed:
-            return
+        if self._is_closed and (self._file.lock is None or self._file.lock.is_released or self._database.has_failed):
+            return  # there is nothing to write in closing
+        signer = None if self._is_closed else self.signer  # an error if writing has ended
+        if not self._database.is_in_place:
+            raise self._database.moved()
         self._database.abandon()
         self._file.database = database = Database(self._database.path, read_only=False)
-        database.erase(TIMEOUT)
-        if not self._is_closed:
+        database.try_to_erase()
+        if signer is not None:
             self._persistent = PersistentModel.read(database)
             signer.resume(database.reader.last_payload("receipts"))
-            self.forgets = Forgets(signer.keys, signer.count)  # a receipt may be committed, and not be noted
 
     # Closing ----------------------------------------------------------------------------------------------------
 

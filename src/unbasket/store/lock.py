@@ -51,10 +51,11 @@ class WriterLock:
     note is not synced, as a kill leaves it; after a power loss it may be an older one, which proves less.
     """
 
+    _file = _database_file = _CLOSED
+    is_released = False
+
     def __init__(self, database: Path) -> None:
         self._database, self.path = database, _lock_path(database)
-        self._file = self._database_file = _CLOSED
-        self.is_released = False
         try:
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:

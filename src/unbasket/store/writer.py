@@ -182,9 +182,18 @@ class Database:
             return
         self._names_due = now + _NAMES_CHECKED_EVERY
         self._check_size()
-        if self._file_size() is not None and not self._wal.is_removed():
+        if self.is_in_place and not self._wal.is_removed():
             return
-        raise UncertainError(
+        raise self.moved()
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the path still leads to the file."""
+        return self._file_size() is not None
+
+    def moved(self) -> UncertainError:
+        """Return the error for a path that does not lead to the file any more."""
+        return UncertainError(
             f"{self.path}, or its log, was moved, replaced or removed while it was open: a program that opens it now "
             "does not find what was written last. Nothing more is written. Put the file back if it was moved, close "
             "this program, which writes its log to the file, and open it again"

@@ -44,12 +44,14 @@ cdef class GroupCommit:
 
         If the caller is interrupted while waiting, the request may be served or not.
         """
-        cdef list alone = [request]
+        cdef list alone = [request], none = []
+        cdef Waiter waiter = None
+        while self.is_serving and waiter is None:
+            waiter = Waiter(request)  # an allocation: garbage may be collected, and other threads run
         if not self.is_serving:
             self.is_serving = True
-            self.lead(alone, [], serve)
+            self.lead(alone, none, serve)
             return
-        cdef Waiter waiter = Waiter(request)
         self.queue.append(waiter)
         try:
             waiter.wake.acquire()
@@ -80,5 +82,5 @@ cdef class GroupCommit:
                 waiter.leads = True
                 waiter.wake.release()
                 return 0
-        self.queue = []
         self.is_serving = False
+        self.queue.clear()

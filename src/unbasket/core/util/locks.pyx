@@ -2,7 +2,8 @@
 
 Python raises an interrupt (Ctrl-C, or a signal handler of the program) between two bytecodes. Compiled code has none:
 here an interrupt arrives only while a lock is waited for, and that lock is not held then. A `with` statement calls
-`__exit__` for every interrupt after `__enter__`. The GIL makes the rest of each method atomic.
+`__exit__` for every interrupt after `__enter__`. Other threads run only where an object is allocated (garbage may be
+collected) or a lock is waited for, so the GIL makes everything between two such places atomic.
 
 An interrupt may still arrive in the block of the `with` statement, and leave the data that the lock guards half
 changed. Such data is *torn*: an error other than the `clean` ones, which say that nothing has changed, marks the lock.
