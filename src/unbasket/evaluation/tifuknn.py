@@ -132,9 +132,10 @@ class _CandidatesFirst(PoolPriorities):
 def fit_candidates(history: pl.DataFrame, split: Split, params: Params) -> Recommender:
     """Fit an engine to the baskets of the split's candidates, the only users who can be neighbors.
 
-    Learned weights also come from the histories of the queries, as in a shop that serves all of these users.
+    Learned weights come from all histories, as in a shop that serves all of these users.
     """
-    others = split.queries.filter(~split.queries.is_in(split.candidates.implode()))
+    others = history["user"].unique().sort()
+    others = others.filter(~others.is_in(split.candidates.implode()))
     if params.alpha != LEARNED or others.is_empty():
         return Recommender(params).fit(of_users(history, split.candidates))
     count = len(split.candidates)
