@@ -35,6 +35,7 @@ READS: dict[str, Callable[[Any, Path], object]] = {
     "similar_users": lambda rec, _: rec.similar_users("ann"),
     "explain": lambda rec, _: rec.explain("ann", "new"),
     "explain_many": lambda rec, _: rec.explain_many("ann", [*NEW, "milk"]),
+    "learned": lambda rec, _: rec.learned(),
     "history": lambda rec, _: rec.history("ann"),
     "groups": lambda rec, _: rec.groups("ann"),
     "users": lambda rec, _: rec.users(),
@@ -107,9 +108,10 @@ def fill(rec: ub.Recommender) -> None:
     rec.forget("bob", item="tea")
 
 
-@pytest.fixture(params=["fixed", "varying"])
+@pytest.fixture(params=["learned", "varying"])
 def params(request: pytest.FixtureRequest) -> ub.Params:
-    return ub.Params(neighbors=1, grouping=request.param)
+    learned = ub.Params(neighbors=1)
+    return learned if request.param == "learned" else learned.changed(alpha=0.7, grouping="varying")
 
 
 @pytest.mark.parametrize("engine", [ub.Recommender, DurableRecommender])

@@ -71,7 +71,7 @@ def test_varying_groups(params: Params, events: list[ShopEvent], seed: int) -> N
 
 
 @SEQUENCES
-@given(params=PARAMS, events=NUMBER_IDS.shop_events(most=40), seed=st.integers(0, 99))
+@given(params=NUMBERED, events=NUMBER_IDS.shop_events(most=40), seed=st.integers(0, 99))
 def test_counted_groups(params: Params, events: list[ShopEvent], seed: int) -> None:
     keep_the_laws(replace(params, grouping="count"), events, seed)
 

@@ -46,9 +46,7 @@ class Change(NamedTuple):
 
 
 EVENTS = SPELLED_IDS.shop_events(most=20)
-EITHER_WAY = st.builds(
-    lambda params, grouping: replace(params, grouping=grouping), PARAMS, st.sampled_from(["fixed", "count"])
-)
+EITHER_WAY = PARAMS | NUMBERED.map(lambda params: replace(params, grouping="count"))
 CHANGES = st.builds(Change, EITHER_WAY, EITHER_WAY, EVENTS, EVENTS, SPELLED_IDS.shop_events(most=10))
 
 
