@@ -68,6 +68,6 @@ def test_varying_groups(params: ub.Params, events: list[ShopEvent], reopened: se
 
 
 @SEQUENCES
-@given(PARAMS, TEXT_IDS.shop_events(most=30), REOPENED, STEPS, st.integers(0, 99))
+@given(NUMBERED, TEXT_IDS.shop_events(most=30), REOPENED, STEPS, st.integers(0, 99))
 def test_counted_groups(params: ub.Params, events: list[ShopEvent], reopened: set[int], step: int, seed: int) -> None:
     keep_the_laws(replace(params, grouping="count"), events, reopened, step, seed)
