@@ -280,7 +280,7 @@ def learned_bits(engine: Recommender) -> tuple[int, dict[Id, int]] | None:
     state = engine._state
     if state.sums is None:
         return None
-    return state.sums.alpha(), {item: state.sums.factor(state.items.codes[item]) for item in engine.items()}
+    return state.sums.alpha(), {item: state.sums.factor(state.items.codes[item], 0) for item in engine.items()}
 
 
 def _check_filters(engine: Recommender, oracle: Oracle, user: Id) -> None:

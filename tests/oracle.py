@@ -327,13 +327,14 @@ class Oracle:
         """Return the prediction under a privacy threshold; `stored` has the users whose items count as bought.
 
         The neighbors are the nearest to the part of the user's vector that has items with enough buyers, and an item
-        that too few of them have is one that none of them has.
+        that too few of them have is one that none of them has. The factor of an item that too few people bought is 1.
         """
         buyers = Counter(item for other in stored.pool() for item in stored.vector(other))
         part = {item: weight for item, weight in self.vector(user).items() if buyers[item] >= privacy.buyers}
         near = self.nearest(user, part)
         having = Counter(item for other in near for item in self.vector(other))
-        return self._mixture(user, near, {item for item, count in having.items() if count >= privacy.neighbors})
+        shared = {item for item, count in having.items() if count >= privacy.neighbors}
+        return self._mixture(user, near, shared, privacy.buyers)
 
     def nearest(self, user: Id, vector: Mapping[Id, float]) -> list[Id]:
         """Return the other users of the pool that are nearest to a vector; ties by id."""
@@ -355,13 +356,16 @@ class Oracle:
         near = [other for other, _ in self.neighbors_of(user, self.params.neighbors)]
         return self._mixture(user, near, {item for other in near for item in self.vector(other)})
 
-    def _mixture(self, user: Id, near: list[Id], shared: set[Id]) -> dict[Id, float]:
+    def _mixture(self, user: Id, near: list[Id], shared: set[Id], buyers: int = 0) -> dict[Id, float]:
         """Return the prediction with these neighbors, of whom only `shared` items count.
 
-        With learned weights it is alpha * f * u + (1 - alpha) * mean of the neighbors' u.
+        With learned weights it is alpha * f * u + (1 - alpha) * mean of the neighbors' u, where f is 1 for an item that
+        fewer than `buyers` people bought.
         """
         if self.params.alpha == "learned":
             alpha, factors = self.alpha() / ONE, self.factors()
+            bought_by = Counter(item for other in self.users() for item in self.vector(other))
+            factors |= {item: FACTOR_ONE for item, count in bought_by.items() if count < buyers}
             own = {item: factors[item] / FACTOR_ONE * weight / ONE for item, weight in self.scaled(user).items()}
             vectors = [{item: weight / ONE for item, weight in self.scaled(other).items()} for other in near]
         else:

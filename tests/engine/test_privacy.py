@@ -2,13 +2,13 @@
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.oracle import Oracle
 
 import unbasket as ub
 from unbasket.domain.ids import Id
-from unbasket.params import Grouping
 
 THRESHOLD = ub.PrivacyThreshold(buyers=4, neighbors=3)
 Baskets = list[list[Id]]
@@ -42,11 +42,18 @@ def is_clear(oracle: Oracle, user: Id, other: Oracle) -> bool:
     return abs(gaps[0] - gaps[1]) > 1e-5
 
 
+MODELS: dict[str, dict[str, Any]] = {
+    "fixed": {"group_size": 2, "alpha": 0.6},
+    "varying": {"group_size": 2, "alpha": 0.6, "grouping": "varying"},
+    "learned": {"alpha": "learned"},
+}
+
+
 @pytest.mark.parametrize("pool", [None, 18])
-@pytest.mark.parametrize("grouping", ["fixed", "varying"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("seed", range(4))
-def test_the_engine_equals_the_oracle(seed: int, grouping: Grouping, pool: int | None) -> None:
-    params = ub.Params(group_size=2, neighbors=7, alpha=0.6, grouping=grouping, pool=pool, pool_seed=pool and 5)
+def test_the_engine_equals_the_oracle(seed: int, model: str, pool: int | None) -> None:
+    params = ub.Params(neighbors=7, pool=pool, pool_seed=pool and 5, **MODELS[model])
     rec, oracle = random_shop(seed, params)
     chance, checked, hidden = random.Random(seed), 0, 0
     for user in oracle.users():
@@ -61,7 +68,7 @@ def test_the_engine_equals_the_oracle(seed: int, grouping: Grouping, pool: int |
             expected, abs=0.01001
         )  # a score may be rounded up from either side of a hundredth
         assert dict(rec.recommend_many([user], 100, privacy=THRESHOLD)[user]) == found
-        if grouping == "fixed":
+        if model != "varying":
             assert dict(rec.recommend_for(history, 100, user=user, privacy=THRESHOLD)) == found
         for item in rec.items():
             assert rec.explain(user, item, privacy=THRESHOLD).score == pytest.approx(found.get(item, 0.0), abs=0.01001)
@@ -147,4 +154,21 @@ def test_explanations_of_a_unique_item(shop: ub.Recommender) -> None:
     assert (why.score, why.neighbors_share, why.neighbors_with_item, why.neighbors) == (0.0, 0.0, 0, 0)
     own = shop.explain("eve", "cigars", privacy=privacy)
     assert own.neighbors_share == 0.0
-    assert own.score == pytest.approx(shop.params.alpha)
+    assert own.score == THRESHOLD.score(own.alpha)
+
+
+@pytest.mark.parametrize("buyers", [9, 10])
+def test_the_factor_of_an_item_needs_buyers(shop: ub.Recommender, buyers: int) -> None:
+    """The others buy gin again and again: eve, who bought it once, sees that if they are enough."""
+    for user in range(buyers - 1):
+        for basket in range(2, 6):
+            shop.learn(f"user {user}", ["gin"], basket=basket)
+    shop.learn("eve", ["gin"], basket=1)
+    privacy = ub.PrivacyThreshold(buyers=10, neighbors=50)
+    exact, why = shop.explain("eve", "gin"), shop.explain("eve", "gin", privacy=privacy)
+    assert exact.factor > 1.2
+    assert why.factor == (exact.factor if buyers == 10 else 1)
+    assert why.score == privacy.score(why.alpha * why.weight * why.factor)
+    for caller in ("eve", None):
+        assert shop.recommend_for([["gin"]], user=caller, privacy=privacy) == [("gin", why.score)]
+    assert shop.recommend("eve", privacy=privacy) == [("gin", why.score)]

@@ -131,7 +131,9 @@ def test_explanations(service: Service) -> None:
     eva = token_of(service, "eva")
     exact, shown = (service("GET", "/v1/users/eva/explanations/rum", headers=headers) for headers in (KEY, eva))
     assert exact["neighbors_with_item"] == 1
-    assert shown == exact | {"score": 0.0, "neighbors_share": 0.0, "neighbors_with_item": None, "neighbors": 40}
+    assert exact["factor"] != 1
+    hidden = {"score": 0.0, "neighbors_share": 0.0, "neighbors_with_item": None, "neighbors": 40, "factor": 1.0}
+    assert shown == exact | hidden
     exact, shown = (service("GET", "/v1/users/eva/explanations/milk", headers=headers) for headers in (KEY, eva))
     assert exact["neighbors_with_item"] >= 10
     assert shown["neighbors_with_item"] in (10, 20, 30, 40)

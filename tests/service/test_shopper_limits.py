@@ -68,7 +68,8 @@ def test_items_of_a_cart(service: Service, token: dict[str, str]) -> None:
         "code": "invalid_query",
         "message": "the cart has 501 items: with a shopper's token, send at most 500",
     }
-    assert service("GET", f"{path}?{cart(900)}", headers=bearer(KEY)) == found
+    other = service("GET", f"{path}?{cart(900)}", headers=bearer(KEY))
+    assert [each["item"] for each in other["recommendations"]] == [each["item"] for each in found["recommendations"]]
 
 
 def test_bytes_of_a_body(service: Service, token: dict[str, str]) -> None:

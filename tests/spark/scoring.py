@@ -40,7 +40,7 @@ class _Engine:
         return self._vectors[user]
 
     def recommend_many(self, users: Iterable[Id], n: int, progress: object) -> dict[Id, list[Recommendation]]:
-        assert (n, progress) == (20, None)
+        assert (n, callable(progress)) == (20, True)
         return {user: self._found[user] for user in users}
 
 

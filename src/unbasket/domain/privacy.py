@@ -13,6 +13,7 @@ class PrivacyThreshold:
     - Neighbors are found by items with at least that many `buyers`: a rare item in a cart singles out no one.
     - An item's weights among the neighbors count if at least that many `neighbors` have it. So an item that the caller
       never bought is recommended only then.
+    - The learned factor of an item with fewer buyers counts as 1: it would tell how often they bought the item again.
     - Scores are rounded up to hundredths, and counts down to multiples of `buyers`; smaller ones are not shown.
     """
 

@@ -12,7 +12,7 @@ from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import BasketShare, Explanation
 from unbasket.engine.histories import Record
 from unbasket.engine.model import Model
-from unbasket.engine.probes import common_part
+from unbasket.engine.probes import common_part, least_buyers
 from unbasket.params import Params
 
 
@@ -25,13 +25,12 @@ def explain(model: Model, user: Id, items: list[Id], privacy: PrivacyThreshold |
         query, wanted = state.query(owner, workspace.fold), np.array(codes, np.int64)
         probe = query if privacy is None else common_part(query, state.index, privacy)
         own, totals, having, found = workspace.search.holders(
-            state.index, probe, owner, wanted, params.neighbors, state.users.order
+            state.index, query, probe, owner, wanted, params.neighbors, state.users.order
         )
-        alpha = state.weigh(query)
-        factors = [FACTOR_ONE if state.sums is None else state.sums.factor(code) for code in codes]
+        buyers = least_buyers(privacy)
+        alpha = state.weigh(query, buyers)
+        factors = [FACTOR_ONE if state.sums is None else state.sums.factor(code, buyers) for code in codes]
     if privacy is not None:
-        weights_by_code = dict(zip(query.items.tolist(), query.weights.tolist(), strict=True))
-        own = np.array([weights_by_code.get(code, 0) for code in codes], np.int64)  # the probe lacks rare items
         totals[having < privacy.neighbors] = 0
     weights = zip(own.tolist(), totals.tolist(), having.tolist(), strict=True)
     explained = [

@@ -16,7 +16,7 @@ from unbasket.domain.results import ItemCount, Progress, Recommendation
 from unbasket.domain.validation import Filters
 from unbasket.engine.item_filter import ItemFilter
 from unbasket.engine.model import Model
-from unbasket.engine.probes import common_part
+from unbasket.engine.probes import common_part, least_buyers
 from unbasket.engine.workspaces import Workspace
 
 UnknownUsers = Literal["raise", "skip", "popular"]
@@ -29,7 +29,7 @@ class RecommendationQueries:
 
     def __init__(self, model: Model, privacy: PrivacyThreshold | None) -> None:
         self._model, self._privacy = model, privacy
-        self._state = model.state
+        self._state, self._buyers = model.state, least_buyers(privacy)
 
     def recommend(
         self, user: Id, n: int, filters: Filters | None, only_new: bool, cart: list[Id] | None
@@ -101,10 +101,10 @@ class RecommendationQueries:
             item_filter, left_out = self._model.item_filters.of(filters, cart or None), -1
             banned = set(cart)
             if user is None:
-                alpha = state.weigh(query)
+                alpha = state.weigh(query, self._buyers)
             else:
                 name = state.users.canonical(user)
-                alpha = state.weigh(query, state.users.codes.get(name), workspace.fold)
+                alpha = state.weigh(query, self._buyers, state.users.codes.get(name), workspace.fold)
                 left_out = state.left_out_for(name)
                 item_filter = self._for_user(item_filter, name, left_out, only_new=False)
                 banned |= state.suppressed.get(name, set())
@@ -137,13 +137,13 @@ class RecommendationQueries:
         state = self._state
         if owner is not None and cart is None:
             vector = state.query(owner, workspace.fold)
-            return vector, state.weigh(vector)
+            return vector, state.weigh(vector, self._buyers)
         codes = self._codes_with(cart or [], {})
         if owner is None:
             vector = queries.query([codes], workspace.fold, state.rule)
         else:
             vector = queries.query_with(state.histories, owner, codes, workspace.fold, state.rule)
-        alpha = state.weigh(vector, owner, workspace.fold)
+        alpha = state.weigh(vector, self._buyers, owner, workspace.fold)
         return vector.split(len(state.items.names))[0], alpha
 
     def _for_user(self, item_filter: ItemFilter | None, user: Id, owner: int, only_new: bool) -> ItemFilter | None:

@@ -115,8 +115,8 @@ class EngineState(HistoryState):
         """Return the fixed-point vector of a user, in the pool or not."""
         return self.live.vector_of(owner, space)
 
-    def weigh(self, query: Vector, owner: int | None = None, space: FoldWorkspace | None = None) -> float:
-        """Set the own weights of a query, and return alpha.
+    def weigh(self, query: Vector, buyers: int, owner: int | None = None, space: FoldWorkspace | None = None) -> float:
+        """Set the own weights of a query, and return alpha. The factor of an item with fewer buyers counts as 1.
 
         With a workspace, the query is a history that is not stored, and its share counts instead of that of the user
         with the code `owner` (None: an unknown user).
@@ -124,9 +124,9 @@ class EngineState(HistoryState):
         if self.sums is None:
             return float(self.params.alpha)
         if space is None:
-            return self.sums.weigh(query)
+            return self.sums.weigh(query, buyers)
         old = None if owner is None else queries.share(self.histories, space, self.rule, owner)
-        return self.sums.weigh_instead(query, old)
+        return self.sums.weigh_instead(query, buyers, old)
 
     def sizes(self) -> Sizes:
         """Count users, items, baskets, purchases and entries of vectors."""

@@ -64,7 +64,7 @@ class Shop:
 
     def query(self, user: Any) -> Vector:
         vector = self.state.index.vector_of(self.code(user))
-        self.state.weigh(vector)
+        self.state.weigh(vector, 0)
         return vector
 
     def dense(self, vector: Vector) -> Int64s:
@@ -81,7 +81,7 @@ class Shop:
 
     def own(self, code: int, weight: int, scale: int) -> float:
         """Return the own weight of an item: factor times scaled weight."""
-        factor = FACTOR_ONE if self.state.sums is None else self.state.sums.factor(code)
+        factor = FACTOR_ONE if self.state.sums is None else self.state.sums.factor(code, 0)
         return float(factor) * (weight * scale // FACTOR_ONE) / FACTOR_ONE
 
     def scaled(self, user: Any) -> Int64s:

@@ -89,7 +89,8 @@ def test_holders_are_the_parts_of_a_score() -> None:
         near = [shop.vector(shop.state.users.names[code]) for _, code in shop.nearest(shop.vector(name), name, 6)]
         items = np.array([*shop.state.items.codes.values(), -1], np.int64)
         order = shop.state.users.order
-        *shards, found = shop.space.holders(shop.state.index, shop.query(name), shop.code(name), items, 6, order)
+        query, user = shop.query(name), shop.code(name)
+        *shards, found = shop.space.holders(shop.state.index, query, query, user, items, 6, order)
         assert found == len(near)
         for item, *figures in zip(items.tolist(), *(shard.tolist() for shard in shards), strict=True):
             weights = [int(vector[item]) if item >= 0 else 0 for vector in near]

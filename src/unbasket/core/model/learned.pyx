@@ -179,9 +179,9 @@ cdef class LearnedSums:
         """Return alpha as a multiple of 2^-24."""
         return alpha_of(&self.totals)
 
-    def factor(self, Py_ssize_t item):
-        """Return an item's factor as a multiple of 2^-16; 1 for an unknown item."""
-        if not 0 <= item < self.item_room:
+    def factor(self, Py_ssize_t item, int64_t buyers):
+        """Return an item's factor as a multiple of 2^-16; 1 for an item with fewer buyers, or an unknown one."""
+        if not 0 <= item < self.item_room or self.items[item].buyers < buyers:
             return 1 << SCALE_BITS
         return factor_of(self.histories.popularity[item], self.items[item], &self.totals, self.kappa)
 
@@ -196,8 +196,11 @@ cdef class LearnedSums:
                 buyer[item] = self.items[item].buyers
         return factors, buyers
 
-    def weigh(self, Vector vector):
-        """Set the own weights of a query to factor times scaled weight, and return alpha as a float."""
+    def weigh(self, Vector vector, int64_t buyers):
+        """Set the own weights of a query to factor times scaled weight, and return alpha as a float.
+
+        The factor of an item with fewer than `buyers` counts as 1.
+        """
         cdef Py_ssize_t i
         cdef uint32_t item
         for i in range(vector.length):  # a search has filled the caches with other things
@@ -205,7 +208,7 @@ cdef class LearnedSums:
             prefetch(&self.items[vector.entries[i].item])
         for i in range(vector.length):
             item = vector.entries[i].item
-            if item < self.item_room:
+            if item < self.item_room and self.items[item].buyers >= buyers:
                 vector.weigh(
                     i, factor_of(self.histories.popularity[item], self.items[item], &self.totals, self.kappa)
                 )
@@ -213,7 +216,7 @@ cdef class LearnedSums:
                 vector.weigh(i, 1 << SCALE_BITS)
         return <double> alpha_of(&self.totals) / (1 << ONE_BITS)
 
-    def weigh_instead(self, Vector vector, Share old):
+    def weigh_instead(self, Vector vector, int64_t buyers, Share old):
         """Do the same as if the history of the query had replaced one with the share `old` (None: none)."""
         cdef Share new = vector.share
         cdef Totals totals = self.totals
@@ -223,12 +226,15 @@ cdef class LearnedSums:
         add_totals(&totals, &new.totals, 1)
         for i in range(vector.length):
             item = vector.entries[i].item
-            purchases, buyers, weight = self._item_sums(item)
+            purchases, bought_by, weight = self._item_sums(item)
             for share, sign in ((old, -1), (new, 1)):
                 if share is not None and item in (<Share> share).items:
                     own = (<Share> share).items[item]
-                    purchases, buyers, weight = purchases + sign * own[0], buyers + sign, weight + sign * own[2]
-            vector.weigh(i, factor_of(purchases, ItemSums(buyers, weight), &totals, self.kappa))
+                    purchases, bought_by, weight = purchases + sign * own[0], bought_by + sign, weight + sign * own[2]
+            if bought_by < buyers:
+                vector.weigh(i, 1 << SCALE_BITS)
+            else:
+                vector.weigh(i, factor_of(purchases, ItemSums(bought_by, weight), &totals, self.kappa))
         return <double> alpha_of(&totals) / (1 << ONE_BITS)
 
     def _item_sums(self, Py_ssize_t item):

@@ -149,10 +149,14 @@ cdef class SearchWorkspace:
         return codes, squares
 
     def holders(
-        self, Index index, Vector vector, int64_t user, const int64_t[::1] items, Py_ssize_t k, GrowableArray order
+        self, Index index, Vector vector, Vector probe, int64_t user, const int64_t[::1] items, Py_ssize_t k,
+        GrowableArray order
     ):
-        """Return own weights of items, the neighbors' sums, how many neighbors have each, and how many there are."""
-        cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, user, k, order.data)
+        """Return own weights of items, the neighbors' sums, how many neighbors have each, and how many there are.
+
+        The neighbors are those of the probe.
+        """
+        cdef KnnQuery query = KnnQuery(probe.entries, probe.own, probe.length, user, k, order.data)
         own = np.zeros(items.shape[0], np.int64)
         totals, having = own.copy(), own.copy()
         cdef int64_t[::1] mine = own, total = totals, count = having
@@ -162,7 +166,7 @@ cdef class SearchWorkspace:
         with nogil:
             found = self.nearest.scan.found
             for j in range(items.shape[0]):
-                mine[j] = scaled_weight(weight_in(query.entries, query.length, items[j]), vector.scale)
+                mine[j] = scaled_weight(weight_in(vector.entries, vector.length, items[j]), vector.scale)
                 for i in range(found):
                     slot = self.nearest.scan.candidates[i].slot
                     weight = scaled_weight(weight_in(index.vector(slot), index.length(slot), items[j]), index.scale(slot))
