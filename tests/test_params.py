@@ -163,3 +163,9 @@ def test_an_engine_takes_nothing_but_params(value: Any, tmp_path: Path) -> None:
             assert str(caught.value).startswith(f"params must be a Params, not {value!r}; ")
     assert not (tmp_path / "other.db").exists()
     assert rec.params == ub.Params()
+
+
+@pytest.mark.parametrize("given", [{}, {"repurchase": None}, {"alpha": 0.5}, {"pool": 5, "pool_seed": 2}])
+def test_the_shown_form_makes_the_same_model(given: dict[str, Any]) -> None:
+    params = ub.Params(**given)
+    assert eval(repr(params), {"Params": ub.Params}) == params  # noqa: S307

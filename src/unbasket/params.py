@@ -97,7 +97,9 @@ class Params:
         return cls(**_PAPER[dataset])
 
     def __repr__(self) -> str:
-        given = [f"{name}={value!r}" for name, value in asdict(self).items() if value is not None]
+        named = asdict(self)
+        told = {"repurchase"} if self.alpha == LEARNED else set()  # None is not its default
+        given = [f"{name}={value!r}" for name, value in named.items() if value is not None or name in told]
         return f"Params({', '.join(given)})"
 
     def changed(self, **named: Any) -> "Params":
