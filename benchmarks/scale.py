@@ -40,7 +40,7 @@ ITEMS = 50_000
 QUERIES = 1_000
 EVENTS = 100_000
 POOL = 20_000
-PARAMS = ub.Params.paper("tafeng")
+PARAMS = ub.Params()
 DURABLE_EVENTS = 20_000
 PAUSE = 0.0005  # seconds between the queries of the concurrent reader
 
