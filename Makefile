@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
-.PHONY: setup build wheel test programs lint described checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-accuracy bench-pool bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build wheel test programs lint described interrupted checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-accuracy bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
@@ -59,7 +59,7 @@ endef
 # package that they cover are counted, and may not become fewer.
 test: setup
 	rm -f .coverage*
-	$(MAKE) --jobs=5 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described
+	$(MAKE) --jobs=6 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described interrupted
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
@@ -74,7 +74,7 @@ programs:  # that tests start
 tested: setup programs  # more processes than two cores, since some tests wait for another process
 	+$(ROOM) $(COVERED) --numprocesses=3 --dist=loadfile -p no:schemathesis \
 		--ignore=tests/service/test_openapi.py --ignore=tests/deploy/test_install.py \
-		--ignore=tests/spark --ignore=src/unbasket/spark
+		--ignore=tests/spark --ignore=src/unbasket/spark --ignore=tests/test_interrupts.py
 
 streamed: setup programs  # in a process of their own, since these tests share a Spark session
 	$(ROOM) $(COVERED) -p no:schemathesis tests/spark src/unbasket/spark
@@ -87,6 +87,9 @@ lint: setup
 	$(BIN)/cython-lint --no-pycodestyle src/unbasket/core
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/oxlint --deny-warnings src/unbasket/service/web
+
+interrupted: setup  # without coverage: its trace function and interrupts beside other threads made Python 3.11 loop
+	$(ROOM) $(BIN)/pytest -p no:schemathesis tests/test_interrupts.py
 
 described: setup  # in a process of its own: all of its tests have one name, and xdist would run one of them
 	$(COVERED) tests/service/test_openapi.py

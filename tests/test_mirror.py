@@ -33,7 +33,6 @@ ELSEWHERE = {
     "core/codec/row_writer.pyx": "tests/core/codec/test_row_reader.py",  # what one writes, the other reads
     # through the engine
     "engine/model.py": "tests/engine/test_laws.py",
-    "engine/ports.py": "tests/engine/test_recommender.py",
     "engine/probes.py": "tests/engine/test_privacy.py",
     "engine/state.py": "tests/engine/test_laws.py",
     # through the durable engine: faults, kills and searches of the files
