@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 import pytest
-from tests.store.traffic import Request, Traffic, found_in, held_ids, ids_of, replayed
+from tests.store.traffic import Request, Traffic, found_in, held_ids, ids_of, params_of, replayed
 from tests.store.writer_process import Job
 
 import unbasket as ub
@@ -153,7 +153,7 @@ def _forgets(done: Iterable[list[Request]]) -> int:
 
 
 def kill_often(writer: Writer, folder: Path, kills: int, threads: int, grouping: Literal["fixed", "varying"]) -> None:
-    params = ub.Params(group_size=3, grouping=grouping, alpha=0.8)
+    params = params_of(grouping)
     shops: list[Shop] = []
     for number in range(kills):
         if number % 10 == 0:

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import pytest
 from tests.store.lossy_disk import Disk
-from tests.store.traffic import Request, Traffic, found_in, held_ids, ids_of, replayed, submit
+from tests.store.traffic import Request, Traffic, found_in, held_ids, ids_of, params_of, replayed, submit
 
 import unbasket as ub
 from unbasket.domain.events import Forget
@@ -38,7 +38,7 @@ class Session:
 
     def __init__(self, folder: Path, grouping: Grouping, seed: int, often: int = 12) -> None:
         folder.mkdir(parents=True)
-        self.params = ub.Params(group_size=3, grouping=grouping, alpha=0.8)
+        self.params = params_of(grouping)
         self.random = random.Random(seed)
         self.path = folder / "shop.db"
         self.requests: list[Request] = []

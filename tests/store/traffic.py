@@ -11,6 +11,7 @@ from pathlib import Path
 import unbasket as ub
 from unbasket.domain.events import Event, Forget, Learn
 from unbasket.domain.ids import Id
+from unbasket.params import Grouping
 
 Request = list[Event]
 """The events of one call: a single one, or a batch for `apply`."""
@@ -76,6 +77,11 @@ class Traffic:
 
     def _id(self, kind: str) -> str:
         return f"{kind}{self._random.getrandbits(68):017x}"
+
+
+def params_of(grouping: Grouping) -> ub.Params:
+    """Return learned weights for fixed groups, which need groups of one, and a number for alpha otherwise."""
+    return ub.Params() if grouping == "fixed" else ub.Params(group_size=3, grouping=grouping, alpha=0.8)
 
 
 def submit(engine: ub.Recommender, request: Request) -> None:
