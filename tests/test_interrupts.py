@@ -25,7 +25,7 @@ from unbasket.core.check.testing import Interrupter
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Forget, Learn
 from unbasket.domain.results import Product
-from unbasket.errors import BasketConflictError, BusyError, UncertainError
+from unbasket.errors import BasketConflictError, BusyError, ErasureBlockedError, UncertainError
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in a callback
 
@@ -222,7 +222,12 @@ def law_of_interruption(rec: ub.Recommender, allowed: list[tuple[object, ...]]) 
         digest = rec.digest()
         rec.learn(1, [2, 3], basket=99)
         rec.recommend(1)
-        rec.forget(1, basket=99)
+        try:
+            rec.forget(1, basket=99)
+        except ErasureBlockedError:  # the kept traceback holds an interrupted reader of the file
+            _kept.clear()
+            gc.collect()
+            rec.forget(2, basket=99)  # erases what is left, too
         assert rec.digest() == digest
         rec.change_params(replace(rec.params, neighbors=7))
         assert rec.verify().ok
