@@ -19,7 +19,7 @@ from unbasket import Basket, Params, Recommender
 from unbasket.domain.ids import Id, Kind
 from unbasket.errors import InvalidIdError
 
-Factory = Callable[[Params], Recommender]
+Factory = Callable[..., Recommender]
 
 
 class Learn(NamedTuple):
@@ -376,7 +376,7 @@ def law_of_retraining(engine: Recommender, make: Factory, seed: int) -> None:
     """Check that the engine equals a fresh one that saw only the remainder, in another order, under other codes."""
     assert engine.verify() == (True, len(engine), ())
     shuffle = random.Random(seed)
-    fresh = make(engine.params)
+    fresh = make(engine.params, salt=engine.salt)
     other_user = occupy_codes(fresh, engine)
     if engine.params.grouping != "varying":
         _learn_remainder(engine, fresh, shuffle)

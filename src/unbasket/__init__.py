@@ -10,8 +10,10 @@
   `core.index`    the vectors of all users, updated in place by each event
   `core.search`   nearest neighbors, and the best items
 `store`         the same engine in a file
+`verifier`      checks what a shop has signed; one file that needs nothing of the rest
 
-Adapters, independent of each other: `service`, `spark`, `cli`, `datasets`, `evaluation`, `reproduction`.
+Adapters, independent of each other: `service`, `client`, `spark`, `kafka`, `cli`, `datasets`, `evaluation`,
+`reproduction`.
 """
 
 from importlib import import_module
@@ -51,7 +53,9 @@ from unbasket.errors import (
     InvalidParamsError,
     InvalidReceiptError,
     InvalidRequestError,
+    KafkaError,
     RetentionError,
+    RollbackError,
     SparkError,
     StoreCorruptError,
     StoreError,
@@ -107,6 +111,7 @@ __all__ = [
     "InvalidRequestError",
     "ItemCount",
     "ItemFactor",
+    "KafkaError",
     "Learn",
     "Learned",
     "LearnedWeights",
@@ -119,6 +124,7 @@ __all__ = [
     "Recommender",
     "Renamed",
     "RetentionError",
+    "RollbackError",
     "Sizes",
     "SparkError",
     "StoreCorruptError",

@@ -41,10 +41,7 @@ class BasketConflictError(UnbasketError, ValueError):
 
 
 class BusyError(UnbasketError):
-    """A timeout while a writer is at work, or a second change of parameters at once.
-
-    `unbasket.engine.locks.waiting_at_most` sets the timeout.
-    """
+    """A timeout while a writer is at work, or a second change of parameters at once."""
 
 
 class StoreError(UnbasketError):
@@ -85,6 +82,10 @@ class StoreCorruptError(StoreError):
     """A damaged database."""
 
 
+class RollbackError(StoreError):
+    """A database that contradicts a checkpoint that a witness has: it is older, or its receipts were changed."""
+
+
 class MixedIdsError(StoreError):
     """A database of an earlier version that holds numbers and texts as ids of one kind: 17 and "17" are two users."""
 
@@ -103,6 +104,10 @@ class InvalidReceiptError(UnbasketError, ValueError):
 
 class SparkError(UnbasketError):
     """A Spark session that cannot start, or a damaged or foreign checkpoint or table."""
+
+
+class KafkaError(UnbasketError):
+    """A topic that cannot be read or written: no broker, no such topic, events that are no longer there."""
 
 
 class Remedy(NamedTuple):

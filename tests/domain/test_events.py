@@ -22,6 +22,7 @@ def test_valid_events() -> None:
         ({"event": "forget", "user": 1, "items": []}, ub.InvalidEventError, "has no field 'items'"),
         ({"event": "learn", "user": 1, "items": ["tea"]}, ub.InvalidEventError, "needs the field 'basket'"),
         ({"event": "learn", "user": 1, "basket": 1, "items": []}, ub.InvalidBasketError, "has 0 items"),
+        ({"event": "learn", "user": 1, "basket": 1, "items": {"tea": 2}}, ub.InvalidBasketError, "must be a list"),
         ({"event": "forget", "user": 1.5}, ub.InvalidIdError, "1.5"),
         ({"event": "forget"}, ub.InvalidIdError, "None"),
     ],

@@ -1,17 +1,18 @@
 """The digest: against the same in plain Python, and kept up to date in steps."""
 
 import random
-from hashlib import blake2b
+from hashlib import blake2b, blake2s
 from typing import Any
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.core.codec.test_user_tree import root_of
 
 from unbasket.domain.ids import in_order
 from unbasket.engine import digest as digests
-from unbasket.engine.digest import Digest, params_hash
+from unbasket.engine.digest import NO_SALT, Digest, params_hash
 from unbasket.engine.state import EngineState
 from unbasket.params import Params
 
@@ -29,21 +30,26 @@ def events_of(ids: st.SearchStrategy[Any], basket_ids: st.SearchStrategy[Any]) -
 events_of_any_type = st.one_of(events_of(numbers, texts), events_of(texts, numbers), events_of(texts, texts))
 
 
-def expected(state: EngineState) -> str:
+def expected(state: EngineState, salt: bytes = NO_SALT) -> str:
     """Return the digest, written straight from its definition."""
-    total = params_hash(state.params)
-    for user in state.users.sorted():
-        history = [
-            (basket, time, opens, in_order([state.items.names[code] for code in items]))
-            for basket, time, items, opens in state.records(user)
-        ]
-        message = msgspec.msgpack.encode((user, history))
-        user_hash = blake2b(message, digest_size=32, person=b"unbasket user").digest()
-        if user in state.suppressed:
-            message = user_hash + msgspec.msgpack.encode(in_order(state.suppressed[user]))
-            user_hash = blake2b(message, digest_size=32, person=b"suppressions").digest()
-        total += int.from_bytes(user_hash, "big")
-    return blake2b((total % 2**256).to_bytes(32, "big"), digest_size=32, person=b"unbasket").hexdigest()
+    leaves = [leaf_of(state, user, salt) for user in state.users.sorted()]
+    return blake2s(params_hash(state.params) + root_of(leaves), person=b"ub-state").hexdigest()
+
+
+def leaf_of(state: EngineState, user: Any, salt: bytes) -> tuple[int, bytes]:
+    """Return the place of a user, and the entry there."""
+    history = [
+        (basket, time, opens, in_order([state.items.names[code] for code in items]))
+        for basket, time, items, opens in state.records(user)
+    ]
+    data = blake2b(msgspec.msgpack.encode((user, history)), digest_size=32, person=b"unbasket user").digest()
+    if user in state.suppressed:
+        message = data + msgspec.msgpack.encode(in_order(state.suppressed[user]))
+        data = blake2b(message, digest_size=32, person=b"suppressions").digest()
+    id_hash = blake2s(msgspec.msgpack.encode(user), person=b"ub-id").digest()
+    nonce = blake2s(salt + data, person=b"ub-nonce").digest()
+    value = blake2s(nonce + data, person=b"ub-value").digest()
+    return int.from_bytes(id_hash[:6], "big"), blake2s(id_hash + value, person=b"ub-entry").digest()
 
 
 @settings(max_examples=200, deadline=None)

@@ -8,8 +8,7 @@ from time import monotonic, sleep
 import pytest
 
 from unbasket.core.util import ReadWriteLock
-from unbasket.engine import locks
-from unbasket.engine.locks import model_lock, waiting_at_most
+from unbasket.engine.locks import model_lock
 from unbasket.errors import BusyError
 
 LONG = 5.0  # seconds that only a failing test waits
@@ -214,34 +213,31 @@ def test_a_reader_without_time_is_refused_while_a_writer_holds_the_lock() -> Non
     lock = model_lock()
     writer = Holder(lock, writes=True)
     assert writer.inside.wait(LONG)
-    with waiting_at_most(0), pytest.raises(BusyError), lock.reading:
+    with pytest.raises(BusyError), lock.reading_within(0):
         raise AssertionError("a reader came in beside a writer")
-    other = Holder(lock, writes=False)  # other threads have no timeout
+    other = Holder(lock, writes=False)  # without a timeout
     assert not other.inside.wait(SHORT)
     writer.leave()
     assert other.inside.wait(LONG)
-    with waiting_at_most(0), lock.reading:
+    with lock.reading_within(0):
         pass
     other.leave()
     assert is_free(lock)
 
 
-def test_waiting_for_one_writer_leaves_less_time_for_the_next() -> None:
+def test_a_reader_waits_no_longer_than_its_timeout() -> None:
     lock = model_lock()
     writer = Holder(lock, writes=True)
     assert writer.inside.wait(LONG)
-    with waiting_at_most(SHORT):
-        with pytest.raises(BusyError), lock.reading:
-            raise AssertionError("a reader came in beside a writer")
-        assert locks._thread.timeout == 0
-    with waiting_at_most(LONG):
-        timer = Timer(SHORT, writer.leave)
-        timer.start()
-        with lock.reading:
-            pass
-        assert 0 < locks._thread.timeout < LONG
-        timer.join()
-    assert locks._thread.timeout < 0
+    with pytest.raises(BusyError), lock.reading_within(SHORT):
+        raise AssertionError("a reader came in beside a writer")
+    timer = Timer(SHORT, writer.leave)
+    timer.start()
+    with lock.reading_within(LONG):
+        assert lock.readers == 1
+    timer.join()
+    with lock.reading_within(None):
+        assert lock.readers == 1
     assert is_free(lock)
 
 
@@ -251,7 +247,7 @@ def test_a_reader_without_time_is_refused_while_a_writer_waits() -> None:
     assert reader.inside.wait(LONG)
     writer = Holder(lock, writes=True)
     wait_until(lambda: lock.is_shut)
-    with waiting_at_most(0), pytest.raises(BusyError), lock.reading:
+    with pytest.raises(BusyError), lock.reading_within(0):
         raise AssertionError("a reader overtook a writer")
     reader.leave()
     writer.leave()

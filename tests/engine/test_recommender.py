@@ -304,7 +304,7 @@ def test_the_maps_of_ids_keep_no_residue(shop: ub.Recommender) -> None:
     shop.digest()
     for user in shop.users():
         shop.forget(user)
-    assert not shop._model.digest._hashes.any()  # at once: a hash confirms a guess
+    assert shop._model.digest._tree.residue() == 0  # at once: a hash confirms a guess
     live = shop._state
     names = [*live.users.names, *live.items.names, *live.baskets._names]
     assert set(names) == {FREE}
@@ -607,10 +607,10 @@ def test_the_hash_of_a_changed_user_is_wiped_at_once(change: Callable[[ub.Recomm
     rec = ub.Recommender(ub.Params())
     rec.learn("ann", ["milk", "tea"], basket=1)
     rec.digest()
-    hashes = rec._model.digest._hashes
-    assert hashes.any()
+    tree = rec._model.digest._tree
+    assert tree.residue()
     change(rec)
-    assert not hashes.any()
+    assert tree.residue() == 0
 
 
 def test_a_basket_id_that_was_learned_twice_is_removed_with_its_basket() -> None:

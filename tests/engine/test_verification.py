@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from tests.engine.spoiled_forgets import PARAMS, SCOPES, SHARD_SIZE, forget_spoiled, open_shop, shrink_limits
@@ -76,22 +77,21 @@ class Undroppable(dict[int, set[Any]]):
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-@pytest.mark.parametrize("part", ["sum", "hash", "both"])
+@pytest.mark.parametrize("part", ["params", "entry", "both"])
 def test_the_digest_is_checked(
     shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch, scope: str, part: str
 ) -> None:
-    """As if the old hash stayed in the sum, a hash stayed in the table, or the digest did not follow."""
+    """As if the digest had other parameters, or a wrong entry in its tree, or did not follow."""
     value = Digest.value
     spoiled: list[int] = []
 
     def wrong(digest: Digest) -> str:
         text = value(digest)
         if len(spoiled) == 1:  # of the two digests of a receipt, the second
-            if part == "sum":
-                digest._sum += 1
-            elif part == "hash":
-                digest._hashes[0, 0] ^= 1
-                digest._sum = (digest._sum + (-1 if digest._hashes[0, 0] & 1 == 0 else 1) * 2**248) % 2**256
+            if part == "params":
+                digest._params = bytes(32)
+            elif part == "entry":
+                digest._tree.put_users([0], *np.full((2, 1, 32), 7, np.uint8))
         spoiled.append(1)
         return text
 

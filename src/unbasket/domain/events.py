@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 
 from unbasket.domain.ids import Id, IdTypes, all_in_type, checked, in_type
 from unbasket.domain.validation import checked_items, checked_time
-from unbasket.errors import InvalidEventError
+from unbasket.errors import InvalidBasketError, InvalidEventError
 
 
 class Learn(NamedTuple):
@@ -152,5 +152,34 @@ def parse_event(fields: Mapping[str, Any]) -> Event:
     if missing:
         raise InvalidEventError(f"a learn event needs the field {missing[0]!r}: {dict(fields)!r}")
     if kind == "learn":
+        if isinstance(fields["items"], Mapping):  # its names are not items, though Python would iterate over them
+            raise InvalidBasketError(f"items must be a list of item ids, not {fields['items']!r}")
         return Learn.checked(fields["user"], fields["items"], fields["basket"], fields.get("time"))
     return Forget.checked(fields.get("user"), fields.get("basket"), fields.get("item"))
+
+
+_OTHERS: dict[str, tuple[type[Suppress] | type[Rename], str]] = {
+    "suppress": (Suppress, "item"),
+    "allow": (Allow, "item"),
+    "rename": (Rename, "other"),
+}
+
+
+def parse_change(fields: Mapping[str, Any]) -> Change:
+    """Return the change that an object describes: an event, or a suppress, allow or rename.
+
+    >>> parse_change({"event": "suppress", "user": "ann", "item": "milk"})
+    Suppress(user='ann', item='milk')
+    >>> parse_change({"event": "rename", "user": "guest-9", "other": "ann"})
+    Rename(user='guest-9', other='ann')
+    >>> parse_change({"event": "rename", "user": "ann", "item": "milk"})
+    Traceback (most recent call last):
+    unbasket.errors.InvalidEventError: a rename event has the fields 'event', 'user' and 'other', not ['event', ...]
+    """
+    kind = fields.get("event")
+    if kind not in _OTHERS:
+        return parse_event(fields)
+    change, field = _OTHERS[kind]
+    if set(fields) != {"event", "user", field}:
+        raise InvalidEventError(f"a {kind} event has the fields 'event', 'user' and {field!r}, not {sorted(fields)}")
+    return change.checked(fields["user"], fields[field])

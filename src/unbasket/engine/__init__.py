@@ -12,7 +12,7 @@ catalog        products, categories and hidden items
 item_filter    filters as item codes
 state          the model derived from histories, and a rebuild with other parameters
 histories      users, items and baskets by external id, without an index
-digest         one hash of all remaining baskets
+digest         the root of a tree over all users, and proofs from it
 verification   comparison with a retrain; proofs of erasure
 workspaces     scratch memory of readers, and the threads that share a search
 locks          many readers, or one writer

@@ -1,82 +1,93 @@
-"""The digest of an engine's state: equal if and only if parameters and remaining data are equal.
+"""The digest of an engine's state: equal if and only if parameters and remaining data are equal (and the salt, if any).
 
-It is the hash of a sum, modulo 2^256, of one BLAKE2b hash of the parameters and one per user, of the user's baskets by
-external ids and of their suppressions. A sum does not depend on the order of users, and a change to one user costs one
-user's hash. The sum itself is not shown: the difference of the sums before and after a forget would be the forgotten
-user's hash.
+It is the hash of the parameters' hash and of the root of a sparse Merkle tree over users, `UserTree`. A user's place in
+the tree is a hash of their id, so the root does not depend on the order of events, and a change to one user costs one
+path. From the tree follow proofs that a user's data is all that is held about them, or that nothing is.
+
+A salt keeps the hashes in a proof from being compared with guesses of others' data. There is none unless it is given.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import astuple
-from hashlib import blake2b
+from hashlib import blake2b, blake2s
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.core.codec import UserHasher
-from unbasket.core.memory import GrowableArray
+from unbasket.core.codec import UserHasher, UserTree
 from unbasket.domain.ids import FREE, Id, in_order
 from unbasket.engine.state import EngineState
 from unbasket.params import Params
 
+SALT_SIZE = 32
+"""Bytes of a salt."""
+
+NO_SALT = bytes(SALT_SIZE)
+"""The salt of an engine without one."""
+
 _SIZE = 32
-_MODULUS: int = 2 ** (8 * _SIZE)
 _MAX_STALE = 4096  # users to list as changed; with more, all users are scanned
-_STEP = 256  # users that a step hashes, in less than a millisecond
+_STEP = 256  # users that a step hashes, in about a millisecond
+
+Hashes = npt.NDArray[np.uint8]
 
 
-def params_hash(params: Params) -> int:
+class TreeProof(NamedTuple):
+    """A path in the tree of users, as bytes.
+
+    `siblings` are the hashes beside the path of the id, from the root on; None is an empty subtree. `others` are the
+    entries of further users at the same place, which is rare: at their own path's end there is no other user. For an id
+    that is held, `nonce` opens its entry. For one that is not, each of `others` is opened as far as the hash of its id.
+    """
+
+    params: bytes
+    siblings: list[bytes | None]
+    others: list[bytes]
+    nonce: bytes | None
+
+
+def params_hash(params: Params) -> bytes:
     """Return the hash of the parameters that are not None."""
     given = tuple(value for value in astuple(params) if value is not None)
-    return _number(blake2b(repr(given).encode(), digest_size=_SIZE, person=b"unbasket params").digest())
+    return blake2b(repr(given).encode(), digest_size=_SIZE, person=b"unbasket params").digest()
 
 
-def _total(hashes: npt.NDArray[np.uint8]) -> int:
-    """Return the sum of hashes, as numbers of 256 bits."""
-    columns: list[int] = hashes.view(">u4").sum(axis=0, dtype=np.uint64).tolist()
-    return sum(column << 32 * power for power, column in enumerate(reversed(columns)))
+def digest_of(params: bytes, root: bytes) -> str:
+    """Return the digest of a hash of parameters and a root, in hex."""
+    return blake2s(params + root, person=b"ub-state").hexdigest()
 
 
-def _extended(digest: bytes, suppressed: set[Id]) -> npt.NDArray[np.uint8]:
+def _extended(digest: bytes, suppressed: set[Id]) -> Hashes:
     items = msgspec.msgpack.encode(in_order(suppressed))
-    # The personalization string is part of every digest on record, so it keeps its old word.
     return np.frombuffer(blake2b(digest + items, digest_size=_SIZE, person=b"suppressions").digest(), np.uint8)
-
-
-def _number(digest: bytes) -> int:
-    return int.from_bytes(digest, "big")
 
 
 class Digest:
     """The digest of a state, kept up to date: users that have changed are hashed when the digest is asked for.
 
-    A change zeroes the user's hash at once. So users without a hash are those to be hashed, and the sum is that of the
-    hashes that are there.
+    A user who changes leaves the tree at once, and with them all hashes of nodes above: a hash confirms a guess.
     """
 
-    def __init__(self, state: EngineState) -> None:
+    def __init__(self, state: EngineState, salt: bytes = NO_SALT) -> None:
         self._state = state
+        self.salt = salt
         self._hasher = UserHasher(b"unbasket user")
         self._watchers: list[set[int]] = []
         self.reset()
 
     def reset(self) -> None:
         """Start over without hashes: an interrupt may have torn them."""
-        self._sum = params_hash(self._state.params)
-        self._array = GrowableArray(_SIZE // 8)
-        self._hashes = self._view()
+        self._params = params_hash(self._state.params)
+        self._tree = UserTree(self.salt)
         self._stale: set[int] = set()
         self._seen: int | None = 0  # number of users scanned so far, while all are scanned
-
-    def _view(self) -> npt.NDArray[np.uint8]:
-        return np.asarray(self._array).view(np.uint8)
+        self._region = self._bits = 0  # after a scan: regions of the tree still to be hashed, bits of their numbers
 
     def wipe(self, code: int) -> None:
-        """Zero the hash of a user who is new or has changed."""
-        if code < len(self._hashes):
-            self._sum = self.rest(code)
-            self._hashes[code] = 0
+        """Take a user who is new, has changed or was removed out of the tree, with all hashes of their data."""
+        self._tree.remove(code)
         for changed in self._watchers:
             changed.add(code)
         if self._seen is None or code < self._seen:
@@ -93,83 +104,99 @@ class Digest:
         """Stop adding to a set."""
         self._watchers = [watcher for watcher in self._watchers if watcher is not changed]
 
-    def wipe_all(self, codes: list[int]) -> None:
-        """Zero the hashes of many users, and scan all users for the next digest."""
+    def wipe_all(self, codes: Iterable[int]) -> None:
+        """Take many users out of the tree, and scan all users for the next digest."""
         for changed in self._watchers:
             changed.update(codes)
-        hashed = [code for code in codes if code < len(self._hashes)]
-        self._sum = (self._sum - _total(self._hashes[hashed])) % _MODULUS
-        self._hashes[hashed] = 0
+        for code in codes:
+            self._tree.remove(code)
         self._stale.clear()
         self._seen = 0
 
     def advance(self) -> bool:
         """Run a step of a scan, if there is one; return whether there are more."""
-        if self._seen is None:
-            return False
-        self._make_room()
-        names, first = self._state.users.names, self._seen
-        self._seen = min(first + _STEP, len(names))
-        missing = np.flatnonzero(~self._hashes[first : self._seen].any(axis=1)) + first
-        self._hash([code for code in missing.tolist() if names[code] != FREE])
-        if self._seen == len(names):
-            self._seen = None
-        return self._seen is not None
+        if self._seen is not None:
+            names, first = self._state.users.names, self._seen
+            self._seen = min(first + _STEP, len(names))
+            self._hash([code for code in range(first, self._seen) if names[code] != FREE and code not in self._tree])
+            if self._seen == len(names):
+                self._seen, self._bits = None, self._region_bits()
+                self._region = 1 << self._bits
+        elif self._region:
+            self._region -= 1
+            self._tree.hash_region(self._region, self._bits)
+        return self._seen is not None or self._region > 0
 
-    def follow_params(self, old: Params) -> None:
-        """Replace the hash of the old parameters by that of the current ones."""
-        self._sum = (self._sum - params_hash(old) + params_hash(self._state.params)) % _MODULUS
+    def _region_bits(self) -> int:
+        """Return the length of the start of a place that about as many users have as a step hashes."""
+        return max(0, (self._tree.count // _STEP).bit_length())
+
+    def follow_params(self) -> None:
+        """Use the hash of the current parameters from now on."""
+        self._params = params_hash(self._state.params)
 
     def value(self) -> str:
         """Return the digest in hex."""
         while self.advance():
             pass
-        self._make_room()
         names = self._state.users.names
         self._hash([code for code in self._stale if names[code] != FREE])
         self._stale.clear()
-        return blake2b(self._sum.to_bytes(_SIZE, "big"), digest_size=_SIZE, person=b"unbasket").hexdigest()
-
-    def _make_room(self) -> None:
-        count = len(self._state.users.names)
-        if count > len(self._hashes):
-            self._hashes = np.zeros((0, _SIZE), np.uint8)  # without a view, the array can grow in place
-            self._array = self._array.extended(count + count // 4)
-            self._hashes = self._view()
+        return digest_of(self._params, self._tree.root())
 
     def _hash(self, codes: list[int]) -> None:
-        """Hash users without a hash, and add the hashes to the sum."""
-        hashes = self._hashes_of(codes)
-        self._hashes[codes] = hashes
-        self._sum = (self._sum + _total(hashes)) % _MODULUS
+        """Hash users, and put them into the tree."""
+        self._tree.put_users(codes, *self._hashes_of(codes))
 
-    def _hashes_of(self, codes: list[int]) -> npt.NDArray[np.uint8]:
-        state, items, hashes = self._state, self._state.items, np.empty((len(codes), _SIZE), np.uint8)
+    def _hashes_of(self, codes: list[int]) -> tuple[Hashes, Hashes]:
+        """Return the hashes of the ids of users, and of their data."""
+        state, items = self._state, self._state.items
+        ids, hashes = np.empty((2, len(codes), _SIZE), np.uint8)
         self._hasher.hash_users(
-            state.histories, codes, state.users.names, items.names, items.labels, state.baskets.names, hashes
+            state.histories, codes, state.users.names, items.names, items.labels, state.baskets.names, ids, hashes
         )
         for row, code in enumerate(codes) if state.suppressed else ():
             suppressed = state.suppressed.get(state.users.names[code])
             if suppressed:
                 hashes[row] = _extended(hashes[row].tobytes(), suppressed)
-        return hashes
+        return ids, hashes
 
-    def rest(self, *codes: int) -> int:
-        """Return the sum without the hashes of these users."""
-        return (self._sum - sum(_number(bytes(self._hashes[code])) for code in codes)) % _MODULUS
+    def without(self, *codes: int) -> str:
+        """Return what the digest would be without these users; call `value` first."""
+        return digest_of(self._params, self._tree.root_without(codes))
 
     def is_exact(self, code: int) -> bool:
-        """Return whether the hash of a code is that of the user's data; without a user, it must be zero."""
+        """Return whether the entry of a code is that of the user's data; without a user, there must be none."""
         if self._state.users.names[code] == FREE:
-            return not self._hashes[code].any()
-        return bytes(self._hashes[code]) == self._hashes_of([code]).tobytes()
+            return self._tree.is_free(code)
+        [id_hash], [data] = self._hashes_of([code])
+        return self._tree.holds(code, id_hash, data)
 
     def checks(self) -> Iterator[bool]:
-        """Check, step by step, that the sum is that of the hashes of the parameters and of all users."""
+        """Check, step by step, that the tree holds the users that are there, under the hashes of their entries."""
         names = self._state.users.names
         for first in range(0, len(names), _STEP):
-            hashes = self._hashes[first : first + _STEP]
-            free = [row for row, name in enumerate(names[first : first + len(hashes)]) if name == FREE]
-            yield not hashes[free].any()
-        total = params_hash(self._state.params) + _total(self._hashes)
-        yield total % _MODULUS == self._sum and not self._hashes[len(names) :].any()
+            free = (code for code, name in enumerate(names[first : first + _STEP], first) if name == FREE)
+            yield all(map(self._tree.is_free, free))
+        bits = self._region_bits()
+        for region in range(1 << bits):
+            yield self._tree.check_region(region, bits)
+        self.value()
+        yield self._tree.check_top(bits) and self._tree.count == len(self._state.users)
+        yield self._params == params_hash(self._state.params)
+
+    def proof(self, user: Id) -> TreeProof:
+        """Prove that a user is in the tree of the current digest with all of their data, or is not; see `TreeProof`."""
+        self.value()
+        id_hash = np.empty(_SIZE, np.uint8)
+        self._hasher.hash_id(user, id_hash)
+        siblings, members = self._tree.path(id_hash)
+        code = self._state.users.codes.get(user)
+        if code is not None:
+            others = [self._tree.entry(member) for member in members if member != code]
+            return TreeProof(self._params, siblings, others, self._tree.nonce(self._hashes_of([code])[1][0]))
+        opened = []
+        for member in members:
+            [other_id], [data] = self._hashes_of([member])
+            opened.append(other_id.tobytes() + self._tree.value(data))
+        return TreeProof(self._params, siblings, opened, None)

@@ -218,7 +218,9 @@ class HistoryState:
 
     def _columns(self, users: list[Id], owners: Int64s) -> BasketColumns:
         keys, times, sizes, opens, counts, bought = self.histories.columns(owners)
-        items, purchases = np.unique(bought, return_inverse=True)
+        is_bought = np.zeros(len(self.items.names), bool)
+        is_bought[bought] = True
+        items, purchases = np.flatnonzero(is_bought), (np.cumsum(is_bought) - 1)[bought]
         baskets = self.baskets.names
         if baskets is not None:
             used, keys = np.unique(keys, return_inverse=True)

@@ -1,34 +1,14 @@
-"""The lock of a model: many readers or one writer, with a limit to the time that a reader waits."""
+"""The lock of a model: many readers or one writer."""
 
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import NoReturn
 
 from unbasket.core.util import ReadWriteLock
 from unbasket.errors import BusyError, ClosedError, UnbasketError
 
 
-class _Thread(threading.local):
-    timeout = -1.0  # seconds left to wait for writers; negative: no limit
-
-
-_thread = _Thread()
-
-
-@contextmanager
-def waiting_at_most(seconds: float) -> Iterator[None]:
-    """Limit the time that this thread waits for writers, in all; then reading raises a `BusyError`."""
-    _thread.timeout = seconds
-    try:
-        yield
-    finally:
-        _thread.timeout = -1.0
-
-
 def model_lock() -> ReadWriteLock:
-    """Return a lock whose readers wait no longer than `waiting_at_most` allows."""
-    return ReadWriteLock(_thread, BusyError, UnbasketError)
+    """Return a lock that raises a `BusyError` to a reader that waited too long."""
+    return ReadWriteLock(BusyError, UnbasketError)
 
 
 class ClosedLock:
@@ -43,3 +23,7 @@ class ClosedLock:
         raise ClosedError(self._message)
 
     writing = reading
+
+    def reading_within(self, _: float | None) -> NoReturn:
+        """Raise a `ClosedError`."""
+        raise ClosedError(self._message)

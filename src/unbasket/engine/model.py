@@ -31,7 +31,7 @@ from unbasket.domain.ids import (
 from unbasket.domain.results import Forgotten, Learned, Product, Progress, Renamed, Verification
 from unbasket.engine import verification
 from unbasket.engine.catalog import Availability, Catalog
-from unbasket.engine.digest import Digest
+from unbasket.engine.digest import NO_SALT, Digest, TreeProof
 from unbasket.engine.item_filter import ItemFilters
 from unbasket.engine.locks import ClosedLock, model_lock
 from unbasket.engine.state import EngineState, Rebuild
@@ -63,6 +63,18 @@ class _Unloaded(NamedTuple):
     before: BasketColumns
 
 
+class UserProof(NamedTuple):
+    """A path in the tree over users, the digest that it ends in, and the data of a user, if any is held.
+
+    A basket is its id, its time, its items, and whether it opens a group.
+    """
+
+    digest: str
+    path: TreeProof
+    baskets: list[tuple[Id, int | None, list[Id], bool]]
+    suppressed: list[Id]
+
+
 class ErasureRecord(NamedTuple):
     """The result of a forget or a rename, the digests before and after it, and whether its `ErasureProof` holds."""
 
@@ -75,9 +87,9 @@ class ErasureRecord(NamedTuple):
 class Model:
     """State, digest, catalog and availability, with their lock and the workspaces of readers."""
 
-    def __init__(self, params: Params) -> None:
+    def __init__(self, params: Params, salt: bytes = NO_SALT) -> None:
         self.state = EngineState(params)
-        self.digest = Digest(self.state)
+        self.digest = Digest(self.state, salt)
         self.catalog = Catalog()
         self.drop_product: Callable[[Id], object] = self.catalog.drop  # a durable engine also erases the product's row
         self.availability = Availability()
@@ -162,7 +174,7 @@ class Model:
 
     def _copied(self, types: IdTypes) -> "Model":
         """Return a model of the same baskets, with the availability and catalog of this one."""
-        model = Model(self.state.params)
+        model = Model(self.state.params, self.digest.salt)
         model.load(self.state.all_columns().in_types(types))
         model.availability.change(all_in_type([*self.availability], types.item, "item"), [])
         for product in self.catalog:
@@ -384,10 +396,9 @@ class Model:
     def _swap(self) -> None:
         assert self._rebuild is not None, "nothing to swap with"
         with self.lock.writing:
-            old = self.state.params
             self._rebuild.swap()
             self._rebuild = None
-            self.digest.follow_params(old)
+            self.digest.follow_params()
 
     # Queries ----------------------------------------------------------------------------------------------------
 
@@ -402,6 +413,19 @@ class Model:
             with self.lock.reading, self._hashing:
                 if not self.digest.advance():
                     return self.digest.value()
+
+    def prove(self, user: Id) -> UserProof:
+        """Return the proof of all that is held about a user, or that nothing is."""
+        self.fingerprint()  # hashes users a few at a time, so writers wait less below
+        with self.lock.reading, self._hashing:
+            state, items = self.state, self.state.items.names
+            user, path, baskets = state.users.canonical(user), self.digest.proof(user), []
+            if user in state.users:
+                baskets = [
+                    (basket, time, [items[code] for code in codes], opens)
+                    for basket, time, codes, opens in state.records(user)
+                ]
+            return UserProof(self.digest.value(), path, baskets, in_order(state.suppressed.get(user, ())))
 
     def verify(self, user: Id | None) -> Verification:
         """Compare the model of a user, or of all, with one that is trained from what remains."""

@@ -38,6 +38,7 @@ from unbasket.domain.validation import (
     checked_users,
 )
 from unbasket.engine.catalog import Catalog
+from unbasket.engine.digest import NO_SALT, SALT_SIZE
 from unbasket.engine.explanations import explain, group_starts
 from unbasket.engine.learned_weights import learned_weights
 from unbasket.engine.model import Model
@@ -76,9 +77,14 @@ class Recommender:
     ['bread', 'milk']
     """
 
-    def __init__(self, params: Params | None = None, *, journal: Journal | None = None) -> None:
-        """Create an empty engine in memory, or one on the model of a journal, which keeps its events."""
-        self._journal = journal or InMemoryJournal(Model(Params() if params is None else checked_params(params)))
+    def __init__(self, params: Params | None = None, *, salt: bytes = NO_SALT, journal: Journal | None = None) -> None:
+        """Create an empty engine in memory, or one on the model of a journal, which keeps its events.
+
+        A `salt` of the digest, 32 bytes, must be that of a database to compare the digests of the two.
+        """
+        if len(salt) != SALT_SIZE:
+            raise InvalidRequestError(f"a salt has {SALT_SIZE} bytes, not {len(salt)}. Take that of another engine")
+        self._journal = journal or InMemoryJournal(Model(Params() if params is None else checked_params(params), salt))
 
     @property
     def _model(self) -> Model:
@@ -289,6 +295,22 @@ class Recommender:
             asked, n, filters, only_new, unknown, progress
         )
 
+    def recommend_batch(
+        self,
+        users: Sequence[Id],
+        n: int = 10,
+        *,
+        only_new: bool = False,
+        privacy: PrivacyThreshold | None = None,
+        timeout: float | None = None,
+    ) -> list[tuple[Id, list[Recommendation]] | None]:
+        """Recommend for a few users at once, on all cores: their ids as they are held, with their best items.
+
+        An unknown user gets None. `timeout` limits the seconds of waiting for a writer; after them, a `BusyError` is
+        raised. Other arguments are as in `recommend`.
+        """
+        return RecommendationQueries(self._model, privacy).recommend_batch(list(users), n, only_new, timeout)
+
     def recommend_frame(
         self,
         users: Iterable[Id] | None = None,
@@ -455,6 +477,12 @@ class Recommender:
         with self._model.lock.reading:
             return self._model.canonical(value, kind)
 
+    def comes_last(self, user: Id, basket: Id, time: int) -> bool:
+        """Return whether a basket of this id and time would be new, and the user's newest."""
+        with self._model.lock.reading:
+            user, basket = self._model.canonical(user, "user"), self._model.canonical(basket, "basket")
+            return self._state.comes_last(user, basket, time)
+
     def sizes(self) -> Sizes:
         """Return the numbers of users, items, baskets, purchases, and entries of the index."""
         with self._model.lock.reading:
@@ -502,5 +530,16 @@ class Recommender:
         return self._model.verify(user)
 
     def digest(self) -> str:
-        """Return a fingerprint of the parameters and the remaining data, in hex; any change to either changes it."""
+        """Return a fingerprint of the parameters and the remaining data, in hex: equal if and only if these are.
+
+        Engines with a `salt` can be compared with those of the same salt.
+        """
         return self._model.fingerprint()
+
+    @property
+    def salt(self) -> bytes:
+        """The secret of the digest, zeros by default: `ub.open("new.db", salt=secrets.token_bytes(32))` sets another.
+
+        With one, a hash in a proof about one user can't be compared with a guess of another's id and whole history.
+        """
+        return self._model.digest.salt

@@ -73,6 +73,25 @@ class RecommendationQueries:
         ]
         return {user: answers.get(user, popular) for user in wanted}
 
+    def recommend_batch(
+        self, users: list[Id], n: int, only_new: bool, timeout: float | None
+    ) -> list[tuple[Id, list[Recommendation]] | None]:
+        """Return the users' ids as they are held, with their best items; None for an unknown user."""
+        state, batch, alpha = self._state, dict[int, Query](), 0.0
+        with self._model.lock.reading_within(timeout), self._model.workspaces.take() as workspace:
+            item_filter, names = self._model.item_filters.of(None, None), state.users.names
+            owners = [state.users.find(user) for user in users]
+            for number, owner in enumerate(owners):
+                if owner is not None:
+                    own_filter = self._for_user(item_filter, names[owner], owner, only_new)
+                    vector, alpha = self._weighed(owner, None, workspace)  # which is the same for all
+                    batch[number] = self._query(vector, owner, own_filter, n)
+            answers = dict(zip(batch, self._run([*batch.values()], alpha, workspace), strict=True))
+            return [
+                None if owner is None else (names[owner], self._shown(answers[number]))
+                for number, owner in enumerate(owners)
+            ]
+
     def _recommend_chunk(
         self, users: list[Id], n: int, filters: Filters | None, only_new: bool
     ) -> dict[Id, list[Recommendation]]:

@@ -178,8 +178,8 @@ class ErasureProof:
                 right.elsewhere[item] = right.elsewhere.get(item, left.elsewhere[item] + count) - count
             left.elsewhere[item] += count
 
-    def _digest_of_others(self) -> int:
-        return self._digest.rest(*self._codes())
+    def _digest_of_others(self) -> str:
+        return self._digest.without(*self._codes())
 
     def _codes(self) -> set[int]:
         return {trace.code for trace in self._traces.values() if trace is not None}

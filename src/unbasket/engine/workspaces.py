@@ -16,6 +16,7 @@ from threading import Lock, Thread
 from unbasket.core.model import FoldWorkspace
 from unbasket.core.search import SearchWorkspace
 from unbasket.core.util import ReadWriteLock, Task
+from unbasket.engine.cores import usable_cores
 from unbasket.errors import UnbasketError
 
 Work = Callable[[], object]
@@ -65,7 +66,7 @@ class ThreadPool:
             self._tasks.get().run()
 
 
-THREAD_POOL = ThreadPool((os.cpu_count() or 1) - 1)
+THREAD_POOL = ThreadPool(usable_cores() - 1)
 os.register_at_fork(after_in_child=THREAD_POOL.reset)
 
 

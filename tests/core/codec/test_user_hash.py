@@ -1,6 +1,6 @@
 """Hashes of users against hashlib over the MessagePack of msgspec; tests/engine/test_digest.py has longer histories."""
 
-from hashlib import blake2b
+from hashlib import blake2b, blake2s
 from itertools import product
 from typing import Any
 
@@ -42,8 +42,14 @@ def test_hashes_are_those_of_hashlib(histories: dict[Any, list[Any]], person: by
         for basket, items, time in history:
             state.learn(user, items, basket, time)
     owners = [state.users.codes[user] for user in histories]
-    hashes = np.empty((len(owners), 32), np.uint8)
-    UserHasher(person).hash_users(
-        state.histories, owners, state.users.names, state.items.names, state.items.labels, state.baskets.names, hashes
+    ids, hashes = np.empty((2, len(owners), 32), np.uint8)
+    hasher, items = UserHasher(person), state.items
+    hasher.hash_users(
+        state.histories, owners, state.users.names, items.names, items.labels, state.baskets.names, ids, hashes
     )
     assert [row.tobytes() for row in hashes] == [expected(state, user, person) for user in histories]
+    assert [row.tobytes() for row in ids] == [
+        blake2s(msgspec.msgpack.encode(user), person=b"ub-id").digest() for user in histories
+    ]
+    hasher.hash_id(next(iter(histories)), hashes[0])
+    assert hashes[0].tobytes() == ids[0].tobytes()

@@ -50,21 +50,6 @@ def test_a_batch_has_the_answers_of_single_queries(count: int) -> None:
     assert shop.space.residue() == 0
 
 
-def test_neighbors_then_sums_then_best_is_a_recommendation() -> None:
-    """The three steps apart, as Spark runs them on several machines; sums may be partial."""
-    shop, n = Shop(9, users=40, k=8), 7
-    state, space = shop.state, SearchWorkspace()
-    for name in shop.names():
-        query, owner = shop.query(name), shop.code(name)
-        codes, _ = shop.space.neighbors(state.index, query, owner, 8, state.users.order)
-        shards = [shop.space.sum_of(state.index, shard) for shard in (codes[:3].copy(), codes[3:].copy())]
-        items = np.concatenate([shard[0] for shard in shards])
-        totals = np.concatenate([shard[1] for shard in shards])
-        best = space.best_of(query, items, totals, len(codes), 0.7, state.items.order, n)
-        assert best == shop.recommend(query, owner, n, [])
-        assert shop.space.residue() == space.residue() == 0
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("least", [0, 1, 2, 3, 5, 9])
 def test_items_of_few_neighbors_count_as_of_none(seed: int, least: int) -> None:

@@ -1,8 +1,9 @@
 """Rows of a store as columns: MessagePack in, arrays and distinct ids out, without an object per basket.
 
-A row is (number, body). A body is a checksum of four bytes and a list: user, basket, time or nil, shift, whether the
-basket opens a group, items. The checksum is a CRC-32 that starts from the seed of the table plus the number of the row,
-so a body is valid in its own row only. The body of an erased row is zeroed.
+A row is (number, body). A body is a checksum of four bytes, a list (user, basket, time or nil, shift, whether the basket
+opens a group, items), and a seal of eight bytes. The checksum is a CRC-32 that starts from the seed of the table plus
+the number of the row, so a body is valid in its own row only. The seal is a keyed hash of that number and of the list.
+The body of an erased row is zeroed.
 """
 
 cimport cython
@@ -15,6 +16,12 @@ from unbasket.core.memory.buffers cimport allocated, give_back, grown
 
 cdef extern from "codec/crc32.h" nogil:
     uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
+
+cdef extern from "codec/blake2s.h" nogil:
+    enum:
+        SEAL_SIZE
+    void blake2s_start_seal(uint32_t *state, const uint8_t *key, const char *person)
+    void blake2s_seal(uint8_t *seal, const uint32_t *start, uint64_t row, const uint8_t *payload, size_t length)
 
 
 cdef struct Id:
@@ -246,6 +253,8 @@ cdef class RowReader:
     cdef readonly bint mixed  # whether some ids of a kind are numbers, and others texts: then columns are invalid
     cdef list chunks  # lists of columns, one per call of `add`
     cdef uint32_t seed  # of the table's checksums
+    cdef uint32_t[8] sealing  # the state from which seals are computed
+    cdef bint checks_seals  # whether there is a key for them
     cdef int64_t step  # the distance between the positions of neighboring rows
     cdef int64_t upto  # rows after this one are counted by `count_since` and `checksums_since` as well
     cdef readonly int64_t count, count_since  # rows that are not erased
@@ -253,10 +262,13 @@ cdef class RowReader:
     cdef readonly int64_t size  # their bytes
     cdef readonly int64_t zeroed  # bytes of erased rows
 
-    def __cinit__(self, uint32_t seed, int64_t step, int64_t upto):
+    def __cinit__(self, uint32_t seed, int64_t step, int64_t upto, bytes key=None):
         self.users, self.items, self.baskets = _IdTable(), _IdTable(), _IdTable()
         self.seed, self.step, self.upto = seed, step, upto
         self.chunks = []
+        self.checks_seals = key is not None
+        if self.checks_seals:
+            blake2s_start_seal(self.sealing, <const uint8_t *> <const char *> key, "baskets\0")
 
     def add(self, list rows):
         """Read rows; return the position of the first that is damaged, or -1."""
@@ -299,6 +311,7 @@ cdef class RowReader:
         """Read one row; return whether it is undamaged."""
         cdef const uint8_t *payload = body.bytes + 4
         cdef Py_ssize_t i
+        cdef uint8_t[SEAL_SIZE] seal
         cdef uint32_t checksum
         cdef Cursor cursor
         if body.length < 5:
@@ -309,6 +322,8 @@ cdef class RowReader:
                     return False
             self.zeroed += body.length
             return True
+        if body.length < 5 + SEAL_SIZE:
+            return False
         checksum = <uint32_t> big_endian(body.bytes, 4)
         if crc32_of(payload, body.length - 4, <uint32_t> (self.seed + body.row)) != checksum:
             return False
@@ -318,7 +333,11 @@ cdef class RowReader:
         if body.row > self.upto:
             self.count_since += 1
             self.checksums_since += checksum
-        cursor.at, cursor.end = payload, body.bytes + body.length
+        cursor.at, cursor.end = payload, body.bytes + body.length - SEAL_SIZE
+        if self.checks_seals:
+            blake2s_seal(seal, self.sealing, body.row, payload, cursor.end - payload)
+            if memcmp(seal, cursor.end, SEAL_SIZE) != 0:
+                return False
         chunk.rows[chunk.count] = body.row
         return self._read_basket(&cursor, chunk) and cursor.at == cursor.end
 

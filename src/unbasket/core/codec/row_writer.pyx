@@ -11,6 +11,12 @@ from unbasket.core.memory.buffers cimport allocated, give_back, grown
 cdef extern from "codec/crc32.h" nogil:
     uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
 
+cdef extern from "codec/blake2s.h" nogil:
+    enum:
+        SEAL_SIZE
+    void blake2s_start_seal(uint32_t *state, const uint8_t *key, const char *person)
+    void blake2s_seal(uint8_t *seal, const uint32_t *start, uint64_t row, const uint8_t *payload, size_t length)
+
 
 cdef inline int log_size(uint64_t value) noexcept nogil:
     """Return the logarithm of the fewest bytes, of 1, 2, 4 and 8, that hold a value."""
@@ -98,15 +104,20 @@ cdef class BasketRowWriter:
     cdef Py_ssize_t done  # baskets written
     cdef Py_ssize_t bought  # purchases written
     cdef uint32_t seed  # of the table's checksums
+    cdef uint32_t[8] sealing  # the state from which seals are computed
+    cdef bint seals  # whether there is a key for them; without one they are zeros
     cdef readonly int64_t size  # bytes written
     cdef readonly int64_t checksums  # the sum of the checksums written
 
-    def __init__(self, columns, uint32_t seed):
+    def __init__(self, columns, uint32_t seed, bytes key=None):
         self.writer = RowWriter()
         self.users, self.items, self.baskets = columns.users, columns.items, columns.baskets
         self.owners, self.purchases = columns.owners, columns.purchases
         self.keys, self.times, self.sizes, self.opens = columns.keys, columns.times, columns.sizes, columns.opens
         self.seed = seed
+        self.seals = key is not None
+        if self.seals:
+            blake2s_start_seal(self.sealing, <const uint8_t *> <const char *> key, "baskets\0")
 
     def take(self, int64_t first, Py_ssize_t most):
         """Return rows of the next baskets, at most `most`, numbered from `first` on."""
@@ -122,6 +133,13 @@ cdef class BasketRowWriter:
         for _ in range(4):
             writer.put_byte(0)  # where the checksum goes
         self._put_basket(basket)
+        for _ in range(SEAL_SIZE):
+            writer.put_byte(0)
+        if self.seals:
+            blake2s_seal(
+                writer.bytes + writer.length - SEAL_SIZE,
+                self.sealing, number, writer.bytes + 4, writer.length - 4 - SEAL_SIZE
+            )
         checksum = crc32_of(writer.bytes + 4, writer.length - 4, <uint32_t> (self.seed + number))
         for i in range(4):
             writer.bytes[i] = <uint8_t> (checksum >> 8 * (3 - i))

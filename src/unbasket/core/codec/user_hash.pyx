@@ -1,4 +1,4 @@
-"""The hash of a user's history, over canonical bytes: equal for equal baskets, whatever codes they have.
+"""The hashes of a user's id and history, over canonical bytes: equal for equal baskets, whatever codes they have.
 
 The bytes are MessagePack: the user, then each basket, oldest first: its id, its time, whether it opens a group, and its
 items sorted by id.
@@ -17,6 +17,11 @@ from hashlib import blake2b
 from unbasket.core.codec.row_writer cimport RowWriter
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.model.history cimport Basket, Histories, History
+
+cdef extern from "codec/blake2s.h" nogil:
+    void blake2s_of(uint8_t *result, const uint8_t *data, size_t length, const char *person)
+
+cdef const char *ID = "ub-id\0\0\0"
 
 
 cdef struct Labeled:
@@ -46,23 +51,34 @@ cdef class UserHasher:
 
     def hash_users(
         self, Histories histories, list owners, list users, list items, const int64_t[::1] labels, list baskets,
-        uint8_t[:, ::1] hashes
+        uint8_t[:, ::1] id_hashes, uint8_t[:, ::1] hashes
     ):
-        """Write the hash of each owner into the row of `hashes` at the same position.
+        """Write the hashes of each owner's id and history into the rows of the two arrays at the same position.
 
         `users`, `items` and `baskets` are ids by code; `baskets` is None if the keys of baskets are their ids. `labels`
         sort like the ids of items.
         """
         cdef Py_ssize_t i, owner
         assert len(labels) >= len(items), "a label for each item"
-        assert hashes.shape[0] == len(owners) and hashes.shape[1] == 32, "a row for each hash"
+        assert hashes.shape[0] == id_hashes.shape[0] == len(owners), "a row for each hash"
+        assert hashes.shape[1] == id_hashes.shape[1] == 32, "room for each hash"
         for i in range(len(owners)):
             owner = owners[i]
+            self._hash_id(users[owner], &id_hashes[i, 0])
             self._put_user(histories, owner, users[owner], items, labels, baskets)
             message = PyMemoryView_FromMemory(<char *> self.writer.bytes, self.writer.length, PyBUF_READ)  # no copy
             digest = blake2b(message, digest_size=32, person=self.person).digest()
             memcpy(&hashes[i, 0], PyBytes_AS_STRING(digest), 32)
             self.writer.clear()
+
+    def hash_id(self, name, uint8_t[::1] result):
+        """Write the BLAKE2s hash of an id as MessagePack, which says where the user is in the tree of users."""
+        self._hash_id(name, &result[0])
+
+    cdef int _hash_id(self, name, uint8_t *result) except -1:
+        self.writer.put_id(name)
+        blake2s_of(result, self.writer.bytes, self.writer.length, ID)
+        self.writer.clear()
 
     cdef int _put_user(
         self, Histories histories, Py_ssize_t user, name, list items, const int64_t[::1] labels, list baskets

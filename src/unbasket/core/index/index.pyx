@@ -17,7 +17,7 @@ import numpy as np
 from unbasket.core.index.hubs cimport Hubs
 from unbasket.core.index.shard cimport Posting, Shard
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
-from unbasket.core.model.fold cimport SCALE_BITS, FoldWorkspace, Rule, Vector, VectorEntry
+from unbasket.core.model.fold cimport FoldWorkspace, Rule, Vector, VectorEntry
 
 MAX_BASKET = 8192
 SHARD_SIZE = 1 << 17  # measured: the accumulators of a shard should fit into a cache
@@ -185,9 +185,12 @@ cdef class Index:
         (<Shard> shard).hub_number[self.row_of(slot)] = 0
         return self.hubs.remove(number)
 
-    def fill(self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights):
+    def fill(
+        self, const int64_t[::1] ends, const uint32_t[::1] items, const uint32_t[::1] weights,
+        const uint32_t[::1] scales
+    ):
         """Load the vectors of new users, with codes from 0 on: entries user after user, up to the `ends`."""
-        assert len(ends) <= self.user_room and len(items) == len(weights), "no such users, or items without weights"
+        assert len(ends) == len(scales) <= self.user_room and len(items) == len(weights), "equally long, and room"
         cdef Py_ssize_t user, slot, i, first = 0
         cdef int64_t norm
         cdef void *shard
@@ -203,7 +206,7 @@ cdef class Index:
                         (<Shard> shard).add(self.row_of(slot), items[i], weights[i])
                         norm += <int64_t> weights[i] * weights[i]
                 (<Shard> shard).norm[self.row_of(slot)] = norm
-                (<Shard> shard).scale[self.row_of(slot)] = 1 << SCALE_BITS if norm else 0
+                (<Shard> shard).scale[self.row_of(slot)] = scales[user] if norm else 0
                 self.count_norm(0, norm)
                 if norm == 0:
                     self.release(slot)

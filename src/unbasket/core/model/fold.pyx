@@ -19,7 +19,7 @@ Any event changes n, and with it every boundary, so such a history is always fol
 """
 
 cimport cython
-from libc.stdint cimport uint32_t
+from libc.stdint cimport int64_t, uint32_t
 
 import numpy as np
 
@@ -95,10 +95,11 @@ cdef class FoldWorkspace:
 cdef class Vector:
     """A fixed-point vector outside of the index: a query, or a copy of a user's vector."""
 
-    def __init__(self, const uint32_t[::1] items, const uint32_t[::1] weights):
+    def __init__(self, const uint32_t[::1] items, const uint32_t[::1] weights, uint32_t scale=1 << SCALE_BITS):
         cdef Py_ssize_t i
         assert self.entries == NULL and len(items) == len(weights), "one weight for each item"
         self._allocate(len(items))
+        self.scale = scale
         for i in range(self.room):
             self.add(items[i], weights[i])
 
@@ -129,6 +130,13 @@ cdef class Vector:
     cdef void weigh(self, Py_ssize_t i, int64_t factor) noexcept nogil:
         """Set an own weight to a factor, fixed point, times the scaled weight."""
         self.own[i] = <double> factor * scaled_weight(self.entries[i].weight, self.scale) / (1 << SCALE_BITS)
+
+    def weigh_by(self, const int64_t[::1] factors):
+        """Set the own weights by the factors of all items, multiples of 2^-16."""
+        cdef Py_ssize_t i
+        for i in range(self.length):
+            assert self.entries[i].item < factors.shape[0], "no such item"
+            self.weigh(i, factors[self.entries[i].item])
 
     def split(self, Py_ssize_t end):
         """Return the entries of items with codes below `end` as a vector, and the own weights of the others by code."""

@@ -259,3 +259,25 @@ cdef class LearnedSums:
             sums = sums.recount
         if sums.recount is not None:
             sums.recount = recount.recount
+
+
+cdef Totals totals_from(tuple sums):
+    users, hits, squares, purchases, buyers, weight = sums
+    return Totals(users, Regression(hits, squares), purchases, ItemSums(buyers, weight))
+
+
+def alpha_from(tuple sums):
+    """Return alpha as a float, from the totals of all users, as of `LearnedSums.sums`."""
+    cdef Totals totals = totals_from(sums)
+    return <double> alpha_of(&totals) / (1 << ONE_BITS)
+
+
+def factors_from(tuple sums, const int64_t[:, ::1] items, double kappa):
+    """Return the factors of all items as multiples of 2^-16; a row of `items` has purchases, buyers and weight."""
+    cdef Totals totals = totals_from(sums)
+    cdef Py_ssize_t i
+    factors = np.empty(items.shape[0], np.int64)
+    cdef int64_t[::1] factor = factors
+    for i in range(items.shape[0]):
+        factor[i] = factor_of(items[i, 0], ItemSums(items[i, 1], items[i, 2]), &totals, fixed_point(kappa))
+    return factors

@@ -30,6 +30,30 @@ def vector(Histories histories, FoldWorkspace space, Rule rule, Py_ssize_t user)
     return items, weights
 
 
+def vectors(Histories histories, FoldWorkspace space, Rule rule, const int64_t[::1] users):
+    """Return the vectors of many users: the end of each, items, weights before rounding, and the scale of each."""
+    cdef History history
+    cdef Py_ssize_t row, i, end = 0, room = 0
+    for row in range(users.shape[0]):
+        room += histories.items.length(users[row])
+    ends, scales = np.empty(users.shape[0], np.int64), np.empty(users.shape[0], np.uint32)
+    items, weights = np.empty(room, np.uint32), np.empty(room)
+    cdef int64_t[::1] stop = ends
+    cdef uint32_t[::1] item = items, scale = scales
+    cdef double[::1] value = weights
+    with nogil:
+        space.widen(histories.item_room)
+        for row in range(users.shape[0]):
+            histories.of(users[row], &history)
+            replay(&history, rule, space)
+            for i in range(space.count):
+                item[end], value[end] = space.touched[i], weight(space, space.touched[i], rule)
+                end += 1
+            stop[row], scale[row] = end, rule.scale(space.groups)
+            space.clean()
+    return ends, items[:end], weights[:end], scales
+
+
 def query(list baskets, FoldWorkspace space, Rule rule):
     """Return the fixed-point vector of a history that is not stored: lists of items, oldest first, grouped by m."""
     cdef Py_ssize_t count = sum(map(len, baskets)), i = 0, position = 0, room = 0

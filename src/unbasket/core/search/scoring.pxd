@@ -55,7 +55,3 @@ cdef class Scorer:
     cdef int subtract_absent(self, Index index) except -1 nogil
     cdef int64_t sum_of(self, uint32_t item) noexcept nogil
     cdef int finish(self, const uint32_t[::1] banned) except -1 nogil
-    cdef int rank_totals(
-        self, const KnnQuery *query, double alpha, Py_ssize_t found, const uint32_t[::1] items,
-        const int64_t[::1] totals
-    ) except -1 nogil

@@ -14,8 +14,6 @@ all items by all neighbors.
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint32_t
 
-import numpy as np
-
 from unbasket.core.util.topn cimport TopN
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.index.hubs cimport HubSum
@@ -289,40 +287,6 @@ cdef class Scorer:
         if self.absent != NULL:
             self.absent[self.absent_count] = 0
         self.seen_count = self.candidate_count = self.absent_count = 0
-
-    cdef int rank_totals(
-        self, const KnnQuery *query, double alpha, Py_ssize_t found, const uint32_t[::1] items,
-        const int64_t[::1] totals
-    ) except -1 nogil:
-        """Rank items by given sums over the neighbors; an item may come several times, with partial sums."""
-        cdef Mixture mixture = Mixture(alpha, (1.0 - alpha) / max(found, 1))
-        cdef Py_ssize_t i
-        self.begin(query)
-        for i in range(items.shape[0]):
-            assert items[i] < self.item_room, "no such item"
-            if self.sums[items[i]] == 0:
-                self.sums[items[i]] = BIAS
-                self.seen[self.seen_count] = items[i]
-                self.seen_count += 1
-            self.sums[items[i]] += totals[i]
-        self.push_seen(query, &mixture, 0, NULL)
-        return self.finish(None)
-
-    def sum_over(self, Index index, const uint32_t[::1] users):
-        """Return the items that these users have, and the sums of their weights over the users."""
-        cdef Py_ssize_t i, slot
-        with nogil:
-            self.widen(index.item_room, 0)
-            for i in range(users.shape[0]):
-                slot = index.slot_of(users[i])
-                self.add_vector(index.vector(slot), index.length(slot), index.scale(slot))
-        items, totals = np.empty(self.seen_count, np.uint32), np.empty(self.seen_count, np.int64)
-        cdef uint32_t[::1] item = items
-        cdef int64_t[::1] total = totals
-        for i in range(self.seen_count):
-            item[i], total[i] = self.seen[i], self.sum_of(self.seen[i])
-        self.finish(None)
-        return items, totals
 
     def residue(self):
         """Count the fields that are not zero; between rankings there are none."""

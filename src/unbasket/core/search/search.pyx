@@ -1,4 +1,4 @@
-"""Queries to the index: recommendations, neighbors and their sums (paper, section 2.2).
+"""Queries to the index: recommendations and neighbors (paper, section 2.2).
 
 Exact: everything before the final scores is integer arithmetic.
 """
@@ -174,27 +174,6 @@ cdef class SearchWorkspace:
                     count[j] += weight > 0
             self.nearest.scan.clear()
         return own, totals, having, found
-
-    def sum_of(self, Index index, const uint32_t[::1] users):
-        """Return the items that these users have, and the sums of their weights over the users."""
-        return self.scorer.sum_over(index, users)
-
-    def best_of(
-        self, Vector vector, const uint32_t[::1] items, const int64_t[::1] totals, Py_ssize_t found, double alpha,
-        GrowableArray order, Py_ssize_t n
-    ):
-        """Return the n best items, best first, for a vector whose `found` neighbors have these items with these totals.
-
-        An item may come more than once, with partial totals. The arithmetic is that of `recommend`, to the bit.
-        """
-        cdef KnnQuery query = KnnQuery(vector.entries, vector.own, vector.length, -1, 0, NULL)
-        n = min(n, order.count)
-        if n == 0:
-            return []
-        self.scorer.widen(order.count, 0)
-        self.scorer.best.reserve(n, order.data)
-        self.scorer.rank_totals(&query, alpha, found, items, totals)
-        return self.scorer.best.drain(ONE)
 
     def residue(self):
         """Count the bytes that are not zero; between searches there are none."""

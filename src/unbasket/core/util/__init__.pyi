@@ -1,6 +1,6 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Generic, Protocol, Self, TypeVar, final, overload
+from typing import Any, Generic, Self, TypeVar, final, overload
 
 from unbasket.core.arrays import Codes
 
@@ -40,9 +40,6 @@ class GroupCommit(Generic[_Request]):
     def waiting(self) -> int: ...
     def submit(self, request: _Request, serve: Callable[[list[_Request]], None]) -> None: ...
 
-class _Timeouts(Protocol):
-    timeout: float
-
 @final
 class ReadWriteLock:
     reading: AbstractContextManager[None]
@@ -50,7 +47,8 @@ class ReadWriteLock:
     readers: int
     is_shut: bool
     is_torn: bool
-    def __init__(self, timeouts: _Timeouts, busy: type[Exception], clean: type[BaseException]) -> None: ...
+    def __init__(self, busy: type[Exception], clean: type[BaseException]) -> None: ...
+    def reading_within(self, timeout: float | None) -> AbstractContextManager[None]: ...
 
 @final
 class RecoveringLock:

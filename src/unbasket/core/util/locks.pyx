@@ -10,7 +10,6 @@ changed. Such data is *torn*: an error other than the `clean` ones, which say th
 """
 
 cimport cython
-from cpython.time cimport monotonic
 
 from threading import Lock
 
@@ -24,9 +23,8 @@ cdef bint tears(kind, clean) except -1:
 cdef class ReadWriteLock:
     """A lock that `with lock.reading:` shares and `with lock.writing:` does not. Neither nests.
 
-    Readers wait at a gate that a waiting writer holds shut, so a stream of readers can't starve it. `timeouts.timeout`
-    is the number of seconds that the calling thread may still wait as a reader (negative: without a limit); then, or
-    if the data is torn, a caller gets an error of type `busy`.
+    Readers wait at a gate that a waiting writer holds shut, so a stream of readers can't starve it. After the timeout of
+    `with lock.reading_within(seconds):`, or if the data is torn, a caller gets an error of type `busy`.
     """
 
     cdef public object reading, writing
@@ -35,17 +33,21 @@ cdef class ReadWriteLock:
     cdef readonly bint is_torn  # by an interrupted writer
     cdef object gate
     cdef object emptied  # released when the last reader has left a lock that is shut
-    cdef object timeouts, busy, clean
+    cdef object busy, clean
 
-    def __init__(self, timeouts, type busy, type clean):
-        self.timeouts, self.busy, self.clean = timeouts, busy, clean
+    def __init__(self, type busy, type clean):
+        self.busy, self.clean = busy, clean
         self.gate, self.emptied = Lock(), Lock()
         self.emptied.acquire()
-        self.reading, self.writing = Reading(self), Writing(self)
+        self.reading, self.writing = Reading(self, -1), Writing(self)
 
-    cdef int enter(self) except -1:
+    def reading_within(self, timeout):
+        """Return a context manager like `reading` that waits this many seconds at most; None is without a limit."""
+        return self.reading if timeout is None else Reading(self, max(0.0, timeout))
+
+    cdef int enter(self, double timeout) except -1:
         if self.is_shut:
-            self.wait()
+            self.wait(timeout)
             self.readers += 1
             self.gate.release()
         else:
@@ -54,13 +56,9 @@ cdef class ReadWriteLock:
             self.leave()
             self.refuse_torn()
 
-    cdef int wait(self) except -1:
-        """Acquire the gate in time."""
-        cdef double start = monotonic(), timeout = self.timeouts.timeout
-        cdef bint is_acquired = self.gate.acquire(timeout != 0, timeout if timeout > 0 else -1)
-        if timeout > 0:
-            self.timeouts.timeout = max(0.0, timeout - (monotonic() - start))
-        if not is_acquired:
+    cdef int wait(self, double timeout) except -1:
+        """Acquire the gate in time; a negative timeout is none."""
+        if not self.gate.acquire(timeout != 0, timeout if timeout > 0 else -1):
             raise self.busy("the engine is being changed; ask again in a moment")
 
     cdef int leave(self) except -1:
@@ -92,12 +90,13 @@ cdef class ReadWriteLock:
 @cython.final
 cdef class Reading:
     cdef ReadWriteLock lock
+    cdef double timeout
 
-    def __cinit__(self, ReadWriteLock lock):
-        self.lock = lock
+    def __cinit__(self, ReadWriteLock lock, double timeout):
+        self.lock, self.timeout = lock, timeout
 
     def __enter__(self):
-        self.lock.enter()
+        self.lock.enter(self.timeout)
 
     def __exit__(self, kind, error, traceback):
         self.lock.leave()

@@ -45,11 +45,12 @@ cdef class Task:
         self.ended.release()
 
     def result(self):
-        """Return the result or raise the error. If no thread has started the work, this thread does it."""
+        """Return the result or raise the error, once. If no thread has started the work, this thread does it."""
         self.run()
         self.wait()
-        if self.error is not None:
-            raise self.error
+        error, self.error = self.error, None  # its traceback may reference this task: the cycle would keep both
+        if error is not None:
+            raise error
         return self.answer
 
     def __enter__(self):
