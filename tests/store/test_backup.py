@@ -18,6 +18,7 @@ import unbasket as ub
 from unbasket.store import backup
 from unbasket.store.backup import Copy
 from unbasket.store.opening import back_up
+from unbasket.store.signing import signing_keys_of
 
 USERS = 60
 
@@ -67,7 +68,7 @@ def test_learning_and_forgetting_meanwhile(path: Path, tmp_path: Path, searcher:
         rec.backup(target, progress=happen)
         assert len(forgotten) > 2
         assert [file.name for file in target.parent.iterdir()] == ["monday.db"]
-        with ub.open(target) as copy:
+        with ub.open(target, keys=signing_keys_of(path)) as copy:
             law_of_equality(rec, copy)
             assert copy.receipts() == rec.receipts()
         assert searcher.search(target.parent, forgotten - set(rec.users())) == {}
@@ -87,7 +88,7 @@ def test_forgetting_all_the_time(path: Path, tmp_path: Path, monkeypatch: pytest
         monkeypatch.setattr(Copy, "_zero_erased", after_a_forget)
         rec.backup(tmp_path / "copy.db", progress=lambda done, _: done > USERS and rec.forget(name(0)))
         assert attempts == [False] * (backup._ATTEMPTS - 2) + [True]
-        with ub.open(tmp_path / "copy.db") as copy:
+        with ub.open(tmp_path / "copy.db", keys=signing_keys_of(path)) as copy:
             law_of_equality(rec, copy)
 
 
@@ -103,7 +104,7 @@ def test_during_a_compaction(path: Path, tmp_path: Path, monkeypatch: pytest.Mon
         spaces, baskets = rec._journal._database.reader.spaces.copy(), count(1)
         rec.backup(tmp_path / "copy.db", progress=lambda *_: rec.learn("ann", ["milk"], basket=next(baskets)))
         assert rec._journal._database.reader.spaces != spaces
-        with ub.open(tmp_path / "copy.db") as copy:
+        with ub.open(tmp_path / "copy.db", keys=signing_keys_of(path)) as copy:
             law_of_equality(rec, copy)
 
 

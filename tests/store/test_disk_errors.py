@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.store import failing_writer
-from tests.store.failing_writer import PARAMS, Outcome
+from tests.store.failing_writer import Outcome
 from tests.store.traffic import replayed
 
 import unbasket as ub
@@ -53,7 +53,7 @@ def test_every_failed_sync(failing_sync: Path, tmp_path: Path) -> None:
         assert outcome.results[:first] == ["ok"] * first, number
         assert "ok" not in outcome.results[first + 1 : -1], number
         with ub.open(tmp_path / str(number) / "shop.db") as engine:
-            possible = [replayed(PARAMS, requests[:count]).digest() for count in (first, first + 1)]
+            possible = [replayed(engine, requests[:count]).digest() for count in (first, first + 1)]
             assert engine.digest() in possible, number
             assert engine.verify().ok
 

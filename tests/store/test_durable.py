@@ -11,6 +11,7 @@ import pytest
 from tests.laws import law_of_equality
 
 import unbasket as ub
+from unbasket.store.signing import signing_keys_of
 from unbasket.store.writer import Database
 
 SHOP = pl.DataFrame(
@@ -84,8 +85,8 @@ def test_further_baskets_of_known_users_in_a_frame(path: Path) -> None:
     further = pl.DataFrame(
         {"user": ["ann", "ann", "dan"], "basket": [1, 9, 1], "item": ["gin", "tea", "tea"], "time": [100, 50, 7]}
     )
-    fresh = ub.Recommender().fit(SHOP).fit(further)
     with ub.open(path).fit(SHOP) as rec:
+        fresh = ub.Recommender().fit(SHOP).fit(further)
         rec.fit(further)
         assert [basket.basket for basket in rec.history("ann")] == [9, 1, 2]
         law_of_equality(rec, fresh)
@@ -177,7 +178,7 @@ def test_a_backup_is_a_database(path: Path, tmp_path: Path) -> None:
         rec.backup(copy)
         with pytest.raises(ub.StoreError, match="exists"):
             rec.backup(copy)
-        with ub.open(copy) as other:
+        with ub.open(copy, keys=signing_keys_of(path)) as other:
             law_of_equality(rec, other)
             assert other.receipts() == rec.receipts()
             other.forget("ann")

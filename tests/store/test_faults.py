@@ -145,9 +145,9 @@ def _until_it_fails(engine: ub.DurableRecommender) -> tuple[list[Learn], str]:
 def test_full_disk(disk: FullDisk) -> None:
     """No acknowledged event is lost, memory equals disk, and the engine goes on when there is room."""
     path, params = disk.folder / "shop.db", ub.Params(group_size=3, alpha=0.8)
-    twin = ub.Recommender(params)
     traffic = Traffic(3)
     with ub.open(path, params) as engine:
+        twin = ub.Recommender(params, salt=engine.salt)
         for _ in range(3):
             for _ in range(30):
                 request = traffic.request()
@@ -473,7 +473,7 @@ def flip_often(sound: tuple[bytes, str, Path], path: Path, flips: int) -> None:
     data, digest, keys = sound
     seed = random.SystemRandom().getrandbits(32)
     chance = random.Random(seed)
-    detected = total = 0
+    detected = dict.fromkeys(regions(data), 0)
     for region, offsets in regions(data).items():
         for number in range(flips):
             offset, flip = chance.choice(offsets), chance.choice([1 << chance.randrange(8), chance.randrange(1, 256)])
@@ -483,17 +483,16 @@ def flip_often(sound: tuple[bytes, str, Path], path: Path, flips: int) -> None:
                 beside.unlink()
             shutil.copy(keys, path.with_name("shop.db-keys"))
             path.write_bytes(damaged)
-            total += 1
             try:
                 use(path, digest, writing=number % 2 == 0)
             except UnbasketError as error:
                 assert str(path) in str(error) or "row" in str(error)  # noqa: PT017
-                detected += 1
+                detected[region] += 1
             except BaseException as error:
                 error.add_note(f"seed {seed}: {region}, offset {offset}, byte ^ {flip}")
                 raise
-    assert total >= 10 * flips
-    assert detected > total // 4
+    dense = ("leaf heads", "leaf bodies", "the row totals", "anywhere")  # other regions are mostly unused bytes
+    assert sum(detected[region] for region in dense) > len(dense) * flips // 2, f"seed {seed}: {detected}"
 
 
 def use(path: Path, digest: str, writing: bool) -> None:
@@ -603,7 +602,10 @@ def test_damage_stays_damage_after_a_crash(path: Path, tmp_path: Path) -> None:
 
 
 def test_the_digest_is_that_of_an_engine_in_memory(path: Path) -> None:
-    """A database and an engine in memory with the same events have the same digest."""
+    """A database and an engine in memory with the same events have the same digest; with another salt it differs."""
     traffic = Traffic(1)
     requests = [traffic.request() for _ in range(60)]
-    assert filled(path) == replayed(ub.Params(group_size=3, alpha=0.8), requests).digest()
+    digest = filled(path)
+    with ub.open(path, read_only=True) as rec:
+        assert replayed(rec, requests).digest() == digest
+        assert replayed(ub.Recommender(rec.params, salt=bytes(range(32))), requests).digest() != digest

@@ -31,8 +31,8 @@ def all_of(rec: ub.Recommender) -> tuple[object, ...]:
 
 @pytest.mark.parametrize("kinds", [["user"], ["basket"], ["item"], ["user", "basket", "item"]])
 def test_the_file_follows_the_model(tmp_path: Path, kinds: list[Kind]) -> None:
-    memory = ub.Recommender(ub.Params(neighbors=3))
     with ub.open(tmp_path / "shop.db", ub.Params(neighbors=3)) as rec:
+        memory = ub.Recommender(rec.params, salt=rec.salt)
         for engine in (memory, rec):
             fill(engine)
             engine.change_ids(**dict.fromkeys(kinds, "text"))  # type: ignore[arg-type]

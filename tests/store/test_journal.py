@@ -59,8 +59,8 @@ def test_many_events_at_once(path: Path) -> None:
         ub.Learn("bob", ["gin"], 7, 9),
         ub.Forget("nobody", None, None),
     ]
-    fresh = ub.Recommender().fit(SHOP)
     with ub.open(path).fit(SHOP) as rec:
+        fresh = ub.Recommender(salt=rec.salt).fit(SHOP)
         results = rec.apply(events)
         assert results == fresh.apply(events)
         assert results == ["added", "replaced", (2, 1, 1), "added", (0, 0, 0)]
@@ -83,10 +83,10 @@ def events_of(caller: int) -> list[ub.Event]:
 
 def test_callers_in_many_threads(path: Path) -> None:
     """Each has users of its own; the result, in memory and on disk, equals a fresh engine."""
-    fresh = ub.Recommender(ub.Params(neighbors=5))
-    for caller in range(8):
-        fresh.apply(events_of(caller))
-    with ub.open(path, fresh.params) as rec:
+    with ub.open(path, ub.Params(neighbors=5)) as rec:
+        fresh = ub.Recommender(rec.params, salt=rec.salt)
+        for caller in range(8):
+            fresh.apply(events_of(caller))
         with ThreadPoolExecutor(8) as callers:
             done = [callers.submit(lambda caller: [rec.apply([e]) for e in events_of(caller)], i) for i in range(8)]
             while not all(future.done() for future in done):

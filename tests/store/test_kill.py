@@ -127,11 +127,11 @@ class Shop:
                 self.traffic[thread].request()
             self.in_flight += more > counts[thread]
             self.done[thread] = done
-        assert engine.digest() == replayed(self.params, chain.from_iterable(self.done)).digest()
+        assert engine.digest() == replayed(engine, chain.from_iterable(self.done)).digest()
         assert engine.verify().ok
 
     def _histories(self, requests: list[Request]) -> dict[Id, list[ub.Basket]]:
-        engine = replayed(self.params, requests)
+        engine = replayed(ub.Recommender(self.params), requests)
         return {user: engine.history(user) for user in engine.users()}
 
     def _check_receipts(self, engine: ub.DurableRecommender) -> None:

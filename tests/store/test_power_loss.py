@@ -93,7 +93,7 @@ class Session:
             for done in (loss.done, loss.done + 1):
                 happened = self.requests[:done]
                 if (
-                    engine.digest() == replayed(self.params, happened).digest()
+                    engine.digest() == replayed(engine, happened).digest()
                     and receipts.receipts == forgets(happened)
                     and engine.verify().ok
                 ):
@@ -104,7 +104,9 @@ class Session:
     def residue(self, loss: Loss, folder: Path) -> set[Id]:
         """Return the ids that are in a file, though the last acknowledged request or an earlier one erased them."""
         asked = ids_of(self.requests[loss.done : loss.done + 1])
-        erased = ids_of(self.requests) - held_ids(replayed(self.params, self.requests[: loss.done])) - asked
+        erased = (
+            ids_of(self.requests) - held_ids(replayed(ub.Recommender(self.params), self.requests[: loss.done])) - asked
+        )
         return found_in(folder, erased, folder.with_name("patterns"))
 
 

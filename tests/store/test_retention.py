@@ -104,7 +104,7 @@ def test_a_run_forgets_what_its_rules_say_and_no_more(bought: list[Bought], rule
             time = None if age is None else (NOW - age[0] * DAY - EPOCH) // unit + age[1]
             rec.learn(user, items, basket=name, time=time)
         describe(rec)
-        expected, purchases = ub.Recommender(rec.params), [0] * len(rules)
+        expected, purchases = ub.Recommender(rec.params, salt=rec.salt), [0] * len(rules)
         for user in rec.users():
             for basket in rec.history(user):
                 kept = []

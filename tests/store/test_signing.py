@@ -1,6 +1,5 @@
-"""The keys of receipts: their file, its damage, and the destruction of one."""
+"""The keys of receipts: their file, its damage, their loss, and their change."""
 
-import json
 import resource
 import stat
 from pathlib import Path
@@ -28,33 +27,64 @@ def test_the_keys_are_for_the_owner_only_and_stay(path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     keys = SigningKeys.of(file)
     assert keys.public == SigningKeys.of(file).public
-    assert keys.subject("ann") != keys.subject("bob")
-    assert keys.subject("1") == keys.subject(1) != keys.subject("01")
+    assert keys.sign(b"text") == SigningKeys.of(file).sign(b"text")
 
 
-def test_destroying_the_key_for_subjects_keeps_the_signing_key(path: Path) -> None:
-    receipts = three_receipts(path)
-    file = path.with_name("shop.db-keys")
-    old = json.loads(file.read_text())["subjects"]
-    before = SigningKeys.of(file)
-    assert before.subject("ann") == receipts[0].subject
-    after = SigningKeys.destroy_subjects(file)
-    assert after.public == before.public
-    assert after.subject("ann") != receipts[0].subject
-    assert old not in file.read_text()
-    assert audit(receipts, key=after.public).ok
-
-
-def test_missing_keys(path: Path) -> None:
-    """New ones are created; earlier receipts stay valid, and the change of keys shows."""
+def test_missing_keys_are_an_error(path: Path) -> None:
+    """No new key is made without a word; with a reason, a receipt has it, and an audit shows that the key changed."""
     digest = filled(path)
-    path.with_name("shop.db-keys").unlink()
-    with ub.open(path) as engine:
+    file = path.with_name("shop.db-keys")
+    file.unlink()
+    with pytest.raises(StoreError, match=r"shop\.db-keys is missing.*Put it back.*rotate-key --lost"):
+        ub.open(path)
+    assert not file.exists()
+    assert digest_of(path) == digest
+    with ub.open(path, lost_keys="the disk died") as engine:
         assert engine.digest() == digest
         engine.forget("unknown")
-        report = audit(engine.receipts())
-    assert report.ok
-    assert len(report.keys) == 2
+        receipts = engine.receipts()
+    assert receipts[-2].detail == "the key before was lost: the disk died"
+    assert "which the key before it has not signed" in audit(receipts).faults[0]
+    with ub.open(path) as engine:  # rows have the seals of the new key
+        assert engine.digest() == digest
+        assert engine.verify().ok
+    with pytest.raises(StoreError, match="is there"):
+        ub.open(path, lost_keys="by mistake")
+
+
+def test_the_old_key_signs_the_new_one(path: Path) -> None:
+    first = three_receipts(path)
+    file = path.with_name("shop.db-keys")
+    origin = SigningKeys.of(file).origin
+    with ub.open(path) as engine:
+        public = engine.rotate_key()
+        engine.forget("bob")
+        receipts = engine.receipts()
+    assert SigningKeys.of(file).public == public != first[0].key
+    assert SigningKeys.of(file).origin == origin
+    assert [receipt.key for receipt in receipts[-2:]] == [first[0].key, public]
+    assert (receipts[-2].scope, receipts[-2].detail) == ("key", public)
+    assert audit(receipts, key=first[0].key).ok
+    ub.open(path).close()
+
+
+@pytest.mark.parametrize("is_noted", [False, True])
+def test_a_crash_while_the_key_changes(path: Path, monkeypatch: pytest.MonkeyPatch, is_noted: bool) -> None:
+    """The new keys are used if the receipt about them is there, and dropped if not."""
+    old = three_receipts(path)[0].key
+    with ub.open(path) as engine, monkeypatch.context() as patch:
+        if is_noted:
+            patch.setattr(Path, "replace", lambda *_: pytest.fail("crash"))
+        else:
+            patch.setattr(type(engine._journal), "_note", lambda *_: pytest.fail("crash"))
+        with pytest.raises(pytest.fail.Exception):
+            engine.rotate_key()
+    assert path.with_name("shop.db-keys-next").exists()
+    with ub.open(path) as engine:
+        engine.forget("bob")
+        assert audit(engine.receipts(), key=old).ok
+        assert (engine.receipts()[-1].key == old) == (not is_noted)
+    assert not path.with_name("shop.db-keys-next").exists()
 
 
 @pytest.mark.parametrize(
@@ -65,10 +95,10 @@ def test_missing_keys(path: Path) -> None:
         b"[]",
         b"null",
         b"\xff\xfe\x00",
-        b'{"signing": "00", "subjects": "00"}',
-        b'{"signing": 1, "subjects": 2}',
-        b'{"signing": "%s", "subjects": ""}' % (b"00" * 32),
-        b'{"signing": "%s", "subjects": "%s"}' % (b"00" * 32, b"00" * 99),
+        b'{"signing": "00", "rows": "00", "origin": "x", "checksum": "00"}',
+        b'{"signing": 1, "rows": 2}',
+        b'{"signing": "%s", "rows": "", "origin": "x", "checksum": ""}' % (b"00" * 32),
+        b'{"signing": "%s", "rows": "%s", "origin": "x", "checksum": ""}' % (b"00" * 32, b"00" * 99),
     ],
 )
 def test_damaged_keys(path: Path, text: bytes) -> None:
@@ -78,9 +108,6 @@ def test_damaged_keys(path: Path, text: bytes) -> None:
         with pytest.raises(StoreError, match=r"shop\.db-keys holds no keys"):
             ub.open(path)
     assert digest_of(path) == digest
-    path.with_name("shop.db-keys").unlink()
-    with ub.open(path) as engine:
-        assert engine.digest() == digest
 
 
 def test_no_room_for_keys(path: Path) -> None:
@@ -89,11 +116,11 @@ def test_no_room_for_keys(path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
     try:
         with pytest.raises(StoreError):
-            SigningKeys.of(path)
+            SigningKeys.create(path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not path.exists()
-    assert SigningKeys.of(path).public == SigningKeys.of(path).public
+    assert SigningKeys.create(path).public == SigningKeys.of(path).public
 
 
 def test_a_changed_digit_in_the_keys(path: Path) -> None:
@@ -101,7 +128,7 @@ def test_a_changed_digit_in_the_keys(path: Path) -> None:
     filled(path, 5)
     file = path.with_name("shop.db-keys")
     text = file.read_text()
-    for name in ("signing", "subjects", "checksum"):
+    for name in ("signing", "rows", "checksum"):
         digit = text.index(name) + len(name) + 10
         file.write_text(text[:digit] + ("0" if text[digit] != "0" else "1") + text[digit + 1 :])
         with pytest.raises(StoreError, match=r"shop\.db-keys holds no keys \(their checksum is wrong\)"):

@@ -116,7 +116,7 @@ def check(action: str, folder: Path, acknowledged: int) -> None:
     steps = STEPS[action]
     with ub.open(folder / "shop.db") as engine:
         possible = [
-            replayed(PARAMS, [[event] for event in [*EARLIER, *steps[:count]]]).digest()
+            replayed(engine, [[event] for event in [*EARLIER, *steps[:count]]]).digest()
             for count in states(acknowledged, steps)
         ]
         assert engine.digest() in possible

@@ -95,9 +95,9 @@ def submit(engine: ub.Recommender, request: Request) -> None:
             engine.apply(request)
 
 
-def replayed(params: ub.Params, requests: Iterable[Request]) -> ub.Recommender:
-    """Return an engine in memory that has carried out exactly these requests."""
-    engine = ub.Recommender(params)
+def replayed(engine: ub.Recommender, requests: Iterable[Request]) -> ub.Recommender:
+    """Return an engine in memory, with the parameters and salt of another, that has carried out these requests."""
+    engine = ub.Recommender(engine.params, salt=engine.salt)
     for request in requests:
         submit(engine, request)
     return engine

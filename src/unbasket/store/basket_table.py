@@ -28,7 +28,7 @@ class BasketTable:
 
     def append_new(self, columns: BasketColumns, progress: Progress | None) -> None:
         """Append the baskets of users who are new, and load them into the model."""
-        writer = BasketRowWriter(columns, TABLE_SEEDS["baskets"])
+        writer = BasketRowWriter(columns, TABLE_SEEDS["baskets"], self._database.reader.row_key)
         rows = self._database.append_baskets(writer, len(columns.owners), progress)
         self.load(columns, np.arange(rows.start, rows.stop))
 

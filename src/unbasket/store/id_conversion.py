@@ -28,9 +28,10 @@ _SHOWN = 5  # pairs that an error names
 def rewrite(database: Database, baskets: BasketColumns, types: IdTypes) -> Content:
     """Replace all baskets by these, and convert the ids of all other rows; the caller commits."""
     database.zero("baskets", *[row for row, _ in database.reader.payloads("baskets")])
-    writer = BasketRowWriter(baskets, TABLE_SEEDS["baskets"])
+    writer = BasketRowWriter(baskets, TABLE_SEEDS["baskets"], database.reader.row_key)
     rows = database.append_baskets(writer, len(baskets.owners), None)
     others = {table: _rewrite_table(database, table, convert, types) for table, convert in _CONVERSIONS.items()}
+    others["cursors"] = dict(database.reader.payloads("cursors"))
     return Content(baskets, np.arange(rows.start, rows.stop), others)
 
 

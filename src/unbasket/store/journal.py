@@ -6,16 +6,14 @@ Callers in many threads share commits: one of them writes for all that wait.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import partial
+from pathlib import Path
 from secrets import randbelow
 from time import perf_counter, sleep
-from typing import TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from weakref import WeakSet, finalize
-
-import msgspec
 
 from unbasket.core.util import GroupCommit, RecoveringLock
 from unbasket.domain.basket_columns import BasketColumns
@@ -35,15 +33,20 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
+from unbasket.files import fsync
 from unbasket.params import MAX_SEED, Params
 from unbasket.store.id_conversion import rewrite
 from unbasket.store.lock import WriterLock
-from unbasket.store.persistent_model import PersistentModel
+from unbasket.store.persistent_model import PersistentModel, Settings
 from unbasket.store.presence import Forgets
 from unbasket.store.receipts import ReceiptSigner
+from unbasket.store.signing import SigningKeys, next_keys_of
 from unbasket.store.wal import wal_path
-from unbasket.store.write_request import WriteRequest
+from unbasket.store.write_request import NO_CURSORS, WriteRequest
 from unbasket.store.writer import PAUSE, TIMEOUT, Database
+
+if TYPE_CHECKING:
+    from unbasket.store.proofs import Prover  # imports cryptography, which takes long
 
 Result = TypeVar("Result")
 
@@ -66,6 +69,7 @@ class DiskJournal:
         self._signer: ReceiptSigner | None = None  # None: read only
         self._group_commit: GroupCommit[WriteRequest] = GroupCommit()
         self._lock = RecoveringLock(UnbasketError)
+        self._proving = RecoveringLock(UnbasketError)
         self._awaiting: WeakSet[WriteRequest] = WeakSet()  # whose erasure a reader blocks
         self._is_intact = True
         self._is_closed = False
@@ -76,7 +80,7 @@ class DiskJournal:
     def allow_writing(self, lock: WriterLock, signer: ReceiptSigner) -> None:
         """Take the lock and the signer that writing needs; without them, every change is an error."""
         self._file.lock, self._signer = lock, signer
-        self.forgets = Forgets(signer.keys, signer.count)
+        self.forgets = Forgets(self._persistent.model.digest.salt, signer.count)
 
     @property
     def _database(self) -> Database:
@@ -124,9 +128,9 @@ class DiskJournal:
 
     # Events -----------------------------------------------------------------------------------------------------
 
-    def apply(self, events: Sequence[Change]) -> list[EventResult]:
-        """Apply events in order, in one transaction and with one erasure: all of them, or none."""
-        request = WriteRequest(events)
+    def apply(self, events: Sequence[Change], cursors: Mapping[str, int] = NO_CURSORS) -> list[EventResult]:
+        """Apply events in order and move cursors, in one transaction and with one erasure: all of it, or nothing."""
+        request = WriteRequest(events, cursors)
         self._group_commit.submit(request, self.serve)
         if not request.is_served:
             raise UncertainError(
@@ -154,7 +158,7 @@ class DiskJournal:
     def _write_requests(self, requests: list[WriteRequest]) -> None:
         users = (user for request in requests for user in request.users)
         self._commit(users, partial(self._apply_requests, requests))
-        self.forgets.note(erased.receipt for request in requests for erased in request.erased)
+        self.forgets.note(forget for request in requests for forget in request.forgets)
         erasing = [request for request in requests if request.erases]
         self._make_durable(erases=len(erasing) > 0)
         for request in erasing:
@@ -165,15 +169,23 @@ class DiskJournal:
         self._database.compact()
 
     def _apply_requests(self, requests: list[WriteRequest]) -> None:
-        signer, is_only = self.signer, len(requests) == len(requests[0].events) == 1
+        signer = self.signer
+        is_only = len(requests) == len(requests[0].events) == 1 and not requests[0].cursors
         for request in requests:
             try:
                 request.events = self.model.canonical_events(request.events)
                 request.results = [self._persistent.apply(event, signer, is_only=is_only) for event in request.events]
+                self._persistent.move_cursors(request.cursors)
             except (InvalidIdError, InvalidEventError) as error:  # before the first event
                 request.error = error
             except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
                 request.error = error
+
+    @property
+    def cursors(self) -> dict[str, int]:
+        """The position of each cursor that is stored, by its name."""
+        self.recover()
+        return dict(self._persistent.cursors)
 
     # Erasure ----------------------------------------------------------------------------------------------------
 
@@ -245,7 +257,8 @@ class DiskJournal:
             with self._writing:
                 if self._persistent.model is not model:
                     raise model_replaced()
-                self._write((), partial(self._database.append, "settings", msgspec.json.encode(asdict(seeded))))
+                payload = Settings(seeded, model.digest.salt).to_json()
+                self._write((), partial(self._database.append, "settings", payload))
                 swap()
 
     def change_ids(self, kinds: Sequence[Kind]) -> None:
@@ -260,11 +273,49 @@ class DiskJournal:
         old, types = self.model, text_types(kinds)
         columns = old.state.columns(old.state.users.sorted()).in_types(types)
         content = rewrite(self._database, columns, types)
-        new = PersistentModel(Model(old.state.params), self._database, content)
+        new = PersistentModel(Model(old.state.params, old.digest.salt), self._database, content)
         kept = new.model.state.sizes() == old.state.sizes()
         record = ErasureRecord(Forgotten(0, 0, 0), old.fingerprint(), new.model.fingerprint(), verified=kept)
         self._database.append("receipts", self.signer.issue_conversion(record).to_json())
         return new
+
+    # Proofs -----------------------------------------------------------------------------------------------------
+
+    def prove(self, prover: "Prover", make: Callable[[Model, int], Result]) -> Result:
+        """Return a proof that `make` makes from the model and the number of receipts, all of which are on disk."""
+        if not self.is_writable:
+            return make(self._persistent.model, self._database.reader.totals.last["receipts"])
+        with self._writing, self._proving.after(prover.reset):
+            return make(self._persistent.model, self.signer.count)
+
+    def read_receipts(self, first: int, last: int) -> list[bytes]:
+        """Return the receipts with these numbers, as they are stored; inside `prove`."""
+        if self.is_writable:
+            return [payload for _, payload in self._database.reader.payloads("receipts", first, last)]
+        with closing(Database(self._database.path, read_only=True)) as database:
+            return [payload for _, payload in database.reader.payloads("receipts", first, last)]
+
+    def rotate_key(self, path: Path) -> SigningKeys:
+        """Have the old key sign a new one in a receipt, and use the new one from then on. `path` is the keys' file."""
+        with self._writing:
+            signer, new = self.signer, self.signer.keys.successor()
+            new.write(next_keys_of(path))  # a crash after the receipt finds it there
+            self._note("key", new.public)
+            next_keys_of(path).replace(path)
+            fsync(path.parent)
+            signer.keys = new
+            return new
+
+    def note_rollback(self, reason: str) -> None:
+        """Issue a receipt with the reason why an older state of the database was accepted."""
+        with self._writing:
+            self._note("rollback", reason)
+
+    def _note(self, scope: Literal["key", "rollback"], detail: str) -> None:
+        digest = self._persistent.model.fingerprint()
+        self._write(
+            (), lambda: self._database.append("receipts", self.signer.issue_note(scope, detail, digest).to_json())
+        )
 
     # Transactions -----------------------------------------------------------------------------------------------
 
@@ -323,8 +374,10 @@ class DiskJournal:
         signer = None if self._is_closed else self.signer  # an error if writing has ended
         if not self._database.is_in_place:
             raise self._database.moved()
+        row_key = self._database.reader.row_key
         self._database.abandon()
         self._file.database = database = Database(self._database.path, read_only=False)
+        database.reader.row_key = row_key
         database.try_to_erase()
         if signer is not None:
             self._persistent = PersistentModel.read(database)

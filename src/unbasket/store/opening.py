@@ -1,19 +1,25 @@
 """Opening a database: the model is built from the baskets in it, as a pure function of them."""
 
 from collections.abc import Collection, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import asdict
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from os import PathLike
 from pathlib import Path
 from secrets import randbelow
-
-import msgspec
+from typing import TYPE_CHECKING
 
 from unbasket.domain.ids import Kind, text_types
 from unbasket.domain.results import Forgotten, Progress
+from unbasket.engine.digest import NO_SALT
 from unbasket.engine.model import ErasureRecord, Model
-from unbasket.errors import MixedIdsError, StoreCorruptError, StoreError, StoreVersionError
+from unbasket.errors import (
+    InvalidRequestError,
+    MixedIdsError,
+    RollbackError,
+    StoreCorruptError,
+    StoreError,
+    StoreVersionError,
+)
 from unbasket.files import real_path
 from unbasket.params import MAX_SEED, Params, checked_params
 from unbasket.store.backup import write_copy
@@ -21,11 +27,14 @@ from unbasket.store.durable import DurableRecommender
 from unbasket.store.id_conversion import merged_baskets, mixed_error, mixed_ids, rewrite
 from unbasket.store.journal import DiskJournal
 from unbasket.store.lock import WriterLock, noted_rows
-from unbasket.store.persistent_model import PersistentModel, stored_params
-from unbasket.store.receipts import ReceiptSigner
-from unbasket.store.signing import SigningKeys, signing_keys_of
+from unbasket.store.persistent_model import PersistentModel, Settings, stored_settings
+from unbasket.store.receipts import Receipt, ReceiptSigner
+from unbasket.store.signing import SigningKeys, next_keys_of, signing_keys_of
 from unbasket.store.wal import check_wal, is_wal_empty, wal_path
 from unbasket.store.writer import TIMEOUT, Database
+
+if TYPE_CHECKING:
+    from unbasket.store.witness import Witness
 
 _SMALLEST_PAGE = 512  # bytes; SQLite takes a smaller file for a new one, and would overwrite it
 
@@ -38,21 +47,34 @@ def open(  # noqa: A001 - the name that the package offers
     keys: str | PathLike[str] | None = None,
     accept_loss: bool = False,
     to_text: Collection[Kind] = (),
+    witness: str | PathLike[str] | None = None,
+    accept_rollback: str | None = None,
+    timestamp: str | None = None,
+    lost_keys: str | None = None,
+    salt: bytes | None = None,
     progress: Progress | None = None,
 ) -> DurableRecommender:
     """Open the engine whose baskets are in a file, which is created if it does not exist.
 
-    A new file keeps `params` (by default `Params()`), with a random seed if its pool has none; later, they may be left
-    out. One process may write; with `read_only`, any number may read the state at the time of opening. `keys` is the
-    file with the keys for receipts, by default one beside the database. A database that has lost its newest rows, since
-    its log was removed or damaged after a crash, is refused; `accept_loss` goes on with the others. Ids of the kinds
-    in `to_text` become texts, as by `change_ids`; in a database that holds both types of a kind, as earlier versions
-    allowed, each pair such as 17 and "17" is merged. `progress` is called with (rows read, rows in all).
+    A new file keeps `params` (by default `Params()`), with a random seed if its pool has none, and the `salt` of its
+    digest, if one is given (see `Recommender.salt`); later, they may be left out. One process may write; with
+    `read_only`, any number may read the state at the time of opening. `keys` is the file with the keys of the shop, by
+    default one beside the database; if it is gone, `lost_keys` says why in a receipt, and makes new ones. A database
+    that is older than the last checkpoint that the `witness`, a folder or an address, has seen is refused;
+    `accept_rollback` goes on, and says why in a receipt. `timestamp` is the address of an RFC 3161 authority that
+    timestamps each checkpoint in the folder of the witness. A database that has lost its newest rows, since its log was
+    removed or damaged after a crash, is refused; `accept_loss` goes on with the others. Ids of the kinds in `to_text`
+    become texts, as by `change_ids`; in a database that holds both types of a kind, as earlier versions allowed, each
+    pair such as 17 and "17" is merged. `progress` is called with (rows read, rows in all).
     """
+    keeper = _witness_of(witness, timestamp)
     path, params = real_path(Path(path)), None if params is None else checked_params(params)
+    key_file = Path(keys or signing_keys_of(path))
     if read_only:
         with _readable(path, accept_loss) as database:
-            return DurableRecommender(database.path, _load(database, params, progress))
+            with suppress(StoreError):  # without the keys, seals are not checked
+                database.reader.row_key = SigningKeys.of(key_file).rows
+            return DurableRecommender(database.path, _load(database, params, progress), key_file)
     lock = WriterLock(path)
     try:
         _check_files(path)
@@ -64,12 +86,48 @@ def open(  # noqa: A001 - the name that the package offers
         lock.release()
         raise
     try:
-        return _open_to_write(path, params, lock, Path(keys or signing_keys_of(path)), to_text, progress)
+        rec = _open_to_write(path, params, lock, key_file, lost_keys, to_text, salt, progress)
     except BaseException:
         if not wal_path(path).exists():  # SQLite removes a log when all of it is in the database
             lock.mark_closed()
         lock.release()
         raise
+    if keeper is not None:
+        _show_to(rec, keeper, accept_rollback)
+    return rec
+
+
+def _witness_of(place: str | PathLike[str] | None, authority: str | None) -> "Witness | None":
+    if place is None:
+        if authority is not None:
+            raise InvalidRequestError(f"{authority} has nothing to timestamp without a witness. Give a folder as one")
+        return None
+    from unbasket.store.witness import witness_of  # imports cryptography, which takes long
+
+    return witness_of(place, authority)
+
+
+def _show_to(rec: DurableRecommender, witness: "Witness", accept_rollback: str | None) -> None:
+    """Put a checkpoint before a witness; if it has a newer one, only an accepted rollback goes on."""
+    rec.witness = witness
+    try:
+        _publish_first(rec, accept_rollback)
+    except StoreError:
+        rec.close()
+        raise
+
+
+def _publish_first(rec: DurableRecommender, accept_rollback: str | None) -> None:
+    try:
+        rec.publish_checkpoint()
+    except RollbackError as error:
+        if accept_rollback is None:
+            raise RollbackError(
+                f"{error}. Put the newest state of the database back. If that is gone, accept the rollback with a "
+                "reason, which becomes a receipt: `unbasket receipts checkpoint --accept-rollback REASON`",
+                "In Python: unbasket.open(..., accept_rollback=REASON)",
+            ) from error
+        rec.accept_rollback(accept_rollback)
 
 
 def _check_files(path: Path) -> None:
@@ -143,8 +201,10 @@ def _open_to_write(
     path: Path,
     params: Params | None,
     lock: WriterLock,
-    keys: Path,
+    key_file: Path,
+    lost_keys: str | None,
     to_text: Collection[Kind],
+    salt: bytes | None,
     progress: Progress | None,
 ) -> DurableRecommender:
     if not is_wal_empty(path):
@@ -152,12 +212,13 @@ def _open_to_write(
     database = Database(path, read_only=False)
     try:
         database.erase(TIMEOUT)
+        keys = _keys_of(database, key_file, lost_keys)
         if database.reader.is_new:
-            settings = (params or Params()).seeded(randbelow(MAX_SEED + 1))
-            database.append("settings", msgspec.json.encode(asdict(settings)))
+            settings = Settings((params or Params()).seeded(randbelow(MAX_SEED + 1)), salt or NO_SALT)
+            database.append("settings", settings.to_json())
             database.commit()
             database.sync()
-        signer = ReceiptSigner(SigningKeys.of(keys), database.reader.last_payload("receipts"))
+        signer = ReceiptSigner(keys, database.reader.last_payload("receipts"))
         try:
             journal = _load(database, params, progress)
         except MixedIdsError:
@@ -165,25 +226,50 @@ def _open_to_write(
                 raise
             _merge_ids(database, to_text, signer)
             journal = _load(database, params, progress)
-        journal.model.fingerprint()  # hashes all users now, so the first forget does not wait for it
+        digest = journal.model.fingerprint()  # hashes all users now, so the first forget does not wait for it
+        if lost_keys is not None:
+            database.reseal(keys.rows)
+            receipt = signer.issue_note("key", f"the key before was lost: {lost_keys}", digest)
+            database.append("receipts", receipt.to_json())
+            database.commit()
+            database.sync()
         lock.mark_open(database.reader.rows_written)
     except BaseException:
         database.abandon()
         raise
     journal.allow_writing(lock, signer)
-    rec = DurableRecommender(database.path, journal)
+    rec = DurableRecommender(database.path, journal, key_file)
     if to_text:
         journal.change_ids(list(to_text))
     return rec
 
 
+def _keys_of(database: Database, file: Path, lost: str | None) -> SigningKeys:
+    """Return the keys of a database, which seals are checked with. It gets new ones if it is new, or they are lost."""
+    if lost is not None:
+        if file.exists():
+            raise StoreError(f"{file} is there. If it is not that of {database.path}, remove it first")
+        return SigningKeys.create(file)
+    makes_new = database.reader.is_new and not file.exists()
+    keys = SigningKeys.create(file) if makes_new else SigningKeys.of(file)
+    database.reader.row_key = keys.rows
+    pending = next_keys_of(file)
+    if pending.exists():  # a crash came while the key was being changed
+        successor, last = SigningKeys.of(pending), database.reader.last_payload("receipts")
+        if last is not None and Receipt.from_json(last).detail == successor.public:
+            pending.replace(file)
+            return successor
+        pending.unlink()
+    return keys
+
+
 def _merge_ids(database: Database, kinds: Collection[Kind], signer: ReceiptSigner) -> None:
     """Make ids of these kinds texts in a database that holds both types, and merge pairs, in one transaction."""
-    types, params = text_types(kinds), stored_params(database, dict(database.reader.payloads("settings")))
+    types, (params, salt) = text_types(kinds), stored_settings(database, dict(database.reader.payloads("settings")))
     held = sum(1 for _ in database.reader.payloads("baskets"))
     baskets, merged = merged_baskets(database.reader, types, params)
     content = rewrite(database, baskets, types)
-    after = PersistentModel(Model(params), database, content).model.fingerprint()
+    after = PersistentModel(Model(params, salt), database, content).model.fingerprint()
     record = ErasureRecord(Forgotten(0, 0, merged), "", after, verified=len(baskets.owners) == held)
     database.append("receipts", signer.issue_conversion(record).to_json())
     database.commit()

@@ -1,7 +1,8 @@
 """The model of a durable engine and its rows on disk: a change happens in both."""
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Self
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ from unbasket.engine.model import EventResult, Model
 from unbasket.errors import InvalidParamsError, StoreError
 from unbasket.params import Params
 from unbasket.store.basket_table import BasketTable
+from unbasket.store.cursor_table import CursorTable
 from unbasket.store.item_tables import ProductTable, StoredSet
 from unbasket.store.reader import Content
 from unbasket.store.receipts import ReceiptSigner
@@ -35,6 +37,7 @@ class PersistentModel:
         model.drop_product = self._products.drop
         self._hidden = StoredSet(database, "hidden", others["hidden"].items())
         self._suppressed = StoredSet(database, "suppressed", others["suppressed"].items())
+        self._cursors = CursorTable(database, others["cursors"].items())
         self._hide_stored()
         self._suppress_stored(model.state.users.codes)
 
@@ -42,13 +45,13 @@ class PersistentModel:
     def read(cls, database: Database, params: Params | None = None, progress: Progress | None = None) -> Self:
         """Return the model of a database. If parameters are given, they must be those that are stored."""
         content = database.reader.load(progress)
-        stored = stored_params(database, content.others["settings"])
+        stored, salt = stored_settings(database, content.others["settings"])
         if params is not None and params.seeded(stored.pool_seed or 0) != stored:
             raise InvalidParamsError(
                 f"{database.path} has {stored}, not {params}. Leave them out, and change them with change_params; or "
                 "use another file"
             )
-        return cls(Model(stored), database, content)
+        return cls(Model(stored, salt), database, content)
 
     def apply(self, event: Change, signer: ReceiptSigner, *, is_only: bool) -> EventResult:
         """Apply an event to the model, and write its changes to the rows; a forget or a rename gets a receipt.
@@ -85,7 +88,7 @@ class PersistentModel:
     def _apply_with_receipt(self, event: Forget | Rename, signer: ReceiptSigner) -> Erased | ErasedId:
         record = self.model.apply_with_proof(event)
         erased = Erased(*record.result) if isinstance(event, Forget) else ErasedId(*record.result)
-        erased.receipt = signer.issue(event, record)
+        erased.receipt, erased.secret = signer.issue(event, record)
         self._database.append("receipts", erased.receipt.to_json())
         return erased
 
@@ -120,6 +123,15 @@ class PersistentModel:
             self._hidden.remove((item,))
         return AvailabilityChange(len(hidden), len(shown))
 
+    @property
+    def cursors(self) -> dict[str, int]:
+        """The position of each cursor, by its name."""
+        return self._cursors.positions
+
+    def move_cursors(self, cursors: Mapping[str, int]) -> None:
+        """Move cursors to new positions."""
+        self._cursors.move(cursors)
+
     def restore(self, users: set[Id], touched: dict[str, list[int]]) -> None:
         """Restore the model from disk: the two differ in these users at most, and in items of the rows `touched`."""
         self._baskets.restore(users, touched["baskets"])
@@ -129,6 +141,7 @@ class PersistentModel:
         self._hide_stored()
         self._suppressed.restore(touched["suppressed"])
         self._suppress_stored(users)
+        self._cursors.restore(touched["cursors"])
 
     def _hide_stored(self) -> None:
         """Hide the items that are hidden on disk, and no others."""
@@ -141,8 +154,21 @@ class PersistentModel:
         self.model.apply([Suppress(user, item) for user, item in self._suppressed if user in users])
 
 
-def stored_params(database: Database, settings: dict[int, bytes]) -> Params:
-    """Return the parameters in the newest row of settings."""
-    if not settings:
+class Settings(NamedTuple):
+    """The parameters of a database, and the salt of its digest."""
+
+    params: Params
+    salt: bytes
+
+    def to_json(self) -> bytes:
+        """Encode the payload of a row."""
+        return msgspec.json.encode({**asdict(self.params), "salt": self.salt.hex()})
+
+
+def stored_settings(database: Database, rows: dict[int, bytes]) -> Settings:
+    """Return the settings in the newest of these rows."""
+    if not rows:
         raise StoreError(f"{database.path} has no parameters: it was not created completely. Open it for writing")
-    return Params(**msgspec.json.decode(settings[max(settings)]))
+    fields = msgspec.json.decode(rows[max(rows)])
+    salt = bytes.fromhex(fields.pop("salt"))
+    return Settings(Params(**fields), salt)

@@ -66,6 +66,7 @@ class DatabaseReader:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self.row_key: bytes | None = None  # of seals, which are not checked without it
         self.totals = RowTotals()
         self.record: TotalsRecord | None = None  # the totals on disk
         self.spaces: dict[str, Spaces] = {}
@@ -83,18 +84,19 @@ class DatabaseReader:
 
     def payload(self, table: str, row: int) -> bytes:
         """Return the payload of a row; an error if there is no such row."""
-        return checked_payload(table, row, self.body(table, row))
+        return checked_payload(table, row, self.body(table, row), self.row_key)
 
     def last_payload(self, table: str) -> bytes | None:
         """Return the payload of the newest row of a table."""
         last = self.totals.last[table]
-        return self.payload(table, last) if last else None
+        with translating(self.path):
+            return self.payload(table, last) if last else None
 
     def payloads(self, table: str, first: int = 1, last: int = 2**62) -> Iterator[tuple[int, bytes]]:
         """Yield the rows of a table that are not zeroed, with their numbers: all, or those from `first` to `last`."""
         with translating(self.path):
             for row, body in self._connection.execute(*self.spaces[table].select(first, last)):
-                payload = checked_payload(table, row, body)
+                payload = checked_payload(table, row, body, self.row_key)
                 if payload:
                     yield row, payload
 
@@ -149,7 +151,7 @@ class DatabaseReader:
         """Read and count the rows of a table; return the payloads by row number."""
         payloads = {}
         for row, body in self._connection.execute(*self.spaces[table].select(1, self.totals.last[table])):
-            payload = checked_payload(table, row, body)
+            payload = checked_payload(table, row, body, self.row_key)
             if payload:
                 payloads[row] = payload
                 self.totals.add(1, checksum_of(body), len(body), 0)
@@ -159,13 +161,13 @@ class DatabaseReader:
 
     def _load_baskets(self, upto: int, progress: Progress | None) -> RowReader:
         """Read and count the rows of baskets; those after row `upto` are also counted apart."""
-        baskets, last = RowReader(TABLE_SEEDS["baskets"], STEP, upto), self.totals.last["baskets"]
+        baskets, last = RowReader(TABLE_SEEDS["baskets"], STEP, upto, self.row_key), self.totals.last["baskets"]
         cursor = self._connection.execute(*self.spaces["baskets"].select(1, last))
         fetch, rows = partial(cursor.fetchmany, _CHUNK), cursor.fetchmany(_CHUNK)
         while rows:
             with Task(fetch) as fetching:  # the next rows, while these are decoded
                 _THREADS.submit(fetching)
-                decode_baskets(baskets, rows)
+                decode_baskets(baskets, rows, self.row_key)
                 if progress is not None:
                     progress(rows[-1][0], last)
                 rows = fetching.result()
@@ -176,7 +178,7 @@ class DatabaseReader:
         """Check the checksum of each receipt, and that each is there."""
         expected = 1
         for row, body in self._connection.execute("SELECT * FROM receipts ORDER BY id"):
-            if row != expected or not checked_payload("receipts", row, body):
+            if row != expected or not checked_payload("receipts", row, body, self.row_key):
                 raise StoreCorruptError(f"{self.path} is damaged: receipt {expected} is missing. Restore a backup")
             expected += 1
 
@@ -219,12 +221,12 @@ class DatabaseReader:
         return self.totals.last[table] + 1
 
 
-def decode_baskets(baskets: RowReader, rows: list[tuple[int, bytes]]) -> None:
-    """Add rows, given by their numbers and bodies, to the columns of baskets."""
+def decode_baskets(baskets: RowReader, rows: list[tuple[int, bytes]], key: bytes | None = None) -> None:
+    """Add rows, given by their numbers and bodies, to the columns of baskets, which have the key of seals or none."""
     wrong = baskets.add(rows)
     if wrong >= 0:
         row, body = rows[wrong]
-        decode_basket(checked_payload("baskets", row, body))
+        decode_basket(checked_payload("baskets", row, body, key))
         raise StoreCorruptError(f"row {row} of baskets holds no basket; it was written by something else")
 
 

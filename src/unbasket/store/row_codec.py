@@ -1,8 +1,9 @@
-"""Rows of the database: the encoding of a basket, and the checksum that shows damage.
+"""Rows of the database: the encoding of a basket, the checksum that shows damage, and the seal that shows forgery.
 
 A row holds all that is known of one basket, ids included, and no other row does: zeroing it erases the basket.
 """
 
+from hashlib import blake2s
 from zlib import crc32
 
 import msgspec
@@ -13,10 +14,16 @@ from unbasket.errors import StoreCorruptError
 STEP = 2**20
 """The distance between the positions of neighboring rows: room for baskets that come late."""
 
-TABLES = ("settings", "baskets", "products", "receipts", "hidden", "suppressed")
+TABLES = ("settings", "baskets", "products", "receipts", "hidden", "suppressed", "cursors")
+
+NOT_PERSONAL = ("cursors",)
+"""Tables whose former rows may stay in the log until the next checkpoint."""
 
 CHECKSUM_SIZE = 4
 """Bytes of a row's checksum."""
+
+SEAL_SIZE = 8
+"""Bytes of a row's seal, a keyed hash at its end."""
 
 TABLE_SEEDS = {table: crc32(table.encode()) for table in TABLES}
 """The start values of the checksums of a table's rows; the row number is added."""
@@ -55,10 +62,11 @@ def position_of(row: int, basket: BasketRow) -> int:
     return row * STEP + basket.shift
 
 
-def with_checksum(table: str, row: int, payload: bytes) -> tuple[bytes, int]:
-    """Return the body of a row, which is the checksum and the payload, and the checksum."""
-    checksum = _checksum(table, row, payload)
-    return checksum.to_bytes(CHECKSUM_SIZE, "big") + payload, checksum
+def with_checksum(table: str, row: int, payload: bytes, key: bytes | None = None) -> tuple[bytes, int]:
+    """Return the body of a row, which is the checksum, the payload and the seal, and the checksum."""
+    sealed = payload + (_seal(table, row, payload, key) if key else bytes(SEAL_SIZE))
+    checksum = _checksum(table, row, sealed)
+    return checksum.to_bytes(CHECKSUM_SIZE, "big") + sealed, checksum
 
 
 def checksum_of(body: bytes) -> int:
@@ -66,22 +74,36 @@ def checksum_of(body: bytes) -> int:
     return int.from_bytes(body[:CHECKSUM_SIZE], "big")
 
 
-def checked_payload(table: str, row: int, body: bytes) -> bytes:
-    """Return the payload of a body, which is empty if the row was zeroed; an error if the row is damaged."""
+def checked_payload(table: str, row: int, body: bytes, key: bytes | None = None) -> bytes:
+    """Return the payload of a body, which is empty if the row was zeroed; an error if the row is damaged or forged.
+
+    Without the key, seals are not checked.
+    """
     try:
-        payload = body[CHECKSUM_SIZE:]
-        if payload[:1] == b"\0":  # no payload starts like this
+        sealed = body[CHECKSUM_SIZE:]
+        payload, seal = sealed[:-SEAL_SIZE], sealed[-SEAL_SIZE:]
+        if sealed[:1] == b"\0":  # no payload starts like this
             payload = b""
             damaged = any(body)
         else:
-            damaged = _checksum(table, row, payload) != checksum_of(body)
+            damaged = _checksum(table, row, sealed) != checksum_of(body)
+            damaged = damaged or (key is not None and seal != _seal(table, row, payload, key))
     except TypeError:  # damage can turn bytes into something else
         damaged = True
     if damaged:
-        raise StoreCorruptError(f"row {row} of {table} is damaged: its checksum is wrong. Restore a backup")
+        raise StoreCorruptError(
+            f"row {row} of {table} is damaged: its checksum or seal is wrong. Restore a backup, and check that the "
+            "keys beside the database are its own"
+        )
     return payload
 
 
-def _checksum(table: str, row: int, payload: bytes) -> int:
+def _checksum(table: str, row: int, sealed: bytes) -> int:
     """Compute a checksum that differs for the same payload in different rows."""
-    return crc32(payload, TABLE_SEEDS[table] + row & 0xFFFFFFFF)
+    return crc32(sealed, TABLE_SEEDS[table] + row & 0xFFFFFFFF)
+
+
+def _seal(table: str, row: int, payload: bytes, key: bytes) -> bytes:
+    """Compute a seal that only the key can make, for this row only."""
+    person = table.encode()[:8]
+    return blake2s(row.to_bytes(8, "big") + payload, key=key, digest_size=SEAL_SIZE, person=person).digest()

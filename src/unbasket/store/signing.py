@@ -1,13 +1,11 @@
-"""The keys of a shop: one signs receipts, one pseudonymizes their subjects."""
+"""The keys of a shop: one signs receipts and checkpoints, one seals the rows of the database."""
 
-import errno
 import json
 import os
 from hashlib import blake2b
 from pathlib import Path
 from typing import Self
 
-from unbasket.domain.ids import Id
 from unbasket.errors import StoreError
 from unbasket.files import real_path, write
 
@@ -20,85 +18,77 @@ def signing_keys_of(database: Path) -> Path:
     return database.with_name(database.name + "-keys")
 
 
+def next_keys_of(keys: Path) -> Path:
+    """Return the path of the keys that are to replace those in a file, while the receipt about that is written."""
+    return keys.with_name(keys.name + "-next")
+
+
 class SigningKeys:
-    """The two keys in a file that only its owner can read.
+    """The keys in a file that only its owner can read, and the origin of the shop's log, which stays if they change."""
 
-    A receipt names its subject by a hash under the second key. Destroying that key makes all receipts anonymous.
-    """
-
-    def __init__(self, signing: bytes, subjects: bytes, checksum: str | None = None) -> None:
-        if len(subjects) != _SIZE:
-            raise ValueError(f"the key for subjects has {len(subjects)} bytes, not {_SIZE}")
-        if checksum not in (None, _checksum(signing, subjects)):
+    def __init__(self, signing: bytes, rows: bytes, origin: str, checksum: str | None = None) -> None:
+        if len(rows) != _SIZE:
+            raise ValueError(f"the key for rows has {len(rows)} bytes, not {_SIZE}")
+        if checksum not in (None, _checksum(signing, rows, origin)):
             raise ValueError("their checksum is wrong")
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         self._signing = Ed25519PrivateKey.from_private_bytes(signing)
-        self._subjects = subjects
+        self.rows = rows
+        self.origin = origin
         self.public = self._signing.public_key().public_bytes_raw().hex()
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """Read the keys in a file, which is created if it does not exist."""
+        """Read the keys in a file."""
         try:
             fields = json.loads(path.read_text())
-            return cls(bytes.fromhex(fields["signing"]), bytes.fromhex(fields["subjects"]), fields.get("checksum"))
-        except FileNotFoundError:
-            _create(path)
-            return cls.of(path)
+            signing, rows = bytes.fromhex(fields["signing"]), bytes.fromhex(fields["rows"])
+            return cls(signing, rows, str(fields["origin"]), fields["checksum"])
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{path} is missing: it has the key that signs receipts. Put it back from where you keep a copy. If it "
+                "is lost for good, `unbasket receipts rotate-key --lost REASON` makes new keys, and a receipt that "
+                "says so"
+            ) from error
         except OSError as error:
             raise StoreError(f"cannot read the keys in {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
             raise StoreError(
-                f"{path} holds no keys ({error}). Restore it, or remove it to have new ones made: receipts that were "
-                "signed before stay valid under the old public key"
+                f"{path} holds no keys ({error}). Put it back from where you keep a copy. If it is lost for good, "
+                "remove it, and see `unbasket receipts rotate-key --lost`"
             ) from error
 
     @classmethod
-    def destroy_subjects(cls, path: Path) -> Self:
-        """Overwrite the key for subjects by a new one: from then on, no receipt can be traced to a person."""
-        keys = cls.of(path)
-        _overwrite(path, _text(keys._signing.private_bytes_raw(), os.urandom(_SIZE)))
-        return cls.of(path)
+    def create(cls, path: Path) -> Self:
+        """Write a file with new keys, or no file."""
+        keys = cls._new(os.urandom(_SIZE), None)
+        keys.write(path)
+        return keys
+
+    @classmethod
+    def _new(cls, rows: bytes, origin: str | None) -> Self:
+        return cls(os.urandom(_SIZE), rows, origin or f"unbasket.local/{os.urandom(8).hex()}")
+
+    def successor(self) -> Self:
+        """Return keys with a new key for signing; the log and the seals of rows stay."""
+        return self._new(self.rows, self.origin)
+
+    def write(self, path: Path) -> None:
+        """Write the keys to a file, or change nothing."""
+        signing = self._signing.private_bytes_raw()
+        fields = {"signing": signing.hex(), "rows": self.rows.hex(), "origin": self.origin}
+        text = json.dumps({**fields, "checksum": _checksum(signing, self.rows, self.origin)}).encode() + b"\n"
+        try:
+            write(path, text)
+        except OSError as error:
+            raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
 
     def sign(self, message: bytes) -> bytes:
         """Return the Ed25519 signature of a message."""
         return self._signing.sign(message)
 
-    def subject(self, user: Id) -> str:
-        """Return the pseudonym of a user, which only the key can link to the user: the same for 17 and "17"."""
-        return blake2b(
-            repr(str(user)).encode(), key=self._subjects, digest_size=16, person=b"unbasket subject"
-        ).hexdigest()
 
-
-def _create(path: Path) -> None:
-    """Write a file with two new keys, or no file."""
-    try:
-        write(path, _text(os.urandom(_SIZE), os.urandom(_SIZE)))
-    except OSError as error:
-        raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
-
-
-def _text(signing: bytes, subjects: bytes) -> bytes:
-    fields = {"signing": signing.hex(), "subjects": subjects.hex(), "checksum": _checksum(signing, subjects)}
-    return json.dumps(fields).encode() + b"\n"
-
-
-def _checksum(signing: bytes, subjects: bytes) -> str:
+def _checksum(signing: bytes, rows: bytes, origin: str) -> str:
     """Compute a checksum that shows a changed digit, which would be another key."""
-    return blake2b(signing + subjects, digest_size=8, person=b"unbasket keys").hexdigest()
-
-
-def _overwrite(path: Path, text: bytes) -> None:
-    """Write in place: the length never changes, so old keys are overwritten and not left in a freed block."""
-    try:
-        file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
-        try:
-            if os.pwrite(file, text, 0) < len(text):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(file)
-        finally:
-            os.close(file)
-    except OSError as error:
-        raise StoreError(f"cannot write the keys to {path}: {error.strerror}") from error
+    return blake2b(signing + rows + origin.encode(), digest_size=8, person=b"unbasket keys").hexdigest()

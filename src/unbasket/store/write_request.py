@@ -1,7 +1,8 @@
 """The events of one caller on their way to disk, and their results."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from time import perf_counter
+from types import MappingProxyType
 
 from unbasket.domain.events import Allow, Change, Forget, Rename
 from unbasket.domain.ids import Id
@@ -10,26 +11,35 @@ from unbasket.engine.model import EventResult
 from unbasket.errors import UnbasketError
 from unbasket.store.receipts import Receipt
 
+NO_CURSORS: Mapping[str, int] = MappingProxyType({})
+"""The cursors of a caller that reads no stream."""
+
 
 class Erased(Forgotten):
-    """A `Forgotten` whose bytes are gone from every file, the receipt that says so, and how long it took."""
+    """A `Forgotten` whose bytes are gone from every file, the receipt that says so, and how long it took.
+
+    The `secret` proves whom the receipt is about. It is kept nowhere: give it to the requester with the receipt.
+    """
 
     receipt: Receipt
+    secret: str
     seconds: float
 
 
 class ErasedId(Renamed):
-    """A `Renamed` whose old id is gone from every file, the receipt that says so, and how long it took."""
+    """A `Renamed` whose old id is gone from every file, the receipt that says so, its secret, and how long it took."""
 
     receipt: Receipt
+    secret: str
     seconds: float
 
 
 class WriteRequest:
-    """Events of one caller, who waits for them to be on disk, and their results."""
+    """Events of one caller, who waits for them to be on disk, their results, and the cursors that move with them."""
 
-    def __init__(self, events: Sequence[Change]) -> None:
+    def __init__(self, events: Sequence[Change], cursors: Mapping[str, int] = NO_CURSORS) -> None:
         self.events = events
+        self.cursors = cursors
         self.start = perf_counter()
         self.results: list[EventResult] = []
         self.error: UnbasketError | None = None
@@ -47,6 +57,14 @@ class WriteRequest:
         return {event.user for event in self.events} | {
             event.other for event in self.events if isinstance(event, Rename)
         }
+
+    @property
+    def forgets(self) -> list[tuple[Id, Receipt]]:
+        """The users of its forgets and renames, and their receipts."""
+        erasing = [event.user for event in self.events if isinstance(event, Forget | Rename)]
+        return [
+            (user, erased.receipt) for user, erased in zip(erasing, self.erased, strict=False)
+        ]  # none after an error
 
     @property
     def erased(self) -> list[Erased | ErasedId]:

@@ -19,8 +19,8 @@ from unbasket.files import real_path
 from unbasket.store import compaction, schema
 from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.reader import DatabaseReader, connect
-from unbasket.store.row_codec import TABLES, checksum_of, with_checksum
-from unbasket.store.row_totals import RowTotals, TotalsRecord
+from unbasket.store.row_codec import NOT_PERSONAL, TABLES, checked_payload, checksum_of, with_checksum
+from unbasket.store.row_totals import COUNTED, RowTotals, TotalsRecord
 from unbasket.store.sqlite_errors import is_refusal, translated, translating
 from unbasket.store.wal import Wal, wal_path
 
@@ -255,7 +255,7 @@ class Database:
 
     def _insert(self, table: str, payload: bytes) -> int:
         row = self.reader.next_row(table)
-        body, checksum = with_checksum(table, row, payload)
+        body, checksum = with_checksum(table, row, payload, self.reader.row_key)
         self._connection.execute(self._insertion(table), (row, body))
         self.reader.totals.add_appended(table, 1, checksum, len(body))
         return row
@@ -288,7 +288,26 @@ class Database:
             self._connection.execute(f"UPDATE {space} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
             self.reader.totals.remove_zeroed(checksum_of(body), len(body))
             self._newly_zeroed += len(body)
-            self.is_erased, self._totals_due = False, True
+            self.is_erased &= table in NOT_PERSONAL
+            self._totals_due = True
+
+    def reseal(self, key: bytes) -> None:
+        """Seal all rows with another key, in place; the caller commits."""
+        self._begin()
+        self.reader.row_key = None
+        for table in TABLES:
+            for first in range(1, self.reader.next_row(table), _CHUNK):
+                for row, body in self.reader.bodies(table, first, _CHUNK):
+                    payload = checked_payload(table, row, body)
+                    if payload and row < first + _CHUNK:
+                        self._reseal(table, row, payload, key, checksum_of(body))
+        self.reader.row_key, self._totals_due = key, True
+
+    def _reseal(self, table: str, row: int, payload: bytes, key: bytes, before: int) -> None:
+        body, checksum = with_checksum(table, row, payload, key)
+        self._connection.execute(f"UPDATE {self.reader.spaces[table].of(row)} SET body = ? WHERE id = ?", (body, row))
+        if table in COUNTED:
+            self.reader.totals.checksums += checksum - before
 
     # Erasure ----------------------------------------------------------------------------------------------------
 
