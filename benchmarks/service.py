@@ -1,6 +1,6 @@
 """The service on The Complete Journey beside the same server with a constant response, by wrk: `make bench`.
 
-Both run under the same uvicorn with the same settings, in one process each, and alternate in short runs, so other load
+Both run under the same Granian with the same settings, in one process each, and alternate in short runs, so other load
 on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute, while
 another connection only reads recommendations: its latency is compared with that under a read-only load. Learned baskets
 stay, so memory grows; a restarted service shows how much of the growth is the larger model. Its memory must then stay
@@ -21,18 +21,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import uvicorn
+import uvloop
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 import unbasket as ub
 from unbasket.datasets import load
-from unbasket.service.server import configuration, listening
+from unbasket.service.app import Application, Scope, Send
+from unbasket.service.limits import Receive
+from unbasket.service.server import Server, free_address
 from unbasket.service.settings import Settings
 
 RUNS, SECONDS = 3, 5
@@ -142,18 +140,34 @@ def scripts(folder: Path, rec: ub.DurableRecommender) -> Scripts:
     return made
 
 
-def constant(size: int) -> None:
+class Constant(Application):
+    """An application that answers everything with the same bytes."""
+
+    def __init__(self, body: bytes) -> None:
+        self._start = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-type", b"application/json")],
+        }
+        self._body = {"type": "http.response.body", "body": body}
+
+    async def keep_time(self) -> None:
+        """Do nothing: there are no tokens."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+        """Respond."""
+        await send(self._start)
+        await send(self._body)
+
+
+async def constant(size: int) -> None:
     """Serve a constant response of `size` bytes."""
-    body = b"x" * size
-
-    async def recommendations(_: Request) -> Response:
-        return Response(body, media_type="application/json")
-
-    app = Starlette(routes=[Route("/v1/users/{user}/recommendations", recommendations)])
-    with listening("127.0.0.1", 0) as listener:
-        address = "http://{}:{}".format(*listener.getsockname())
-        print(json.dumps({"event": "ready", "address": address}), flush=True)  # noqa: T201
-        uvicorn.Server(configuration(app, Settings(db=Path("none")))).run(sockets=[listener])
+    server = Server(Constant(b"x" * size), Settings(db=Path("none")), free_address("127.0.0.1", 0))
+    ready = json.dumps({"event": "ready", "address": server.url})
+    await server.run(lambda: print(ready, flush=True))  # noqa: T201
 
 
 def with_cost(address: str, process: int, script: Path, connections: int) -> tuple[Load, float]:
@@ -328,4 +342,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    constant(int(sys.argv[2])) if sys.argv[1:2] == ["--constant"] else main()
+    uvloop.run(constant(int(sys.argv[2]))) if sys.argv[1:2] == ["--constant"] else main()

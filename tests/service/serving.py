@@ -1,5 +1,6 @@
 """A service in a thread of the test, on a real socket, over a small shop."""
 
+import asyncio
 import socket
 import tempfile
 import threading
@@ -12,16 +13,16 @@ from urllib.parse import quote
 
 import httpx
 import pytest
-import uvicorn
+import uvloop
 
 import unbasket as ub
 from unbasket.domain.ids import Id
-from unbasket.service.app import create_app
+from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import CODES, ApiError
 from unbasket.service.routes import ROUTES, Router
-from unbasket.service.server import configuration
+from unbasket.service.server import Server, free_address
 from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
 
@@ -155,25 +156,45 @@ def slow_engine(
 def serving(db: Path, auth: Authenticator | None = None, *, loaded: bool = True, **settings: Any) -> Iterator[Service]:
     """Run a service over a database.
 
-    Rates are unlimited unless given, since tests send many requests; nor is there a privacy threshold, since most shops
-    of tests have fewer people.
+    Rates are unlimited unless given, since tests send many requests; there is no privacy threshold, since most shops
+    of tests have fewer people, and baskets get no time of the clock.
     """
     loader = EngineLoader(db)
     if loaded:
         loader.load()
-    unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0, "privacy_threshold": 0}
+    unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0, "privacy_threshold": 0, "default_time": "none"}
     options = Settings(db=db, grace=5, **unlimited | settings)
-    app = create_app(loader, auth or Authenticator.off(), settings=options)
-    listener = socket.create_server(("127.0.0.1", 0))
-    port = listener.getsockname()[1]
-    server = uvicorn.Server(configuration(app, options))
-    thread = threading.Thread(target=server.run, args=([listener],))
+    app = Application(loader, auth or Authenticator.off(), settings=options)
+    address = free_address("127.0.0.1", 0)
+    with (
+        running_server(app, options, address) as url,
+        httpx.Client(base_url=url, timeout=60, verify=False) as client,
+    ):
+        yield Service(address[1], loader, client)
+    loader.close()
+
+
+@contextmanager
+def running_server(app: Application, settings: Settings, address: tuple[str, int]) -> Iterator[str]:
+    """Run a server in a thread. Yields its URL when it listens."""
+    listening, servers = threading.Event(), list[tuple[asyncio.AbstractEventLoop, Server]]()
+
+    async def serve() -> None:
+        server = Server(app, settings, address)
+        servers.append((asyncio.get_running_loop(), server))
+        await server.run(listening.set)
+
+    def run() -> None:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve())
+
+    thread = threading.Thread(target=run)
     thread.start()
     try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60, verify=False) as client:
-            yield Service(port, loader, client)
+        assert listening.wait(60)
+        loop, server = servers[0]
+        yield server.url
     finally:
-        server.should_exit = True
+        loop, server = servers[0]
+        loop.call_soon_threadsafe(server.stop)
         thread.join()
-        loader.close()
-        listener.close()

@@ -222,6 +222,6 @@ def test_explanations_take_one_search(service: Service, monkeypatch: pytest.Monk
 def test_openapi_has_the_limits() -> None:
     text = json.dumps(document(ROUTES))
     assert "At most 10,000 events, of which at most 1,000 forget." in text
-    assert "At most 10,000 of them." in text
-    assert "At most 131,072 characters." in text
-    assert "At most 100 with `explain`." in text
+    assert "at most 10,000." in text
+    assert "at most 131,072 characters." in text
+    assert "at most; 100 with `explain`." in text

@@ -157,7 +157,7 @@ def sent(port: int, data: bytes, is_complete: bool) -> list[int]:
                 connection.shutdown(socket.SHUT_WR)
             while chunk := connection.recv(65536):
                 found += chunk
-        except (ConnectionResetError, BrokenPipeError):
+        except OSError:  # the service has closed or reset the connection
             pass
     return [int(line.split(b" ", 2)[1]) for line in found.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
 
@@ -189,7 +189,7 @@ def _check_model(db: Path) -> None:
     """Check that the model equals one trained from the remaining baskets."""
     with ub.open(db, read_only=True) as rec:
         assert rec.verify().ok
-        fresh = ub.Recommender(rec.params)
+        fresh = ub.Recommender(rec.params, salt=rec.salt)
         for user in rec.users():
             for basket in rec.history(user):
                 fresh.learn(user, basket.items, basket=basket.basket, time=basket.time)

@@ -9,7 +9,7 @@ from select import select
 import pytest
 from tests.service.process import until
 from tests.service.serving import make_shop, serving, slow_engine
-from tests.service.sockets import PING, connected, read_all, read_responses, request, requesting
+from tests.service.sockets import PING, connected, read_responses, request, requesting
 
 from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Authenticator
@@ -114,23 +114,3 @@ def test_anonymous_callers_have_a_rate(tmp_path: Path) -> None:
         with socket.create_connection(("127.0.0.1", service.port), 20, ("127.0.0.2", 0)) as connection:
             connection.sendall(PING * 6)
             assert read_responses(connection, 6).count(b"429 Too Many Requests") == 2
-
-
-def test_a_delayed_429_does_not_block_other_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Connections that wait for their 429 may be evicted for new ones."""
-    monkeypatch.setattr("unbasket.service.api.PENALTY", 20.0)
-    access = KeyFile.new()
-    access.add("till", ["write"])
-    with (
-        serving(make_shop(tmp_path / "shop.db"), Authenticator(None, access), public_rate=1, connections=4) as service,
-        connected(service, "127.0.0.2") as first,
-        connected(service, "127.0.0.2") as second,
-    ):
-        first.sendall(PING * 3)
-        assert read_responses(first, 2).count(b"200 OK") == 2
-        second.sendall(PING)
-        assert not select([first, second], [], [], 0.3)[0]  # both wait
-        with connected(service, "127.0.0.2") as third:
-            third.sendall(PING)
-            assert read_all(first) == b""  # evicted
-            assert not select([second, third], [], [], 0.3)[0]

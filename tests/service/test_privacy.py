@@ -4,9 +4,10 @@ A scenario over a real socket. Eve has a token. She knows that ann, and no one e
 """
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from tests.service.serving import Service, items_of, serving
@@ -15,7 +16,8 @@ import unbasket as ub
 from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Authenticator, Caller
 from unbasket.service.handlers.recommendations import recommend_batch
-from unbasket.service.request import Request
+from unbasket.service.metrics import Metrics
+from unbasket.service.request import Request, Shared
 from unbasket.service.routes import ROUTES
 from unbasket.service.schemas.requests import RecommendationsQuery
 from unbasket.service.settings import Settings
@@ -65,7 +67,8 @@ def test_it_is_on_by_default() -> None:
 def test_every_route_of_shoppers_is_considered() -> None:
     """A new route that a token may use must be tested here, or say nothing about others."""
     about_others = {"recommend", "preview", "explain", "suppress"}
-    own_data = {"forget_user", "forget_basket", "forget_basket_item", "forget_item", "forget_category", "show", "allow"}
+    forgets = {"forget_user", "forget_basket", "forget_basket_item", "forget_item", "forget_category"}
+    own_data = forgets | {"show", "absence", "allow"}
     assert {route.name for route in ROUTES if route.own} == about_others | own_data | {"verify", "me"}
 
 
@@ -173,27 +176,19 @@ def test_a_suppression_does_not_tell_whether_a_rare_item_is_sold(service: Servic
 
 def test_the_fast_path_keeps_shoppers_apart_from_keys(service: Service) -> None:
     """In one batch, a key and a token for the same user get different answers."""
-    settings, nothing = Settings(db=service.loader.db), cast(Any, None)
+    shared = Shared(service.loader, Authenticator.off(), Metrics(service.loader), Settings(db=service.loader.db))
     callers = [Caller("key shop"), Caller("shopper eva", shopper="eva"), Caller("key shop")]
-    batch = [
-        Request(
-            service.loader,
-            *(nothing, nothing, nothing, caller, {"user": "eva"}, RecommendationsQuery()),
-            is_gone=lambda: False,
-            fallback=settings.unknown,
-            visitor_privacy=settings.privacy,
-        )
-        for caller in callers
-    ]
-    first, second, third = recommend_batch(batch)
+    batch = [Request(shared, caller, {"user": "eva"}, RecommendationsQuery()) for caller in callers]
+    first, second, third = recommend_batch(batch, None)
     assert first is not None
     assert second is not None
     assert first == third
-    assert first != second == recommend_batch(batch[1:2])[0]
+    assert first != second == recommend_batch(batch[1:2], None)[0]
 
 
 def test_without_a_threshold(service: Service, tmp_path: Path) -> None:
     service.engine.backup(tmp_path / "shop.db")
+    shutil.copy(service.engine._keys, tmp_path / "shop.db-keys")
     with serving(tmp_path / "shop.db", Authenticator(None, KEY_FILE), privacy_threshold=0) as other:
         path, eve = "/v1/users/eve/recommendations?n=1000&cart=cigars", token_of(other, "eve")
         assert other("GET", path, headers=eve) == other("GET", path, headers=KEY)

@@ -1,15 +1,20 @@
 """The table of routes, and docs/http.md, which describes it."""
 
 import json
+import random
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
-from tests.service.serving import serving
+import pytest
+from tests.service.serving import Service, serving
+from tests.service.sockets import connected, error_code, request
 
 import unbasket as ub
 from unbasket.service.api_keys import Role
-from unbasket.service.routes import ROUTES
+from unbasket.service.errors import ApiError
+from unbasket.service.routes import ROUTES, unescaped
 
 DOCS = Path(__file__).parents[2] / "docs" / "http.md"
 
@@ -53,3 +58,24 @@ def is_like(value: Any, example: Any) -> bool:
     if isinstance(example, float) and isinstance(value, float):
         return abs(value - example) < 0.0001
     return bool(value == example)
+
+
+def test_percent_escapes() -> None:
+    chance = random.Random(1)
+    for _ in range(20_000):
+        path = bytes(chance.choices(b"%%%%=09afAFgz_/.~-&;\t\x80\xff", k=chance.randrange(15)))
+        assert unescaped(path) == unquote_to_bytes(path)
+    for byte in range(256):
+        for path in (b"a%%%02xb" % byte, b"%%%02X" % byte, b"%41" + bytes([byte]), bytes([byte]) + b"%"):
+            assert unescaped(path) == unquote_to_bytes(path)
+
+
+def test_many_literal_percent_signs_are_rejected(service: Service) -> None:
+    assert unescaped(b"%" * 100) == b"%" * 100
+    with pytest.raises(ApiError, match="more than 100"):
+        unescaped(b"%" * 101)
+    with connected(service) as connection:
+        connection.sendall(request("/v1/users/" + "%" * 101))
+        response = connection.recv(65536)
+    assert response.startswith(b"HTTP/1.1 400 ")
+    assert error_code(response) == "malformed_request"

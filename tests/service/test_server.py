@@ -112,6 +112,14 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     assert file.read_bytes() == b"no database " * 100
 
 
+def test_consuming_needs_a_topic(db: Path) -> None:
+    assert "--consume needs --brokers and --topic" in failing("serve", "--db", db, "--port", "0", "--consume")
+    assert "no effect without --consume" in failing("serve", "--db", db, "--port", "0", "--topic", "events")
+    options = ("--consume", "--brokers", "127.0.0.1:1", "--topic", "a b")
+    assert "a topic has 1 to 249 letters" in failing("serve", "--db", db, "--port", "0", *options)
+    assert not db.exists()
+
+
 def test_a_port_in_use(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -256,7 +264,7 @@ def test_a_request_in_progress_is_finished(db: Path, number: signal.Signals) -> 
         "shop.db-lock",
     ]
     with ub.open(db, read_only=True) as rec:
-        assert rec.history("ann") == [(1, None, ("milk", "tea"))]
+        assert [(basket.basket, basket.items) for basket in rec.history("ann")] == [(1, ("milk", "tea"))]
 
 
 def _is_running(service: Service) -> bool:

@@ -1,5 +1,6 @@
 """Decoding of query strings and bodies into the schemas of their route, and the limit on the size of ids."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -14,8 +15,11 @@ from unbasket.domain.ids import KINDS
 from unbasket.service.errors import ApiError
 from unbasket.service.handlers.users import too_many_events
 from unbasket.service.routes import JSON, NDJSON, Route
+from unbasket.service.schemas import allowed_fields
 from unbasket.service.schemas.requests import MAX_EVENTS, ForgetEvent, LearnEvent
 
+_UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*?)`(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_STEPS = re.compile(r"\[[^]]*\]|\w+")
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
@@ -25,14 +29,19 @@ _counter = msgspec.json.Decoder(list[msgspec.Raw])
 def decode_query(text: bytes, schema: type[msgspec.Struct]) -> msgspec.Struct:
     """Decode a query string."""
     if not text:
-        return schema()
+        return _default(schema)
     try:
         pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
         return msgspec.convert(_gathered(pairs, schema), schema, strict=False)
     except msgspec.ValidationError as error:
-        raise ApiError("invalid_query", f"the query is not as it should be: {error}") from None
+        raise ApiError("invalid_query", f"the query is not as it should be: {_explain(error, schema)}") from None
     except ValueError as error:  # not UTF-8, or too many parameters
         raise ApiError("invalid_query", f"the query can't be read: {error}") from None
+
+
+@cache
+def _default(schema: type[msgspec.Struct]) -> msgspec.Struct:
+    return schema()
 
 
 def _gathered(pairs: list[tuple[str, str]], schema: type[msgspec.Struct]) -> dict[str, Any]:
@@ -55,7 +64,8 @@ def _lists(schema: type[msgspec.Struct]) -> frozenset[str]:
 
 def check_path_ids(path: Mapping[str, str], most: int) -> None:
     """Raise if an id among the path parameters has more than `most` bytes."""
-    _check_sizes([parse_id(path[kind]) for kind in KINDS if kind in path], most, "invalid_path")
+    if any(len(value) > most // 4 for value in path.values()):  # a character has at most 4 bytes
+        _check_sizes([parse_id(path[kind]) for kind in KINDS if kind in path], most, "invalid_path")
 
 
 def _check_sizes(names: Iterable[object], most: int, code: str) -> None:
@@ -81,7 +91,7 @@ def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int)
         raise ApiError("unsupported_media_type", f"the Content-Type must be {wanted}, not {media or 'absent'!r}")
     if route.accepts_ndjson:
         _check_count(body, is_ndjson=media == NDJSON)
-    with _explained("the body"):
+    with _explained("the body", route.body):
         decoded = _decode_lines(body) if media == NDJSON else _decoder(route).decode(body)
     if len(body) > max_id_bytes:
         parts = decoded if isinstance(decoded, list) else [decoded]
@@ -110,19 +120,30 @@ def _decode_lines(body: bytes) -> Any:
     events = []
     for number, line in enumerate(body.split(b"\n"), 1):  # decode again, to find the line with the error
         if line.strip():
-            with _explained(f"line {number}"):
+            with _explained(f"line {number}", LearnEvent | ForgetEvent):
                 events.append(_line_decoder.decode(line))
     return events
 
 
 @contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _explained(what: str, schema: Any) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise ApiError("invalid_body", f"{what} is not as it should be: {error}") from None
+        raise ApiError("invalid_body", f"{what} is not as it should be: {_explain(error, schema)}") from None
     except _MALFORMED as error:
         raise ApiError("malformed_json", f"{what} is not JSON in UTF-8: {error}") from None
+
+
+def _explain(error: msgspec.ValidationError, schema: Any) -> str:
+    """Return the message of an error, with the allowed fields if one is unknown."""
+    text = str(error)
+    found = _UNKNOWN_FIELD.fullmatch(text)
+    if found is None:
+        return text
+    allowed = allowed_fields(schema, _STEPS.findall(found["path"] or ""))
+    where = f" At `{found['path']}`." if found["path"] else ""
+    return f"Unknown field `{found['name']}`. Allowed: {', '.join(allowed) or 'none'}.{where}"
 
 
 @cache

@@ -12,8 +12,15 @@ from unbasket.store import DurableRecommender
 class EngineLoader:
     """A database that is opened in the background. Until it is ready, requests get an error."""
 
-    def __init__(self, db: Path) -> None:
+    def __init__(
+        self,
+        db: Path,
+        witness: str | None = None,
+        accept_rollback: str | None = None,
+        timestamp: str | None = None,
+    ) -> None:
         self.db = db
+        self._witness, self._accept_rollback, self._timestamp = witness, accept_rollback, timestamp
         self.stage = "waiting"
         self.progress = (0, 0)
         self.failure: BaseException | None = None
@@ -47,10 +54,16 @@ class EngineLoader:
     def load(self) -> None:
         """Open the database, and warm it up for the first requests."""
         self.stage = "opening"
-        engine = store.open(self.db, progress=self._report)
+        engine = store.open(
+            self.db,
+            witness=self._witness,
+            accept_rollback=self._accept_rollback,
+            timestamp=self._timestamp,
+            progress=self._report,
+        )
         try:
             self.stage, self.progress = "preparing", (0, 0)
-            engine.digest()
+            engine.checkpoint()  # hashes all users and receipts, so the first proof does not wait for it
             gc.freeze()  # loaded objects stay: the garbage collector need not scan them
         except BaseException:
             engine.close()

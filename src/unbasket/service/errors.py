@@ -2,8 +2,6 @@
 
 from typing import Literal, NamedTuple
 
-import msgspec
-
 from unbasket.errors import (
     BusyError,
     ClosedError,
@@ -16,6 +14,7 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
+from unbasket.service.schemas.responses import ErrorDetail, ErrorResponse
 
 Occasion = Literal["any", "address", "key", "path", "body", "thread", "write", "named"]
 
@@ -31,7 +30,7 @@ class Code(NamedTuple):
 
 
 CODES = {
-    "malformed_request": Code(400, "any", "it is not HTTP/1.1, or a unique header is repeated"),
+    "malformed_request": Code(400, "any", "a header that must be unique is repeated, or the path has too many %"),
     "malformed_json": Code(400, "body", "the body is not JSON in UTF-8"),
     "invalid_body": Code(400, "body", "the body is JSON of another shape; the message says where"),
     "invalid_query": Code(400, "any", "a query parameter is unknown, repeated or invalid"),
@@ -47,19 +46,16 @@ CODES = {
     "unknown_receipt": Code(404, "named", "there is no receipt with this number"),
     "method_not_allowed": Code(405, "address", "the address has other methods: see the header Allow"),
     "params_changing": Code(409, "named", "the parameters are being changed already; try again when that is done"),
-    "slow_request": Code(408, "any", "the headers or the body did not arrive in time"),
+    "slow_request": Code(408, "body", "the body did not arrive in time"),
     "too_large": Code(413, "body", "the body is larger, or has more elements, than the service accepts"),
-    "address_too_long": Code(414, "any", "the address is longer than the service accepts"),
     "unsupported_media_type": Code(
         415, "body", "the body must be application/json, or for events application/x-ndjson"
     ),
     "too_many_requests": Code(429, "any", "the key or the address exceeds its rate: see the header Retry-After"),
-    "headers_too_large": Code(431, "any", "the headers are longer or more than the service accepts"),
     "internal": Code(500, "any", "an error in the service, which its log describes"),
     "uncertain": Code(
         500, "write", "the disk failed, or writing was interrupted: it may have happened, or not; look before retrying"
     ),
-    "too_many_connections": Code(503, "any", "all connections are in use"),
     "not_ready": Code(503, "thread", "the database is being loaded or closed"),
     "store_failed": Code(503, "thread", "the database could not be read or written; nothing was changed"),
     "erasure_blocked": Code(
@@ -86,30 +82,14 @@ _CODE_BY_ERROR = (
 )
 
 
-class ErrorDetail(msgspec.Struct, frozen=True):
-    """A code for programs and a message for people."""
-
-    code: str
-    message: str
-
-
-class ErrorResponse(msgspec.Struct, frozen=True):
-    """The body of every error response."""
-
-    error: ErrorDetail
-
-
 class ApiError(UnbasketError):
-    """An error response. The connection is closed after one that `is_last`."""
+    """An error response. A client that may try again later is told when."""
 
-    def __init__(
-        self, code: str, message: str, headers: dict[str, str] | None = None, *, is_last: bool = False
-    ) -> None:
+    def __init__(self, code: str, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)
         self.code = code
         self.status = CODES[code].status
-        self.headers = headers or {}
-        self.is_last = is_last
+        self.headers = ({"retry-after": "1"} if self.status in (429, 503) else {}) | (headers or {})
 
     def response(self) -> ErrorResponse:
         """Return the body."""
@@ -128,4 +108,4 @@ def to_api_error(error: UnbasketError) -> ApiError:
     status, _, meaning = CODES[code]
     if status == 400:
         return ApiError(code, str(error))
-    return ApiError(code, meaning, {"retry-after": "1"} if status == 503 else None)
+    return ApiError(code, meaning)

@@ -1,25 +1,20 @@
-"""The fast path: requests that take microseconds are handled on the event loop, where a thread would cost more.
+"""The fast path: requests that take microseconds are answered on the event loop, where a thread would cost more.
 
-Requests that arrive at the same time are handled in one batch: the engine uses all cores for it, and finds its data
-in the processor's caches.
+Requests that arrive together are one batch: the engine searches on all cores, and finds its data in the processor's
+caches.
 """
 
 import asyncio
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from unbasket.engine.locks import waiting_at_most
 from unbasket.errors import BusyError
-from unbasket.service.errors import ClientGoneError
 from unbasket.service.request import Request
 
-BatchHandler = Callable[[list[Request]], Sequence[Any]]
-"""Returns the responses to requests of one route; None for each that would take longer."""
-Callback = Callable[[Any], object]
-"""Receives the response or the error. None tells that a thread must handle the request alone: it takes longer, a writer
-holds the lock, or its batch has failed."""
+BatchHandler = Callable[[list[Request], float | None], Sequence[Any]]
+"""Returns the responses to requests of one route; None for each that would take longer. The number is a timeout, for
+waiting for a writer."""
 
 MAX_MEAN = 0.5e-3
 """Processor seconds that a request on the fast path may take on average."""
@@ -37,25 +32,28 @@ class FastPath:
 
     def __init__(self, handler: BatchHandler) -> None:
         self._handler = handler
-        self._waiting: deque[tuple[Request, Callback]] = deque()
+        self._waiting: list[tuple[Request, asyncio.Future[Any]]] = []
         self._lock_timeout = _LOCK_TIMEOUT
         self._mean = MAX_MEAN  # disabled until requests were measured
 
     @property
     def is_enabled(self) -> bool:
-        """Whether requests may be submitted."""
+        """Whether requests may be handled on the event loop."""
         return self._mean < MAX_MEAN
 
-    def submit(self, request: Request, callback: Callback) -> None:
-        """Handle a request in the next batch."""
-        if not self._waiting:
-            asyncio.get_running_loop().call_soon(self._run_batch)
-        self._waiting.append((request, callback))
+    async def handle(self, request: Request) -> Any:
+        """Return the response from the next batch; None if a thread must handle the request."""
+        loop = asyncio.get_running_loop()
+        response = loop.create_future()
+        self._waiting.append((request, response))
+        if len(self._waiting) == 1:
+            loop.call_soon(self._run_batch)
+        return await response
 
-    def measure(self, requests: list[Request]) -> Sequence[Any]:
+    def measure(self, requests: list[Request], lock_timeout: float | None = None) -> Sequence[Any]:
         """Return the responses, in any thread, and update the mean."""
         start = time.thread_time()
-        responses = self._handler(requests)
+        responses = self._handler(requests, lock_timeout)
         handled = sum(response is not None for response in responses)
         if handled:
             seconds = time.thread_time() - start
@@ -64,29 +62,23 @@ class FastPath:
 
     def _run_batch(self) -> None:
         """Handle the waiting requests, or as many as fit into a time slice on average."""
-        requests: list[Request] = []
-        callbacks: list[Callback] = []
-        while self._waiting and len(requests) * self._mean < _SLICE:
-            request, callback = self._waiting.popleft()
-            if request.is_gone():
-                callback(ClientGoneError())
-            else:
-                requests.append(request)
-                callbacks.append(callback)
-        responses = self._responses(requests) if requests else []
+        most = max(1, int(_SLICE / self._mean))
+        batch, self._waiting = self._waiting[:most], self._waiting[most:]
         if self._waiting:
             asyncio.get_running_loop().call_soon(self._run_batch)
-        for callback, response in zip(callbacks, responses, strict=True):
-            callback(response)
+        responses = self._responses([request for request, _ in batch])
+        for (_, future), response in zip(batch, responses, strict=True):
+            if not future.done():  # cancelled when the service ends
+                future.set_result(response)
 
     def _responses(self, requests: list[Request]) -> Sequence[Any]:
+        """Return the responses; None for all of a batch that fails: alone, each gets its own response or error."""
         try:
-            with waiting_at_most(self._lock_timeout):
-                self._lock_timeout = _LOCK_TIMEOUT
-                return self.measure(requests)
+            responses = self.measure(requests, self._lock_timeout)
         except BusyError:
             self._lock_timeout = 0.0
-        except Exception as error:  # noqa: BLE001 - only the request that caused the error gets it
-            if len(requests) == 1:
-                return [error]
-        return [None] * len(requests)
+            return [None] * len(requests)
+        except Exception:  # noqa: BLE001 - a thread handles each request alone
+            return [None] * len(requests)
+        self._lock_timeout = _LOCK_TIMEOUT
+        return responses

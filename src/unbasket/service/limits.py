@@ -3,11 +3,9 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-
-from starlette.types import Receive
+from typing import Any
 
 from unbasket.service.auth import Authenticator, Caller
 from unbasket.service.errors import ApiError, ClientGoneError
@@ -19,6 +17,9 @@ _SHOPPER_BODY = 1024 * 1024  # bytes: the largest preview fits, however its ids 
 _LOOPBACK = ("127.0.0.1", "::1")
 _MOST_CALLERS = 10_000
 _BURST = 2.0  # seconds' worth of requests that may come at once
+CLOSE = {"connection": "close"}
+Receive = Callable[[], Awaitable[Any]]
+"""Receives the next message of ASGI."""
 _DRAIN_SECONDS = 2.0  # for a client to notice that its body is rejected
 
 
@@ -47,46 +48,6 @@ class TokenBuckets:
             )
 
 
-class CallerQueue:
-    """One caller's requests in progress. A few have a thread at once; one may wait for the throttled executor."""
-
-    def __init__(self, threads: int, on_empty: Callable[[], object]) -> None:
-        self.threads = asyncio.Semaphore(threads)
-        self.throttled = asyncio.Lock()
-        self.length = 0
-        self._on_empty = on_empty
-
-    def release(self) -> None:
-        """End a request."""
-        self.length -= 1
-        if not self.length:
-            self._on_empty()
-
-
-class ConcurrencyLimiter:
-    """The requests in progress by caller. No caller can block others: one caller gets at most half of the threads, and
-    the throttled executor alternates between callers.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self._threads = max(1, threads // 2)
-        self._queues: dict[str, CallerQueue] = {}
-
-    def acquire(self, caller: str, most: int) -> CallerQueue:
-        """Count a request until the queue's `release`. Raises if the caller has `most` in progress."""
-        queue = self._queues.get(caller)
-        if queue is None:
-            queue = self._queues[caller] = CallerQueue(self._threads, partial(self._queues.pop, caller))
-        if queue.length >= most:
-            raise ApiError(
-                "too_many_requests",
-                f"{most} of your requests are in progress; wait for a response",
-                {"retry-after": "1"},
-            )
-        queue.length += 1
-        return queue
-
-
 class Limits:
     """The limits by kind of caller: high for a key, low for a shopper and for an anonymous caller."""
 
@@ -94,12 +55,10 @@ class Limits:
         self.settings = settings
         self._auth = auth
         self._buckets = TokenBuckets()
-        # Reads do not queue behind the same caller's writes.
-        self._limiters = {name: ConcurrencyLimiter(settings.threads) for name in ("reader", "writer")}
 
     def count(self, caller: Caller, address: str) -> None:
         """Count a request with a valid key or token. Raises if the caller exceeds its rate."""
-        self._buckets.take(_label(caller, address), self._rate(is_public=caller.shopper is not None))
+        self._buckets.take(caller_name(caller, address), self._rate(is_public=caller.shopper is not None))
 
     def count_anonymous(self, address: str) -> None:
         """Count a request without a valid key. Raises if the address exceeds its rate."""
@@ -110,10 +69,9 @@ class Limits:
         if address not in _LOOPBACK:
             self.count_anonymous(address)
 
-    def acquire(self, pool: str, caller: Caller, address: str) -> CallerQueue:
-        """Count a request among the caller's reads or writes; see `ConcurrencyLimiter.acquire`."""
-        most = _IN_PROGRESS if caller.shopper is None else _SHOPPER_IN_PROGRESS
-        return self._limiters[pool].acquire(_label(caller, address), most)
+    def in_progress(self, caller: Caller) -> int:
+        """Return the number of requests that the caller may have in progress."""
+        return _IN_PROGRESS if caller.shopper is None else _SHOPPER_IN_PROGRESS
 
     def max_body(self, caller: Caller) -> int:
         """Return the bytes of the caller's largest body."""
@@ -128,7 +86,7 @@ class Limits:
         return chosen
 
 
-def _label(caller: Caller, address: str) -> str:
+def caller_name(caller: Caller, address: str) -> str:
     """Return the caller's name, or its address where no keys are in use."""
     return caller.name or f"address {address}"
 
@@ -136,7 +94,7 @@ def _label(caller: Caller, address: str) -> str:
 async def read_body(receive: Receive, announced: bytes | None, most: int, seconds: float) -> bytes:
     """Read a body with a limit of bytes and of seconds. `announced` is its Content-Length."""
     if announced is not None and (len(announced) > 18 or int(announced) > most):
-        raise _too_large(most)
+        raise await _too_large(receive, most)
     chunks, size = [], 0
     try:
         async with asyncio.timeout(seconds):
@@ -144,25 +102,20 @@ async def read_body(receive: Receive, announced: bytes | None, most: int, second
                 message = await receive()
                 if message["type"] == "http.disconnect":
                     raise ClientGoneError
-                chunks.append(message.get("body", b""))
+                chunks.append(message["body"])
                 size += len(chunks[-1])
                 if size > most:
-                    raise _too_large(most)
-                if not message.get("more_body"):
-                    return b"".join(chunks)
+                    raise await _too_large(receive, most)
+                if not message["more_body"]:
+                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
     except TimeoutError:
-        raise ApiError("slow_request", f"the body did not arrive within {seconds:g} s", is_last=True) from None
+        raise ApiError("slow_request", f"the body did not arrive within {seconds:g} s", CLOSE) from None
 
 
-async def drain(receive: Receive) -> None:
-    """Discard the rest of a body for a moment: a connection closed at once could lose the response."""
+async def _too_large(receive: Receive, most: int) -> ApiError:
+    """Return the error. Discard the rest for a moment first: a client that is still sending would not read it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_SECONDS):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect" or not message.get("more_body"):
-                    return
-
-
-def _too_large(most: int) -> ApiError:
-    return ApiError("too_large", f"the body has more than {most} bytes", is_last=True)
+            while (message := await receive())["type"] == "http.request" and message["more_body"]:
+                pass
+    return ApiError("too_large", f"the body has more than {most} bytes", CLOSE)

@@ -75,9 +75,11 @@ def get() -> Any:
     return structlog.get_logger()
 
 
-def responded(method: str, route: str, status: int, seconds: float, request: str) -> None:
-    """Log a response. `route` is a path template, `request` the id in the response's headers."""
-    get().info("response", method=method, route=route, status=status, ms=round(seconds * 1000, 3), request=request)
+def responded(method: str, route: str, status: int, seconds: float, request: str, trace: str | None) -> None:
+    """Log a response: a path template, the id in the response's headers, and the caller's trace if there is one."""
+    facts = {} if trace is None else {"trace": trace}
+    ms = round(seconds * 1000, 3)
+    get().info("response", method=method, route=route, status=status, ms=ms, request=request, **facts)
 
 
 def failure(event: str, error: BaseException | None, **facts: object) -> None:

@@ -13,7 +13,6 @@ from itertools import accumulate
 from pathlib import Path
 from resource import getpagesize
 
-import msgspec
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -23,10 +22,12 @@ from prometheus_client.core import (
     Metric,
 )
 from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
 
 from unbasket.domain.results import Forgotten, Learned, Sizes
 from unbasket.errors import NotReadyError
 from unbasket.service.engine_loader import EngineLoader
+from unbasket.service.schemas.responses import Bucket, RouteStats, Stats
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WINDOW = 60
@@ -36,46 +37,6 @@ BUCKET = 2
 
 _BINS_PER_OCTAVE = 4  # Prometheus gets every fourth bound
 _BOUNDS = [50e-6 * 2 ** (i / _BINS_PER_OCTAVE) for i in range(20 * _BINS_PER_OCTAVE + 1)]  # 50 us to 52 s
-
-
-class RouteStats(msgspec.Struct, frozen=True):
-    """A route during the last minute. Percentiles are seconds, None without a response."""
-
-    count: int
-    rate: float
-    p50: float | None
-    p90: float | None
-    p99: float | None
-
-
-class Bucket(msgspec.Struct, frozen=True):
-    """Two past seconds: recommendations and events per second, and percentiles of the seconds per recommendation."""
-
-    recommendations_per_second: float
-    events_per_second: float
-    p50: float | None
-    p90: float | None
-    p99: float | None
-
-
-class Stats(msgspec.Struct, frozen=True):
-    """The service during the last minute, and its size now. `calls` has keys such as "GET /v1/items"; `buckets` of two
-    seconds are oldest first.
-    """
-
-    uptime: float
-    memory: int
-    users: int
-    baskets: int
-    items: int
-    purchases: int
-    entries: int
-    learned: int
-    forgotten: int
-    events_per_second: float
-    recommendations_per_second: float
-    calls: dict[str, RouteStats]
-    buckets: list[Bucket]
 
 
 class _Window:
@@ -138,7 +99,8 @@ class _RouteHistogram:
 class Metrics:
     """The metrics of the service."""
 
-    def __init__(self, loader: EngineLoader) -> None:
+    def __init__(self, loader: EngineLoader, others: Iterable[Collector] = ()) -> None:
+        """`others` collect metrics of their own."""
         self._loader = loader
         self._routes: dict[tuple[str, str], _RouteHistogram] = {}
         self._events = {result.value: 0 for result in Learned} | {"forgotten": 0}
@@ -146,7 +108,8 @@ class Metrics:
         self._window = _Window(1)
         self._started = time.monotonic()
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(self)
+        for collector in (self, *others):
+            self._registry.register(collector)
         ProcessCollector(registry=self._registry)
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:

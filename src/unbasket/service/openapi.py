@@ -1,6 +1,6 @@
-"""The OpenAPI document, generated from the table of routes."""
+"""The OpenAPI document, generated from the table of routes, their schemas and examples."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from importlib.metadata import version
 from itertools import groupby
@@ -8,8 +8,11 @@ from typing import Any
 
 import msgspec
 
-from unbasket.service.errors import CODES, ErrorResponse
+from unbasket.service.errors import CODES
 from unbasket.service.routes import JSON, NDJSON, Route
+from unbasket.service.schemas.examples import EXAMPLES, Example
+from unbasket.service.schemas.requests import PATH_PARAMETERS
+from unbasket.service.schemas.responses import RECEIPT_FIELDS, ErrorDetail, ErrorResponse
 
 _REF = "#/components/schemas/{name}"
 _DESCRIPTION = """\
@@ -21,17 +24,27 @@ fields, `{"error": {"code": ..., "message": ...}}`.
 """
 
 
+_HEADERS = {
+    "X-Request-Id": {"description": "The id of the request in the service's log.", "schema": {"type": "string"}},
+    "ETag": {"description": "The tag of this content, for If-None-Match.", "schema": {"type": "string"}},
+    "Location": {"description": "The address of the new basket.", "schema": {"type": "string"}},
+    "Retry-After": {"description": "The seconds after which to try again.", "schema": {"type": "integer"}},
+}
+
+
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """Describe routes."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, EXAMPLES[route.line])
     return {
         "openapi": "3.1.0",
         "info": {"title": "Unbasket", "version": version("unbasket"), "description": _DESCRIPTION},
         "paths": paths,
         "components": {
             "schemas": _schemas(routes),
+            "headers": _HEADERS,
+            "examples": {code: _error_example(code, each.meaning) for code, each in CODES.items()},
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "A key, or a shopper's token"}
             },
@@ -42,7 +55,13 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
 def _schemas(routes: Sequence[Route]) -> dict[str, Any]:
     kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
     _, components = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
+    for name, text in RECEIPT_FIELDS.items():
+        components["Receipt"]["properties"][name]["description"] = text
     return components
+
+
+def _error_example(code: str, meaning: str) -> dict[str, Any]:
+    return {"summary": meaning, "value": msgspec.to_builtins(ErrorResponse(ErrorDetail(code, meaning)))}
 
 
 def _schema(kind: Any) -> dict[str, Any]:
@@ -50,23 +69,29 @@ def _schema(kind: Any) -> dict[str, Any]:
     return schema
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: Route, example: Example) -> dict[str, Any]:
     tag = route.handler.__module__.rpartition(".")[2]
     operation: dict[str, Any] = {
         "operationId": f"{tag}_{route.name}",
         "summary": route.summary,
         "description": _access(route),
         "tags": [tag],
-        "parameters": [*_path_parameters(route), *_query_parameters(route)],
-        "responses": _responses(route),
+        "parameters": [*_path_parameters(route, example), *_query_parameters(route, example)],
+        "responses": _responses(route, example),
         "security": [{"bearer": []}] if route.roles else [],
     }
     if route.body is not None:
-        content = {JSON: {"schema": _schema(route.body)}}
-        if route.accepts_ndjson:
-            content[NDJSON] = {"schema": _schema(route.body) | {"description": "Its elements, one per line"}}
-        operation["requestBody"] = {"required": not route.body_is_optional, "content": content}
+        operation["requestBody"] = {"required": not route.body_is_optional, "content": _body(route, example)}
     return operation
+
+
+def _body(route: Route, example: Example) -> dict[str, Any]:
+    schema = _schema(route.body)
+    content: dict[str, Any] = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
+    if route.accepts_ndjson:
+        lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
+        content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
+    return content
 
 
 def _access(route: Route) -> str:
@@ -75,42 +100,66 @@ def _access(route: Route) -> str:
     return f"Role: {' or '.join(sorted(route.roles))}{', or the shopper in the path' if route.own else ''}."
 
 
-def _path_parameters(route: Route) -> list[dict[str, Any]]:
+def _path_parameters(route: Route, example: Example) -> list[dict[str, Any]]:
     return [
-        {
-            "name": name,
-            "in": "path",
-            "required": True,
-            "schema": {"type": "integer", "minimum": 1} if name == "number" else {"type": "string", "minLength": 1},
-        }
+        _parameter(name, "path", _schema(PATH_PARAMETERS[name]), example.path) | {"required": True}
         for name in route.path_params
     ]
 
 
-def _query_parameters(route: Route) -> list[dict[str, Any]]:
+def _query_parameters(route: Route, example: Example) -> list[dict[str, Any]]:
     _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
     properties = components[route.query.__name__]["properties"]
-    return [{"name": name, "in": "query", "schema": schema} for name, schema in properties.items()]
+    return [_parameter(name, "query", schema, example.query) for name, schema in properties.items()]
 
 
-def _responses(route: Route) -> dict[str, Any]:
-    responses: dict[str, Any] = {str(route.status): _good(route)}
+def _parameter(name: str, place: str, schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
+    """Describe a parameter. The description of one that may be repeated is that of each of its values."""
+    text = schema.pop("description", None) or schema["items"].pop("description") + " May be repeated."
+    shown = {"example": examples[name]} if name in examples else {}
+    return {"name": name, "in": place, "description": text, "schema": schema, **shown}
+
+
+def _responses(route: Route, example: Example) -> dict[str, Any]:
+    responses: dict[str, Any] = {str(route.status): _good(route, example)}
+    if _is_tagged(route):
+        responses["304"] = {"description": "The content has the tag in If-None-Match.", "headers": _headers(["ETag"])}
     for status, codes in groupby(route.errors, lambda code: CODES[code].status):
-        responses[str(status)] = {
-            "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
-            "content": {JSON: {"schema": _schema(ErrorResponse)}},
-        }
+        responses[str(status)] = _bad(status, list(codes))
     if route.path == "/readyz":
-        responses["503"] = _good(route) | {"description": "The database is being loaded"}
+        loading = {"ready": False, "stage": "reading the database", "progress": [2000, 5000]}
+        waiting = _good(route, Example(loading))
+        responses["503"] = waiting | {
+            "description": "The database is being loaded",
+            "headers": _headers(["Retry-After"]),
+        }
     return responses
 
 
-def _good(route: Route) -> dict[str, Any]:
+def _is_tagged(route: Route) -> bool:
+    return route.method == "GET" and route.media_type == JSON
+
+
+def _good(route: Route, example: Example) -> dict[str, Any]:
     schema = {"type": "string"} if route.response is bytes else _schema(route.response)
-    good: dict[str, Any] = {
-        "description": HTTPStatus(route.status).phrase,
-        "content": {route.media_type: {"schema": schema}},
-    }
+    names = ["ETag"] if _is_tagged(route) else []
     if route.status == 201 and route.path.endswith("/baskets"):
-        good["headers"] = {"Location": {"description": "The new basket", "schema": {"type": "string"}}}
-    return good
+        names.append("Location")
+    return {
+        "description": HTTPStatus(route.status).phrase,
+        "headers": _headers(names),
+        "content": {route.media_type: {"schema": schema, "example": example.response}},
+    }
+
+
+def _bad(status: int, codes: list[str]) -> dict[str, Any]:
+    examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
+    return {
+        "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
+        "headers": _headers(["Retry-After"] if status in (429, 503) else []),
+        "content": {JSON: {"schema": _schema(ErrorResponse), "examples": examples}},
+    }
+
+
+def _headers(names: Iterable[str]) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-Id", *names)}

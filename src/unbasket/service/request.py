@@ -1,4 +1,4 @@
-"""The request that handlers receive, authorized and decoded."""
+"""The request that handlers receive, authorized and decoded, and what all requests share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,30 +14,47 @@ from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
+from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
+
+
+@dataclass(slots=True)
+class Shared:
+    """The parts of the service that all requests share."""
+
+    loader: EngineLoader
+    auth: Authenticator
+    metrics: Metrics
+    settings: Settings
+    fallback: ColdStart = field(init=False)
+    """The recommendations for unknown users."""
+    privacy: PrivacyThreshold | None = field(init=False)
+    """The privacy threshold for shoppers and visitors, if there is one."""
+    empty_receipts: EmptyReceipts = field(default_factory=EmptyReceipts)
+
+    def __post_init__(self) -> None:
+        self.apply(self.settings)
+
+    def apply(self, settings: Settings) -> None:
+        """Use other values of the settings that can change at run time."""
+        self.settings, self.fallback, self.privacy = settings, settings.unknown, settings.privacy
+
+
+def _is_connected() -> bool:
+    return False
 
 
 @dataclass(slots=True)
 class Request:
     """A request: path parameters as text, query and body in the schemas of the route."""
 
-    loader: EngineLoader
-    auth: Authenticator
-    metrics: Metrics
-    empty_receipts: EmptyReceipts
+    shared: Shared
     caller: Caller
     path: dict[str, str]
     query: Any
-    is_gone: Callable[[], bool]
-    """Whether the client has disconnected."""
-    fallback: ColdStart
-    """The recommendations for unknown users."""
-    visitor_privacy: PrivacyThreshold | None
-    """The privacy threshold for shoppers and visitors, if there is one."""
-    sent: bytes = b""
-    media_type: str = ""
     body: Any = None
-    """The decoded `sent`, once the handler runs."""
+    is_gone: Callable[[], bool] = _is_connected
+    """Whether the client has disconnected."""
     results: list[Learned | Forgotten] = field(default_factory=list)
     """Results of events, to be counted on the event loop."""
     _user: Id | None = None
@@ -50,12 +67,12 @@ class Request:
     @property
     def privacy(self) -> PrivacyThreshold | None:
         """The privacy threshold for this caller, if there is one: for a shopper."""
-        return None if self.caller.shopper is None else self.visitor_privacy
+        return None if self.caller.shopper is None else self.shared.privacy
 
     @property
     def rec(self) -> DurableRecommender:
         """The engine."""
-        return self.loader.engine
+        return self.shared.loader.engine
 
     @property
     def spelled_user(self) -> Id:

@@ -1,15 +1,16 @@
 """The table of routes, from which requests are matched and authorized and OpenAPI is generated, and its router."""
 
 import re
+from binascii import a2b_qp
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from unbasket.service.api_keys import Role
-from unbasket.service.connection import unescaped
 from unbasket.service.errors import CODES, ApiError
 from unbasket.service.fast_path import BatchHandler
 from unbasket.service.handlers import catalog, ops, privacy, recommendations, users
@@ -17,10 +18,13 @@ from unbasket.service.metrics import CONTENT_TYPE
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests
 
-JSON, NDJSON = "application/json", "application/x-ndjson"
+JSON, NDJSON, TEXT = "application/json", "application/x-ndjson", "text/plain; charset=utf-8"
 
 Handler = Callable[[Request], Any]
-"""Returns the response, or the `Steps` to it if they may take long."""
+"""Returns the response, or the `Steps` to it if they take long."""
+
+_MAX_LITERAL_PERCENTS = 100
+_LITERAL_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,23 +32,23 @@ class Route:
     """A method and a path template with its handler, roles and schemas. The handler's docstring is its summary.
 
     `access` lists the roles that may use the route; without any, it is public. "own" also admits the shopper in the
-    path. A handler runs on the event loop only if it needs no body and always returns at once. A `batch_handler` may
-    respond to requests on the fast path.
+    path. A handler runs on the event loop only if it always returns at once; a `batch_handler` responds to requests on
+    the fast path, as long as they are short.
     """
 
     line: str
     access: str
     handler: Handler
     _: KW_ONLY
+    runs_on: Literal["loop", "reader", "writer"] = "reader"
     status: int = 200
     query: type[msgspec.Struct] = requests.NoQuery
     body: Any = None
     body_is_optional: bool = False
     accepts_ndjson: bool = False
-    runs_on: Literal["loop", "reader", "writer"] = "reader"
     batch_handler: BatchHandler | None = None
     media_type: str = JSON
-    error_codes: tuple[str, ...] = ()  # beyond those that `CODES` implies
+    raises: tuple[str, ...] = ()  # codes of errors beyond those that `CODES` implies
 
     @cached_property
     def method(self) -> str:
@@ -82,7 +86,7 @@ class Route:
             "thread": self.runs_on != "loop",
             "write": self.runs_on == "writer",
         }
-        return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.error_codes]
+        return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.raises]
 
     @property
     def name(self) -> str:
@@ -98,130 +102,66 @@ class Route:
     def response(self) -> Any:
         """The type that the handler returns, at once or after its steps."""
         returned = get_type_hints(self.handler)["return"]
-        return get_args(returned)[2] if get_origin(returned) is Generator else returned
+        kinds = get_args(returned) if isinstance(returned, UnionType) else [returned]
+        [response] = {get_args(kind)[2] if get_origin(kind) is Generator else kind for kind in kinds}
+        return response
 
 
+_write = partial(Route, runs_on="writer")
+_UNKNOWN, _CHANGING = ("unknown_user",), ("params_changing",)
+
+# fmt: off
 ROUTES = (
-    Route("PUT /v1/users/{user}/baskets/{basket}", "write", users.learn, body=requests.NewBasket, runs_on="writer"),
-    Route(
-        "POST /v1/users/{user}/baskets", "write", users.learn_new, status=201, body=requests.NewBasket, runs_on="writer"
-    ),
-    Route(
-        "POST /v1/events", "write privacy", users.events, body=requests.Events, accepts_ndjson=True, runs_on="writer"
-    ),
-    Route("DELETE /v1/users/{user}", "privacy own", users.forget_user, runs_on="writer"),
-    Route("DELETE /v1/users/{user}/baskets/{basket}", "privacy own", users.forget_basket, runs_on="writer"),
-    Route(
-        "DELETE /v1/users/{user}/baskets/{basket}/items/{item}",
-        "privacy own",
-        users.forget_basket_item,
-        runs_on="writer",
-    ),
-    Route("DELETE /v1/users/{user}/items/{item}", "privacy own", users.forget_item, runs_on="writer"),
-    Route("DELETE /v1/users/{user}/categories/{category}", "privacy own", users.forget_category, runs_on="writer"),
-    Route(
-        "GET /v1/users/{user}/recommendations",
-        "read own",
-        recommendations.recommend,
-        query=requests.RecommendationsQuery,
-        batch_handler=recommendations.recommend_batch,
-    ),
+    _write("PUT /v1/users/{user}/baskets/{basket}", "write", users.learn, body=requests.NewBasket),
+    _write("POST /v1/users/{user}/baskets", "write", users.learn_new, status=201, body=requests.NewBasket),
+    _write("POST /v1/events", "write privacy", users.events, body=requests.Events, accepts_ndjson=True),
+    _write("DELETE /v1/users/{user}", "privacy own", users.forget_user),
+    _write("DELETE /v1/users/{user}/baskets/{basket}", "privacy own", users.forget_basket),
+    _write("DELETE /v1/users/{user}/baskets/{basket}/items/{item}", "privacy own", users.forget_basket_item),
+    _write("DELETE /v1/users/{user}/items/{item}", "privacy own", users.forget_item),
+    _write("DELETE /v1/users/{user}/categories/{category}", "privacy own", users.forget_category),
+    Route("GET /v1/users/{user}/recommendations", "read own", recommendations.recommend,
+          query=requests.RecommendationsQuery, batch_handler=recommendations.recommend_batch),
     Route("POST /v1/recommendations", "read", recommendations.recommend_to_visitor, body=requests.Visitor),
-    Route(
-        "POST /v1/users/{user}/preview",
-        "read own",
-        recommendations.preview,
-        query=requests.HowManyQuery,
-        body=requests.PreviewBody,
-    ),
-    Route(
-        "GET /v1/users/{user}/explanations/{item}", "read own", recommendations.explain, error_codes=("unknown_user",)
-    ),
-    Route("GET /v1/users/{user}", "privacy own", users.show, error_codes=("unknown_user",)),
-    Route(
-        "POST /v1/users/{user}/rename",
-        "privacy",
-        users.rename,
-        body=requests.Renaming,
-        runs_on="writer",
-        error_codes=("unknown_user",),
-    ),
-    Route(
-        "PUT /v1/users/{user}/suppressed/{item}",
-        "write privacy own",
-        users.suppress,
-        runs_on="writer",
-        error_codes=("unknown_user",),
-    ),
-    Route("DELETE /v1/users/{user}/suppressed/{item}", "privacy own", users.allow, runs_on="writer"),
-    Route(
-        "GET /v1/users/{user}/similar",
-        "admin",
-        users.similar,
-        query=requests.HowManyQuery,
-        error_codes=("unknown_user",),
-    ),
+    Route("POST /v1/users/{user}/preview", "read own", recommendations.preview,
+          query=requests.HowManyQuery, body=requests.PreviewBody),
+    Route("GET /v1/users/{user}/explanations/{item}", "read own", recommendations.explain, raises=_UNKNOWN),
+    Route("GET /v1/users/{user}", "privacy own", users.show, raises=_UNKNOWN),
+    Route("GET /v1/users/{user}/absence", "privacy own", users.absence),
+    _write("POST /v1/users/{user}/rename", "privacy", users.rename, body=requests.Renaming, raises=_UNKNOWN),
+    _write("PUT /v1/users/{user}/suppressed/{item}", "write privacy own", users.suppress, raises=_UNKNOWN),
+    _write("DELETE /v1/users/{user}/suppressed/{item}", "privacy own", users.allow),
+    Route("GET /v1/users/{user}/similar", "admin", users.similar, query=requests.HowManyQuery, raises=_UNKNOWN),
     Route("POST /v1/users/{user}/verify", "privacy own", users.verify),
     Route("GET /v1/users", "privacy", catalog.users, query=requests.UsersQuery),
     Route("GET /v1/items", "read", catalog.items, query=requests.ItemsQuery),
     Route("GET /v1/items/availability", "read", catalog.hidden, query=requests.PageQuery),
-    Route(
-        "POST /v1/items/availability", "write", catalog.set_availability, body=requests.Availability, runs_on="writer"
-    ),
+    _write("POST /v1/items/availability", "write", catalog.set_availability, body=requests.Availability),
     Route("GET /v1/categories", "read", catalog.categories),
     Route("GET /v1/popular", "read", catalog.popular, query=requests.PopularQuery),
     Route("GET /v1/receipts", "privacy", privacy.receipts, query=requests.ReceiptsQuery),
-    Route("GET /v1/receipts/{number}", "privacy", privacy.receipt, error_codes=("unknown_receipt",)),
-    Route(
-        "POST /v1/receipts/verify",
-        "privacy",
-        privacy.verify_receipts,
-        body=requests.GivenReceipts,
-        body_is_optional=True,
-    ),
-    Route(
-        "POST /v1/retention",
-        "privacy",
-        privacy.retention,
-        body=requests.RetentionRequest,
-        runs_on="writer",
-        error_codes=("invalid_rules",),
-    ),
+    Route("GET /v1/receipts/{number}", "privacy", privacy.receipt, raises=("unknown_receipt",)),
+    Route("GET /v1/receipts/{number}/proof", "privacy", privacy.receipt_proof, raises=("unknown_receipt",)),
+    Route("GET /v1/checkpoint", "read", privacy.checkpoint, media_type=TEXT),
+    Route("POST /v1/receipts/verify", "privacy", privacy.verify_receipts,
+          body=requests.GivenReceipts, body_is_optional=True),
+    Route("POST /v1/proofs/verify", "privacy", privacy.verify_proof, body=requests.ProofFile),
+    _write("POST /v1/retention", "privacy", privacy.retention, body=requests.RetentionRequest,
+           raises=("invalid_rules",)),
     Route("GET /v1/params", "admin", ops.params),
-    Route(
-        "PUT /v1/params",
-        "admin",
-        ops.change_params,
-        body=requests.ChangedParams,
-        runs_on="writer",
-        error_codes=("params_changing",),
-    ),
+    _write("PUT /v1/params", "admin", ops.change_params, body=requests.ChangedParams, raises=_CHANGING),
     Route("GET /v1/learned", "admin", ops.learned),
     Route("GET /v1/ids", "admin", ops.id_types),
-    Route(
-        "PUT /v1/ids",
-        "admin",
-        ops.change_ids,
-        body=requests.ChangedIds,
-        runs_on="writer",
-        error_codes=("params_changing",),
-    ),
+    _write("PUT /v1/ids", "admin", ops.change_ids, body=requests.ChangedIds, raises=_CHANGING),
     Route("GET /v1/stats", "admin", catalog.stats),
-    Route(
-        "GET /v1/me", "read write privacy admin own", ops.me, runs_on="loop", error_codes=("not_ready", "store_failed")
-    ),
-    Route(
-        "POST /v1/tokens",
-        "privacy",
-        privacy.token,
-        status=201,
-        body=requests.TokenRequest,
-        error_codes=("wrong_clock",),
-    ),
+    Route("GET /v1/me", "read write privacy admin own", ops.me, runs_on="loop", raises=("not_ready", "store_failed")),
+    Route("POST /v1/tokens", "privacy", privacy.token, status=201, body=requests.TokenRequest,
+          raises=("wrong_clock",)),
     Route("GET /healthz", "", ops.health, runs_on="loop"),
     Route("GET /readyz", "", ops.ready, runs_on="loop"),
     Route("GET /metrics", "read", ops.metrics, media_type=CONTENT_TYPE),
 )
+# fmt: on
 
 
 class _Node:
@@ -249,13 +189,18 @@ class Router:
             node.routes[route.method] = route
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
-        """Return the route of a method and an undecoded path, and its decoded path parameters."""
+        """Return the route of a method and an undecoded path, and its decoded path parameters. HEAD is as GET."""
         node, values = self._end(raw_path)
-        route = node.routes.get(method)
+        route = node.routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            methods = ", ".join(sorted(node.routes))
+            methods = self.methods(raw_path)
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
         return route, dict(zip(route.path_params, map(_decoded, values), strict=True))
+
+    def methods(self, raw_path: bytes) -> str:
+        """Return the methods of a path, as in the header Allow."""
+        found = {*self._end(raw_path)[0].routes, "OPTIONS"}
+        return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
 
     def _end(self, raw_path: bytes) -> tuple[_Node, list[bytes]]:
         """Return the node of a path and the values of its parameters. A literal segment wins over a parameter."""
@@ -282,3 +227,17 @@ def _decoded(segment: bytes) -> str:
         return unescaped(segment).decode()
     except UnicodeDecodeError:
         raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None
+
+
+def unescaped(path: bytes) -> bytes:
+    """Decode the percent escapes of a path. A few literal percent signs are kept.
+
+    `urllib.parse` would take a millisecond for a path full of escapes. Quoted-printable escapes, which differ in one
+    character, are decoded in C.
+    """
+    if b"%" not in path:
+        return path
+    escaped, others = _LITERAL_PERCENT.subn(b"=25", path.replace(b"=", b"=3D"), _MAX_LITERAL_PERCENTS + 1)
+    if others > _MAX_LITERAL_PERCENTS:
+        raise ApiError("malformed_request", f"more than {_MAX_LITERAL_PERCENTS} of the % in the path begin no escape")
+    return a2b_qp(escaped.replace(b"%", b"="))

@@ -1,6 +1,7 @@
 """The server process: it listens at once, loads, serves, and on SIGTERM or SIGINT finishes the requests in progress.
 
-SIGHUP reloads keys and settings.
+SIGHUP reloads keys, settings and TLS certificates. HTTP is Granian's, which limits the size of a request's head, the
+time that a connection may be idle, and the number of connections.
 """
 
 import asyncio
@@ -9,35 +10,42 @@ import os
 import resource
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import partial
-from types import FrameType
 from typing import BinaryIO
 
 import msgspec
-import uvicorn
-from starlette.types import ASGIApp
+import uvloop
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.server.embed import Server as Granian
 
 from unbasket.errors import SettingsError
 from unbasket.service import logs
-from unbasket.service.app import Application, create_app
+from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
+from unbasket.service.checkpoints import CheckpointPublisher
 from unbasket.service.clock import Clock, clock_of
-from unbasket.service.connection import Configuration, ConnectionLimiter
+from unbasket.service.companions import Companion, Companions
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
-from unbasket.service.settings import CHANGEABLE, Settings
+from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
 
 Report = Callable[[int, int | None], object]
 Bar = Callable[[str], AbstractContextManager[Report]]
 Ready = Callable[[str, DurableRecommender], object]
-Handler = Callable[[int, FrameType | None], object]
+Address = tuple[str, int]
 
+MAX_HEAD = 32 * 1024
+"""Bytes of a request's address and headers."""
+IDLE_SECONDS = 10.0
+"""Seconds until a connection without a complete request head is closed."""
 CLOSING = 35
 """Seconds that closing may take after the grace period: an erasure waits 10 for readers, then the WAL is merged."""
 
@@ -49,41 +57,48 @@ _DOING = {"opening": "opening the database", "preparing": "preparing the first r
 
 def run(
     settings: Settings,
-    listener: socket.socket,
+    address: Address,
     *,
     bar: Bar,
     ready: Ready,
     log: BinaryIO,
     reload: Callable[[], Settings] | None = None,
+    beside: Sequence[Companion] = (),
+    accept_rollback: str | None = None,
 ) -> None:
-    """Serve at a socket (see `listening`) until a signal.
+    """Serve at an address (see `free_address`) until a signal.
 
-    `bar` shows the progress of loading; `ready` is called with address and engine; `reload` gathers the settings again
-    on SIGHUP. Without it, SIGHUP stops the service as SIGTERM does.
+    `bar` shows the progress of loading; `ready` is called with the URL and the engine; `reload` gathers the settings
+    again on SIGHUP. Without it, SIGHUP stops the service as SIGTERM does. `beside` goes on beside the requests, and is
+    stopped after them. `accept_rollback` says why a database may be older than its witness knows.
     """
     check_descriptors()
+    check_tls(settings)
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     auth = Authenticator.load(settings.access_file, Clock(clock_of(settings.db)))
     check_exposure(settings, has_keys=auth.enabled)
     if not auth.enabled:
         logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
-    loader = EngineLoader(settings.db)
-    app = create_app(loader, auth, metrics=Metrics(loader), settings=settings)
-    live = _Live(app, auth, settings, reload) if reload else None
-    server = _Server(configuration(app, settings), live, lines)
-    with (
-        _handling({signal.SIGHUP: server.on_signal}),
-        asyncio.Runner(loop_factory=server.config.get_loop_factory()) as runner,
-    ):
+    loader = EngineLoader(settings.db, settings.witness, accept_rollback, settings.timestamp)
+    beside = [*beside, *([CheckpointPublisher()] if settings.witness else [])]  # last, with all that others wrote
+    companions = Companions(beside)
+    app = Application(loader, auth, Metrics(loader, beside), settings)
+    process = _Process(Server(app, settings, address), app, auth, loader, lines, reload, companions)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         loader.start()
         try:
-            runner.run(_serve(server, listener, loader, bar, ready))
+            runner.run(process.run(bar, ready))
         finally:
+            companions.stop()
             loader.close()
             logs.get().info("closed")
-    if loader.failure is not None and not server.stop_signal:
-        raise loader.failure
+    failure = loader.failure or companions.failure
+    if failure is not None and not process.stop_signal:
+        raise failure
+
+
+# Checks ---------------------------------------------------------------------------------------------------------
 
 
 def check_descriptors() -> None:
@@ -113,37 +128,33 @@ def check_exposure(settings: Settings, *, has_keys: bool) -> None:
         )
 
 
-def configuration(app: ASGIApp, settings: Settings) -> Configuration:
-    """Configure uvicorn: one process, no log of its own, no headers that name it."""
-    return Configuration(
-        app,
-        ConnectionLimiter(settings.connections),
-        getattr(app, "handle", None),
-        log_config=None,
-        access_log=False,
-        lifespan="on",
-        ws="none",
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=_whole_seconds(settings.grace),
-    )
+def check_tls(settings: Settings) -> None:
+    """Raise unless there are a certificate with its key, and callers' authority if it is set, or none of them."""
+    cert, key, authority = settings.tls_cert, settings.tls_key, settings.client_ca
+    if cert is None and key is None and authority is None:
+        return
+    if cert is None or key is None:
+        raise SettingsError("TLS needs a certificate and its key: give --tls-cert and --tls-key")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(cert, key)
+    except OSError as error:
+        raise SettingsError(f"{cert} and {key} are no certificate with its key: {error}") from error
+    try:
+        context.load_verify_locations(authority) if authority is not None else None
+    except OSError as error:
+        raise SettingsError(f"{authority} is no certificate of an authority: {error}") from error
 
 
-def _whole_seconds(grace: float) -> int:
-    """Round the grace period to whole seconds for uvicorn, at least 1."""
-    return max(1, round(grace))
-
-
-@contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Open a socket for `run`, at which connections queue up from now on."""
+def free_address(host: str, port: int) -> Address:
+    """Return the address of a host and a port if it is free; port 0 finds a port that is."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.create_server(address[:2], family=family, backlog=2048)
+        with socket.create_server(address[:2], family=family) as probe:
+            found: Address = probe.getsockname()[:2]
     except OSError as error:
         raise SettingsError(_explained(host, port, error)) from error
-    with listener:
-        yield listener
+    return found
 
 
 def _explained(host: str, port: int, error: OSError) -> str:
@@ -154,83 +165,143 @@ def _explained(host: str, port: int, error: OSError) -> str:
     return f"cannot listen on {host}, port {port}: {error.strerror}. Choose an address of this machine with --host"
 
 
-@contextmanager
-def _handling(handlers: Mapping[signal.Signals, Handler]) -> Iterator[None]:
-    """Handle signals inside the block."""
-    former = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-    try:
-        yield
-    finally:
-        for number, handler in former.items():
-            signal.signal(number, handler)
+# Serving --------------------------------------------------------------------------------------------------------
 
 
-class _Live:
-    """The keys and settings of a running service, which can be reloaded."""
+class Server:
+    """Granian with the application, in this process, from `run` to `stop`."""
+
+    def __init__(self, app: Application, settings: Settings, address: Address) -> None:
+        host, port = address
+        files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self.grace = settings.grace
+        self.url = f"{'https' if settings.tls_cert else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        self._app, self._address, self._stopped = app, address, asyncio.Event()
+        self._granian = Granian(
+            app,
+            host,
+            port,
+            interface=Interfaces.ASGINL,
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(header_read_timeout=int(1000 * IDLE_SECONDS), max_buffer_size=MAX_HEAD),
+            websockets=False,
+            backlog=2048,
+            backpressure=max(1, min(settings.connections, files - _DESCRIPTORS)),  # the number of connections
+            log_enabled=False,
+            ssl_cert=settings.tls_cert,
+            ssl_key=settings.tls_key,
+            ssl_ca=settings.client_ca,
+            ssl_client_verify=settings.client_ca is not None,
+        )
+
+    async def run(self, on_listening: Callable[[], object]) -> None:
+        """Serve until `stop`, and then until the requests in progress or the grace period have ended."""
+        serving = asyncio.create_task(self._granian.serve())
+        others = [asyncio.create_task(work) for work in (self._app.keep_time(), self._listen(on_listening))]
+        stopping = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        self._granian.stop()
+        await asyncio.wait({serving}, timeout=self.grace)
+        for task in (*others, stopping):
+            task.cancel()
+        self._app.close()
+        if serving.done():
+            serving.result()
+
+    async def _listen(self, on_listening: Callable[[], object]) -> None:
+        """Wait until connections are accepted: Granian listens in a thread of its own."""
+        while True:
+            try:
+                socket.create_connection(self._address).close()
+            except ConnectionRefusedError:
+                await asyncio.sleep(0.001)
+            else:
+                on_listening()
+                return
+
+    def stop(self) -> None:
+        """Stop accepting connections; `run` returns soon."""
+        self._stopped.set()
+
+    def reload_tls(self) -> None:
+        """Serve new connections with the certificates that are in their files now."""
+        self._granian.reload()
+
+
+class _Process:
+    """A server with its signals, its log, and the keys and settings that can be reloaded."""
 
     def __init__(
-        self, app: Application, auth: Authenticator, settings: Settings, gather: Callable[[], Settings]
+        self,
+        server: Server,
+        app: Application,
+        auth: Authenticator,
+        loader: EngineLoader,
+        log: logs.Lines,
+        gather: Callable[[], Settings] | None,
+        companions: Companions,
     ) -> None:
-        self._app, self._auth, self.settings, self._gather = app, auth, settings, gather
+        self.stop_signal: signal.Signals | None = None
+        self._server, self._app, self._auth, self._loader, self._log = server, app, auth, loader, log
+        self._gather, self._companions = gather, companions
 
-    def reload(self) -> None:
-        """Read keys and settings again, and log the changes. Invalid settings change nothing."""
+    async def run(self, bar: Bar, ready: Ready) -> None:
+        """Serve until a signal, and exit hard if closing takes too long."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(logs.on_loop_failure)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        loop.add_signal_handler(signal.SIGHUP, self._reload if self._gather else partial(self._stop, signal.SIGHUP))
+        await self._server.run(partial(self._watch_loading, bar, partial(ready, self._server.url)))
+
+    def _watch_loading(self, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
+        logs.get().info("listening", address=self._server.url)
+        self._watching = asyncio.create_task(self._watch(bar, ready))
+
+    def _stop(self, number: signal.Signals) -> None:
+        if self.stop_signal is None:
+            self.stop_signal = number
+            alarm = threading.Timer(self._server.grace + CLOSING, _exit_hard)
+            alarm.daemon = True
+            alarm.start()
+            logs.get().info("stopping", signal=number.name)
+        self._server.stop()
+
+    def _reload(self) -> None:
+        """Read keys, settings and certificates again, and log the changes. Invalid settings change nothing."""
+        assert self._gather is not None
         self._auth.reload()
         try:
-            wanted = msgspec.structs.asdict(self._gather())
+            wanted = self._gather()
+            check_tls(wanted)
         except SettingsError as error:
             logs.get().error("settings not reloaded", problem=str(error))
             return
-        former = msgspec.structs.asdict(self.settings)
-        different = {name: value for name, value in wanted.items() if value != former[name]}
-        changed = {name: value for name, value in different.items() if name in CHANGEABLE}
-        self.settings = msgspec.structs.replace(self.settings, **changed)
-        self._app.apply(self.settings)
-        logs.get().info("settings reloaded", changed=changed, need_a_restart=sorted(different.keys() - changed.keys()))
+        changed, others = self._app.settings.changes(wanted)
+        self._app.apply(msgspec.structs.replace(self._app.settings, **changed))
+        self._server.grace = self._app.settings.grace
+        if self._app.settings.tls_cert is not None:
+            self._server.reload_tls()
+        logs.get().info("settings reloaded", changed=changed, need_a_restart=others)
+        if self._log.broken:  # the signal came from a terminal that was closed
+            self._stop(signal.SIGHUP)
 
-
-class _Server(uvicorn.Server):
-    """A uvicorn server that exits with code 0 after a signal, where uvicorn would raise it again."""
-
-    def __init__(self, config: uvicorn.Config, live: _Live | None, log: logs.Lines) -> None:
-        super().__init__(config)
-        self.stop_signal: signal.Signals | None = None
-        self._should_reload = False
-        self._live, self._log = live, log
-
-    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        """Handle signals inside the block."""
-        return _handling({signal.SIGTERM: self.on_signal, signal.SIGINT: self.on_signal})
-
-    def on_signal(self, number: int, _: FrameType | None) -> None:
-        """Set a flag only: the interrupted thread may hold the lock of the log."""
-        if number == signal.SIGHUP and self._live is not None:
-            self._should_reload = True
+    async def _watch(self, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
+        """Log the progress of loading, and stop the server if loading fails."""
+        while self._loader.loading:
+            await _watch_stage(self._loader, self._loader.stage, bar)
+        if self._loader.ready:
+            logs.get().info("ready")
+            loop, engine = asyncio.get_running_loop(), self._loader.engine
+            self._companions.start(engine, partial(_call_soon, loop, self._server.stop))
+            ready(engine)
         else:
-            self._stop(signal.Signals(number))
+            self._server.stop()
 
-    def _stop(self, number: signal.Signals) -> None:
-        self.stop_signal = self.stop_signal or number
-        self.should_exit = True
 
-    async def on_tick(self, counter: int) -> bool:
-        """Reload after SIGHUP. Called ten times a second."""
-        if self._should_reload and self._live is not None:
-            self._should_reload = False
-            self._live.reload()
-            self.config.timeout_graceful_shutdown = _whole_seconds(self._live.settings.grace)
-            if self._log.broken:  # the signal came from a terminal that was closed
-                self._stop(signal.SIGHUP)
-        return await super().on_tick(counter)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Finish the requests in progress, and exit hard if closing takes too long."""
-        if self.stop_signal:
-            alarm = threading.Timer((self.config.timeout_graceful_shutdown or 0) + CLOSING, _exit_hard)
-            alarm.daemon = True
-            alarm.start()
-            logs.get().info("stopping", signal=self.stop_signal.name)
-        await super().shutdown(sockets)
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(callback)
 
 
 def _exit_hard() -> None:
@@ -239,29 +310,6 @@ def _exit_hard() -> None:
     writer.start()
     writer.join(1)  # a full pipe must not block the exit
     os._exit(1)
-
-
-async def _serve(server: _Server, listener: socket.socket, loader: EngineLoader, bar: Bar, ready: Ready) -> None:
-    asyncio.get_running_loop().set_exception_handler(logs.on_loop_failure)
-    host, port = listener.getsockname()[:2]
-    address = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-    logs.get().info("listening", address=address)
-    watching = asyncio.create_task(_watch(server, loader, bar, partial(ready, address)))
-    await server.serve(sockets=[listener])
-    watching.cancel()
-
-
-async def _watch(
-    server: _Server, loader: EngineLoader, bar: Bar, ready: Callable[[DurableRecommender], object]
-) -> None:
-    """Log the progress of loading, and stop the server if loading fails."""
-    while loader.loading:
-        await _watch_stage(loader, loader.stage, bar)
-    if loader.ready:
-        logs.get().info("ready")
-        ready(loader.engine)
-    else:
-        server.should_exit = True
 
 
 async def _watch_stage(loader: EngineLoader, stage: str, bar: Bar) -> None:

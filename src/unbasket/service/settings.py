@@ -4,6 +4,7 @@ import ipaddress
 import math
 import os
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -11,6 +12,7 @@ import msgspec
 
 from unbasket.domain.decoding import decode_toml
 from unbasket.domain.privacy import PrivacyThreshold
+from unbasket.domain.times import EPOCH, UNITS
 from unbasket.engine.cold_start import ColdStart
 from unbasket.errors import SettingsError
 
@@ -18,9 +20,11 @@ PREFIX = "UNBASKET_"
 
 CHANGEABLE = frozenset(
     {"max_body", "max_id_bytes", "rate", "public_rate", "timeout", "grace"}
-    | {"fallback", "fallback_days", "fallback_category", "time_unit", "privacy_threshold"}
+    | {"fallback", "fallback_days", "fallback_category", "time_unit", "default_time", "privacy_threshold"}
 )
 """The settings that can change at run time; others need a restart."""
+
+_PATHS = frozenset({"db", "access", "tls_cert", "tls_key", "client_ca"})
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +34,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     host: str = "127.0.0.1"
     port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 8000
     access: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    client_ca: Path | None = None
+    witness: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    timestamp: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     threads: Annotated[int, msgspec.Meta(ge=1, le=256)] = 16
     connections: Annotated[int, msgspec.Meta(ge=2)] = 1000
     max_body: Annotated[int, msgspec.Meta(ge=1024)] = 8 * 1024 * 1024
@@ -42,7 +51,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     fallback_days: Annotated[int, msgspec.Meta(ge=1, le=100_000)] | None = None
     fallback_category: str | None = None
     time_unit: Literal["s", "ms", "us", "day"] = "s"
+    default_time: Literal["now", "none"] = "now"
     privacy_threshold: Annotated[int, msgspec.Meta(ge=0, le=10_000)] = 10
+
+    def changes(self, wanted: "Settings") -> tuple[dict[str, Any], list[str]]:
+        """Return the other values in `wanted` that can be used at run time, and the names of those that can't."""
+        former, values = msgspec.structs.asdict(self), msgspec.structs.asdict(wanted)
+        different = {name: value for name, value in values.items() if value != former[name]}
+        changed = {name: value for name, value in different.items() if name in CHANGEABLE}
+        return changed, sorted(different.keys() - changed.keys())
 
     @property
     def privacy(self) -> PrivacyThreshold | None:
@@ -54,6 +71,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     def unknown(self) -> ColdStart:
         """The recommendations for unknown users."""
         return ColdStart(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
+
+    def now(self) -> int | None:
+        """Return the time of a new basket that comes without one: the clock's, or None if it shall have none."""
+        return (datetime.now(UTC) - EPOCH) // UNITS[self.time_unit] if self.default_time == "now" else None
 
     @property
     def access_file(self) -> Path:
@@ -107,9 +128,13 @@ def _read(file: Path) -> dict[str, Any]:
         known = ", ".join(Settings.__struct_fields__)
         raise SettingsError(f"{file} has the unknown setting {unknown[0]!r}. There are {known}")
     return {
-        name: str(file.parent / value) if name in ("db", "access") and isinstance(value, str) else value
+        name: str(file.parent / value) if isinstance(value, str) and _is_path(name, value) else value
         for name, value in values.items()
     }
+
+
+def _is_path(name: str, value: str) -> bool:
+    return name in _PATHS or (name == "witness" and not value.startswith(("http://", "https://")))
 
 
 def _converted(settings: type[Settings], name: str, value: Any, source: str) -> Any:

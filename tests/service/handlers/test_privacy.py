@@ -1,7 +1,11 @@
 """Handlers for a privacy officer, over a real socket."""
 
+import json
+
 import pytest
 from tests.service.serving import Service, pages
+
+from unbasket.verifier import ProofError, read_checkpoint, verify
 
 
 def test_receipts(service: Service) -> None:
@@ -44,6 +48,58 @@ def test_given_receipts(service: Service) -> None:
     assert service("POST", "/v1/receipts/verify", json={"receipts": []})["summary"] == "There is no receipt here."
 
 
+def test_the_proof_of_a_receipt(service: Service) -> None:
+    """Every file that comes over HTTP is checked by the verifier, which has nothing else."""
+    service("DELETE", "/v1/users/ann/items/wine")
+    forgotten = service("DELETE", "/v1/users/bob")
+    response = service.client.get("/v1/receipts/2/proof")
+    assert "Receipt 2 is in the log: user forgotten" in verify(response.text, forgotten["receipt"]["key"])
+    proof = response.json()
+    assert proof["receipt"] == forgotten["receipt"]
+    about = proof | {"user": "bob", "secret": forgotten["secret"]}
+    assert "about 'bob'" in verify(json.dumps(about))
+    for forged in (about | {"user": "ann"}, proof | {"receipt": service("GET", "/v1/receipts/1")}):
+        with pytest.raises(ProofError):
+            verify(json.dumps(forged))
+    for number in ("3", "0", "x", "02"):
+        assert service.code("GET", f"/v1/receipts/{number}/proof", 404) == "unknown_receipt"
+
+
+def test_a_checkpoint(service: Service) -> None:
+    old = service.client.get("/v1/checkpoint")
+    assert old.headers["content-type"] == "text/plain; charset=utf-8"
+    key = service("DELETE", "/v1/users/ann")["receipt"]["key"]
+    assert "Checkpoint of unbasket.local/" in verify(old.text, key)
+    assert read_checkpoint(service.client.get("/v1/checkpoint").text).size == 1
+    consistency = service.engine.prove_consistency(old.text)
+    assert "and 1 more" in verify(json.dumps(consistency), key, since=old.text)
+
+
+def test_a_file_is_verified_in_words(service: Service) -> None:
+    service("DELETE", "/v1/users/ann")
+    proof = service.client.get("/v1/receipts/1/proof").text
+    verdict = service("POST", "/v1/proofs/verify", json={"text": proof})
+    assert verdict == {"ok": True, "summary": verify(proof)}
+    forged = proof.replace('"purchases":5', '"purchases":4')
+    verdict = service("POST", "/v1/proofs/verify", json={"text": forged})
+    assert (verdict["ok"], "signature" in verdict["summary"]) == (False, True)
+    access = service("GET", "/v1/users/bob")["proof"]
+    shapeless: list[dict[str, object]] = [
+        {"checkpoint": 1},
+        {"siblings": 1},
+        {"user": {}},
+        {"user": 10**400},
+        {"keys": 5},
+    ]
+    for changed in shapeless:
+        text = json.dumps(access | changed)
+        assert service("POST", "/v1/proofs/verify", json={"text": text})["ok"] is False
+    for text in ("", "[" * 100_000, "9" * 5000, "null", "\ud800"):
+        response = service.client.post("/v1/proofs/verify", content=json.dumps({"text": text}), headers=JSON)
+        assert response.status_code in (200, 400)
+
+
+JSON = {"Content-Type": "application/json"}
 RULES = """
 time_unit = "day"
 [[rule]]

@@ -9,6 +9,8 @@ from tests.service.serving import Service, items_of
 import unbasket as ub
 from unbasket.domain.ids import Id
 from unbasket.store import Receipt, audit
+from unbasket.store.receipts import subject_of
+from unbasket.verifier import ProofError, verify
 
 
 def test_learn_is_idempotent_and_edits(service: Service) -> None:
@@ -103,6 +105,8 @@ def test_forget(service: Service, path: str, removed: tuple[int, int, int], scop
     assert (receipt.scope, receipt.verified) == (scope, True)
     assert response["seconds"] > 0
     assert audit([receipt]).ok
+    user = path.split("/")[3]
+    assert subject_of(user, bytes.fromhex(response["secret"])) == receipt.subject
     again = service("DELETE", path)
     assert again["removed"] == {"purchases": 0, "baskets": 0, "users": 0}
     assert again["receipt"]["before"] == again["receipt"]["after"] == receipt.after
@@ -112,6 +116,9 @@ def test_forget_a_category(service: Service) -> None:
     response = service("DELETE", "/v1/users/ann/categories/Alcohol")
     assert response["removed"] == {"purchases": 2, "baskets": 0, "users": 0}
     assert [receipt["scope"] for receipt in response["receipts"]] == ["item", "item"]
+    assert [receipt["subject"] for receipt in response["receipts"]] == [
+        subject_of("ann", bytes.fromhex(secret)) for secret in response["secrets"]
+    ]
     assert {item["item"] for basket in service("GET", "/v1/users/ann")["baskets"] for item in basket["items"]} == {
         "milk",
         "bread",
@@ -186,3 +193,31 @@ def test_similar_users(service: Service) -> None:
 def test_verify(service: Service) -> None:
     assert service("POST", "/v1/users/ann/verify") == {"ok": True, "users": 1, "mismatches": []}
     assert service("POST", "/v1/users/zoe/verify") == {"ok": True, "users": 0, "mismatches": []}
+
+
+def test_the_proof_of_what_is_held(service: Service) -> None:
+    """Checked by the verifier, which has the file and the id only."""
+    service("PUT", "/v1/users/ann/suppressed/gin")
+    held = service("GET", "/v1/users/ann")
+    proof = held["proof"]
+    assert "These 2 baskets are all" in verify(json.dumps(proof))
+    assert [(each["basket"], each["time"]) for each in proof["baskets"]] == [
+        (each["basket"], each["time"]) for each in held["baskets"]
+    ]
+    assert [sorted(each["items"]) for each in proof["baskets"]] == [
+        [item["item"] for item in each["items"]] for each in held["baskets"]
+    ]
+    assert (proof["user"], proof["suppressed"]) == ("ann", ["gin"])
+    for name, forged in (("baskets", proof["baskets"][1:]), ("suppressed", []), ("user", "bob")):
+        with pytest.raises(ProofError):
+            verify(json.dumps(proof | {name: forged}))
+
+
+def test_the_proof_of_absence(service: Service) -> None:
+    error = service("GET", "/v1/users/ann/absence", 400)["error"]
+    assert error["message"] == "2 baskets are held about user 'ann'. Forget them first"
+    service("DELETE", "/v1/users/ann")
+    proof = service("GET", "/v1/users/ann/absence")
+    assert "committed to hold nothing about 'ann'" in verify(json.dumps(proof))
+    with pytest.raises(ProofError):
+        verify(json.dumps(proof | {"user": "bob"}))  # who is there

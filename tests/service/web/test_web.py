@@ -19,6 +19,8 @@ import unbasket as ub
 from unbasket.datasets import generate
 from unbasket.domain.id_text import format_id, parse_id
 from unbasket.store import Receipt, audit
+from unbasket.store.receipts import subject_of
+from unbasket.verifier import verify
 
 TIMEOUT = 15_000  # milliseconds; the machine may be busy
 HOSTILE = "<img src=x onerror=document.title='broken'>"
@@ -149,8 +151,9 @@ def _is_genuine(shop: Service, receipt: Receipt) -> bool:
 
 
 def _held(shop: Service, user: object) -> dict[str, list[dict[str, Any]]] | None:
+    """Return what is held about a user, without the proof, whose time differs from request to request."""
     status, body = shop.ask("GET", f"/v1/users/{user}")
-    return json.loads(body) if status == 200 else None
+    return {name: value for name, value in json.loads(body).items() if name != "proof"} if status == 200 else None
 
 
 # All views ------------------------------------------------------------------------------------------------------
@@ -702,7 +705,9 @@ def test_find_a_customer_and_export_everything_held(page: Page, shop: Service) -
     expect(page.get_by_role("heading", name="What Unbasket’s database holds about customer 108")).to_be_visible()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Export as JSON").click()
-    assert json.loads(Path(waiting.value.path()).read_text(encoding="utf-8")) == _held(shop, 108)
+    exported = json.loads(Path(waiting.value.path()).read_text(encoding="utf-8"))
+    assert verify(json.dumps(exported.pop("proof")))
+    assert exported == _held(shop, 108)
     page.get_by_role("button", name="Verify against a retrained model").click()
     expect(page.get_by_text("Verified: bit for bit")).to_be_visible()
 
@@ -780,7 +785,10 @@ def test_a_batch_tells_its_empty_and_its_repeated_lines_by_their_numbers(page: P
     whole, part, item, last = (str(receipt.number) for receipt in receipts)
     answers = {"2": whole, "4": part, "5": whole, "6": part, "7": item, "8": whole, "10": last}
     people = {"2": "23", "4": "24", "5": "23", "6": "24", "7": "24", "8": "23", "10": "25"}
-    assert table == [["line", "person", "receipt"], *([line, people[line], answers[line]] for line in answers)]
+    assert table[0] == ["line", "person", "receipt", "secret"]
+    assert [row[:3] for row in table[1:]] == [[line, people[line], answers[line]] for line in answers]
+    subjects = {str(receipt.number): receipt.subject for receipt in receipts}
+    assert all(subject_of(person, bytes.fromhex(secret)) == subjects[number] for _, person, number, secret in table[1:])
 
 
 def test_a_line_of_the_csv_is_no_formula(page: Page) -> None:
@@ -915,6 +923,44 @@ def _forget_all(page: Page, users: Iterable[int]) -> None:
     page.get_by_label("or paste its lines").fill("\n".join(["user", *map(str, users)]))
     page.get_by_role("button", name="Check").click()
     page.get_by_role("button", name=re.compile("^Forget .* for good")).click()
+
+
+def test_proofs_are_downloaded_and_verified(page: Page, shop: Service, tmp_path: Path) -> None:
+    """By the verifier, which has nothing but the file, and by the service."""
+    shop.ask("DELETE", "/v1/users/41")
+    proofs = {
+        "These ": _downloaded(page, tmp_path, "/#/officer/customers/108", lambda _: None, "Download proof"),
+        "The shop has committed to hold nothing about '41'": _downloaded(
+            page, tmp_path, "/#/officer", lambda page: page.goto("/#/officer/customers/41"), "Download proof of absence"
+        ),
+        "Receipt ": _downloaded(
+            page, tmp_path, "/#/officer/receipts", lambda _: None, re.compile("^Download the proof of receipt")
+        ),
+        "The checkpoint is as": _downloaded(
+            page, tmp_path, "/#/officer/receipts", lambda _: None, "Download checkpoint"
+        ),
+    }
+    for said, file in proofs.items():
+        summary = verify(file.read_text(encoding="utf-8"))
+        assert summary.startswith(said)
+        page.get_by_label("To verify a file").set_input_files(file)
+        expect(page.locator(".notice.good strong")).to_have_text(f"{file.name} is genuine")
+        expect(page.locator(".notice.good")).to_contain_text(summary)
+        expect(page.locator(".notice.good")).to_contain_text("This service has checked it")
+    forged = tmp_path / "forged.json"
+    forged.write_text(proofs["Receipt "].read_text(encoding="utf-8").replace('"verified": true', '"verified": false'))
+    page.get_by_label("To verify a file").set_input_files(forged)
+    expect(page.locator(".notice.bad")).to_contain_text("forged.json failed the verification")
+
+
+def test_the_secret_of_a_receipt_is_shown_once(page: Page) -> None:
+    _open(page, "/#/shopper/43")
+    _remove_first_item(page)
+    receipt = _confirm(page)
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("It proves whom this receipt is about, and is stored nowhere.")).to_be_visible()
+    secret = dialog.locator(".receipt code.token").inner_text()
+    assert subject_of(43, bytes.fromhex(secret)) == receipt.subject
 
 
 def test_a_file_that_is_dropped_onto_the_page_is_verified_in_words(page: Page, shop: Service) -> None:

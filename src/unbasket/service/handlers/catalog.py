@@ -78,5 +78,5 @@ def popular(request: Request) -> responses.PopularResponse:
 
 def stats(request: Request) -> responses.StatsResponse:
     """Return live statistics and parameters."""
-    stats = msgspec.structs.asdict(request.metrics.stats())
+    stats = msgspec.structs.asdict(request.shared.metrics.stats())
     return responses.StatsResponse(**stats, params=responses.ModelParams(**asdict(request.rec.params)))

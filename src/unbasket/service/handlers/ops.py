@@ -24,7 +24,7 @@ def health(_: Request) -> HealthResponse:
 
 def ready(request: Request) -> ReadyResponse:
     """Return whether the database is loaded; until then, 503 with the progress."""
-    loader = request.loader
+    loader = request.shared.loader
     return ReadyResponse(loader.ready, loader.stage, list(loader.progress))
 
 
@@ -62,7 +62,7 @@ def id_types(request: Request) -> IdTypesResponse:
 
 def change_ids(request: Request) -> IdTypesResponse:
     """Change numbers into texts as ids of some kinds; the old model serves until the new one is complete."""
-    request.empty_receipts.clear()
+    request.shared.empty_receipts.clear()
     request.rec.change_ids(**msgspec.structs.asdict(request.body))
     return id_types(request)
 
@@ -76,4 +76,4 @@ def me(request: Request) -> MeResponse:
 
 def metrics(request: Request) -> bytes:
     """Return metrics for Prometheus."""
-    return request.metrics.exposition()
+    return request.shared.metrics.exposition()

@@ -1,17 +1,19 @@
-"""Handlers for a privacy officer: receipts, retention, tokens for shoppers."""
+"""Handlers for a privacy officer: receipts and proofs, retention, tokens for shoppers."""
 
 import time
 from datetime import UTC, datetime
 from functools import partial
 
+import msgspec
+
 from unbasket.service.errors import ApiError
+from unbasket.service.executor import Steps, in_one_step
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
-from unbasket.service.throttled_executor import Steps
 from unbasket.store import Audit, DurableRecommender, Receipt, audit
 from unbasket.store.receipts import Auditor
 from unbasket.store.retention import plan, run
-from unbasket.store.rules import Rules, parse_rules
+from unbasket.store.rules import parse_rules
 
 _BATCH = 100  # receipts read at once
 
@@ -39,6 +41,32 @@ def receipt(request: Request) -> Receipt:
     raise ApiError("unknown_receipt", "there is no receipt with this number")
 
 
+def receipt_proof(request: Request) -> Steps[responses.ReceiptProof]:
+    """Prove that a receipt is in the log."""
+    number = receipt(request).number
+    return in_one_step(lambda: msgspec.convert(request.rec.prove_receipt(number), responses.ReceiptProof))
+
+
+def checkpoint(request: Request) -> Steps[bytes]:
+    """Return a signed checkpoint of all receipts and users, for an auditor to keep."""
+    return in_one_step(lambda: request.rec.checkpoint().encode())
+
+
+def verify_proof(request: Request) -> Steps[responses.ProofVerdict]:
+    """Verify a proof, a checkpoint or receipts, as `python -m unbasket.verifier` does."""
+    body: requests.ProofFile = request.body
+    return in_one_step(partial(_verdict, body.text))
+
+
+def _verdict(text: str) -> responses.ProofVerdict:
+    from unbasket import verifier  # with cryptography, which takes long to import
+
+    try:
+        return responses.ProofVerdict(True, verifier.verify(text))
+    except verifier.ProofError as error:
+        return responses.ProofVerdict(False, str(error))
+
+
 def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
     """Verify all receipts, or check given ones against them."""
     given: requests.GivenReceipts | None = request.body
@@ -48,10 +76,11 @@ def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
             f"{len(given.receipts):,} receipts are too many for one request: send at most {requests.MAX_RECEIPTS:,} at "
             "a time, or check them all with `unbasket receipts verify`",
         )
+    foreign: list[str] = []
     if given is None:
-        checked, foreign = (yield from _audit_all(request.rec)), []
+        checked = yield from _audit_all(request.rec)
     else:
-        checked, foreign = yield partial(_audit_given, request.rec, given.receipts)
+        checked, foreign = _audit_given(request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
     return responses.AuditResponse(
         ok=not faults,
@@ -69,12 +98,9 @@ def _audit_all(rec: DurableRecommender) -> Steps[Audit]:
     """Verify in batches: an erasure waits for read transactions, so none may be long."""
     auditor, count = Auditor(), rec.receipt_count
     for first in range(1, count + 1, _BATCH):
-        yield partial(_audit_batch, rec, auditor, first, min(first + _BATCH - 1, count))
+        auditor.check(rec.receipts(first, min(first + _BATCH - 1, count)))
+        yield
     return auditor.outcome()
-
-
-def _audit_batch(rec: DurableRecommender, auditor: Auditor, first: int, last: int) -> None:
-    auditor.check(rec.receipts(first, last))
 
 
 def _audit_given(rec: DurableRecommender, given: list[Receipt]) -> tuple[Audit, list[str]]:
@@ -92,10 +118,11 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
     """Count the purchases that retention rules would forget, or forget them."""
     body: requests.RetentionRequest = request.body
     start = time.perf_counter()
-    rules: Rules = yield partial(parse_rules, body.rules)
+    rules = parse_rules(body.rules)
+    yield
     planned = plan(request.rec, rules, datetime.now(UTC))
     if body.run:
-        request.empty_receipts.clear()
+        request.shared.empty_receipts.clear()
     outcome = run(request.rec, planned) if body.run else None
     if outcome is not None:
         request.results.append(outcome.forgotten)
@@ -117,6 +144,6 @@ def token(request: Request) -> responses.TokenResponse:
     """Issue a short-lived token for one shopper."""
     body: requests.TokenRequest = request.body
     user = request.id_of("user", body.user)
-    request.empty_receipts.renew(user)  # a later forget gets a receipt of its own, which ends the token
-    text, expires = request.auth.issue(user, body.seconds, request.rec.presence(user))
+    request.shared.empty_receipts.renew(user)  # a later forget gets a receipt of its own, which ends the token
+    text, expires = request.shared.auth.issue(user, body.seconds, request.rec.presence(user))
     return responses.TokenResponse(text, user, expires)

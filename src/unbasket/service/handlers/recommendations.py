@@ -3,24 +3,25 @@
 from collections import Counter
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple, Self
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
 from unbasket.domain.privacy import PrivacyThreshold
-from unbasket.domain.results import Basket, Explanation, Recommendation
-from unbasket.errors import InvalidIdError, UnknownUserError
+from unbasket.domain.results import Basket, Explanation
+from unbasket.errors import UnknownUserError
 from unbasket.service.errors import ApiError
+from unbasket.service.executor import Steps, in_one_step
 from unbasket.service.handlers.users import history_of
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
-from unbasket.service.throttled_executor import Steps
 from unbasket.store import DurableRecommender
 
-_FEW = 50  # recommendations that the fast path may return
+_FEW = 50  # recommendations that a short request may ask for
+
+Recommendations = responses.RecommendationsResponse | Steps[responses.RecommendationsResponse]
 
 
-def recommend(request: Request) -> Steps[responses.RecommendationsResponse]:
+def recommend(request: Request) -> Recommendations:
     """Recommend items for the next basket; popular ones if the user is unknown."""
     query: requests.RecommendationsQuery = request.query
     if query.explain and query.n > requests.MAX_EXPLAINED:
@@ -28,8 +29,7 @@ def recommend(request: Request) -> Steps[responses.RecommendationsResponse]:
     if query.explain and query.cart:
         raise ApiError("invalid_query", "`explain` covers stored baskets only: leave out `cart`")
     _check_shopper_items(request, "invalid_query", "the cart", query.cart)
-    work = partial(_recommend, request, query)
-    return (yield work) if query.explain else work()
+    return in_one_step(partial(_recommend, request, query)) if query.explain else _recommend(request, query)
 
 
 def _check_shopper_items(request: Request, code: str, owner: str, items: Sequence[object]) -> None:
@@ -45,88 +45,51 @@ def _recommend(request: Request, query: requests.RecommendationsQuery) -> respon
     rec, user = request.rec, request.spelled_user
     filters, cart, privacy = query.filters(), [parse_id(text) for text in query.cart], request.privacy
     try:
-        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart, privacy=privacy, **filters)
+        found = rec.recommend(
+            user,
+            query.n,
+            only_new=query.only_new,
+            cart=cart or None,
+            privacy=privacy,
+            **filters,
+        )
         why = rec.explain_many(user, [item for item, _ in found], privacy=privacy) if query.explain else []
     except UnknownUserError:
-        popular = request.fallback.items(rec, query.n, privacy=privacy, **filters)
+        popular = request.shared.fallback.items(rec, query.n, privacy=privacy, **filters)
         return responses.RecommendationsResponse(request.user, True, _recommended(rec, popular, query.fields))
     return responses.RecommendationsResponse(
         request.user, False, _recommended(rec, found, query.fields, [_explained(request, each) for each in why])
     )
 
 
-def recommend_batch(batch: list[Request]) -> list[responses.RecommendationsResponse | None]:
+def recommend_batch(batch: list[Request], timeout: float | None) -> list[responses.RecommendationsResponse | None]:
     """Recommend for a batch of requests; None for each that takes more than one search."""
-    if len(batch) == 1:  # `recommend_many` would take a sixth more processor time
-        return [_recommend_alone(batch[0])]
-    rec, users = batch[0].rec, [_known(request) for request in batch]
-    groups: dict[_Group, list[Id]] = {}
-    for request, user in zip(batch, users, strict=True):
-        if user is not None:
-            groups.setdefault(_Group.of(request), []).append(user)
-    try:
-        found = {
-            group: rec.recommend_many(members, group.n, only_new=group.only_new, privacy=group.privacy)
-            for group, members in groups.items()
-        }
-    except UnknownUserError:  # forgotten since the check
-        return [None] * len(batch)
-    return [_batch_response(request, user, found) for request, user in zip(batch, users, strict=True)]
-
-
-class _Group(NamedTuple):
-    """What requests that are answered together have in common."""
-
-    n: int
-    only_new: bool
-    privacy: PrivacyThreshold | None
-
-    @classmethod
-    def of(cls, request: Request) -> Self:
-        return cls(request.query.n, request.query.only_new, request.privacy)
-
-
-def _recommend_alone(request: Request) -> responses.RecommendationsResponse | None:
-    query: requests.RecommendationsQuery = request.query
-    if _is_long(query):
-        return None
-    try:
-        found = request.rec.recommend(request.spelled_user, query.n, only_new=query.only_new, privacy=request.privacy)
-    except (UnknownUserError, InvalidIdError):
-        return None
-    return responses.RecommendationsResponse(request.user, False, _recommended(request.rec, found, query.fields))
-
-
-def _known(request: Request) -> Id | None:
-    """Return the user if they are known and the query is short."""
-    if _is_long(request.query):
-        return None
-    try:
-        return request.user if request.user in request.rec else None
-    except InvalidIdError:
-        return None
+    groups: dict[tuple[int, bool, PrivacyThreshold | None], list[int]] = {}
+    for number, request in enumerate(batch):
+        query: requests.RecommendationsQuery = request.query
+        if not _is_long(query):
+            groups.setdefault((query.n, query.only_new, request.privacy), []).append(number)
+    rec, found = batch[0].rec, list[responses.RecommendationsResponse | None]([None] * len(batch))
+    for (n, only_new, privacy), numbers in groups.items():
+        users = [batch[number].spelled_user for number in numbers]
+        answers = rec.recommend_batch(users, n, only_new=only_new, privacy=privacy, timeout=timeout)
+        for number, answer in zip(numbers, answers, strict=True):
+            if answer is not None:
+                recommended = _recommended(rec, answer[1], batch[number].query.fields)
+                found[number] = responses.RecommendationsResponse(answer[0], False, recommended)
+    return found
 
 
 def _is_long(query: requests.RecommendationsQuery) -> bool:
     return bool(query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart)
 
 
-def _batch_response(
-    request: Request, user: Id | None, found: dict[_Group, dict[Id, list[Recommendation]]]
-) -> responses.RecommendationsResponse | None:
-    query: requests.RecommendationsQuery = request.query
-    best = None if user is None else found[_Group.of(request)].get(user)
-    if user is None or best is None:
-        return None
-    return responses.RecommendationsResponse(user, False, _recommended(request.rec, best, query.fields))
-
-
 def recommend_to_visitor(request: Request) -> responses.VisitorResponse:
     """Recommend to a visitor by baskets and a cart, without storing them."""
     body: requests.Visitor = request.body
-    rec, filters, privacy = request.rec, body.filters(), request.visitor_privacy
+    rec, filters, privacy = request.rec, body.filters(), request.shared.privacy
     if not body.baskets and not body.cart:
-        popular = request.fallback.items(rec, body.n, privacy=privacy, **filters)
+        popular = request.shared.fallback.items(rec, body.n, privacy=privacy, **filters)
         return responses.VisitorResponse(True, _recommended(rec, popular, body.fields))
     found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, privacy=privacy, **filters)
     return responses.VisitorResponse(False, _recommended(rec, found, body.fields))
@@ -138,14 +101,15 @@ def _recommended(
     fields: Sequence[str] = (),
     reasons: list[responses.ExplanationResponse] | None = None,
 ) -> list[responses.Recommended]:
+    catalog = rec.catalog
     if not fields and not reasons:  # the usual request
         return [
             responses.Recommended(item, float(score))
-            if (product := rec.catalog.get(item)) is None
+            if (product := catalog.get(item)) is None
             else responses.Recommended(item, float(score), product.name, product.category)
             for item, score in found
         ]
-    products = [rec.catalog[item] for item, _ in found]
+    products = [catalog[item] for item, _ in found]
     why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
     return [
         responses.Recommended(
@@ -177,7 +141,7 @@ def preview(request: Request) -> responses.PreviewResponse:
     before: Sequence[tuple[Id, float]] = (
         rec.recommend_for(history, query.n, user=user, privacy=privacy)
         if history
-        else request.fallback.items(rec, query.n, privacy=privacy)
+        else request.shared.fallback.items(rec, query.n, privacy=privacy)
     )
     after: Sequence[tuple[Id, float]] = (
         rec.recommend_for(changed, query.n, user=user, privacy=privacy)
@@ -204,7 +168,7 @@ def _remaining(request: Request, history: list[Basket], part: requests.ForgetPar
 
 def _fallback_without(request: Request, history: list[Basket], n: int) -> list[tuple[Id, int]]:
     """Return the fallback recommendations as they would be without this history."""
-    fallback = request.fallback
+    fallback = request.shared.fallback
     own = Counter(item for basket in history if fallback.counts(basket) for item in basket.items)
     found = fallback.items(request.rec, n + len(own))
     remaining = [(item, count - own[item]) for item, count in found if count > own[item]]
@@ -221,17 +185,5 @@ def explain(request: Request) -> responses.ExplanationResponse:
 
 
 def _explained(request: Request, reason: Explanation) -> responses.ExplanationResponse:
-    product, hides_few = request.rec.catalog[reason.item], request.privacy is not None
-    return responses.ExplanationResponse(
-        reason.item,
-        reason.score,
-        [responses.BasketPart(*share) for share in reason.baskets],
-        reason.neighbors_share,
-        None if hides_few and not reason.neighbors_with_item else reason.neighbors_with_item,
-        None if hides_few and not reason.neighbors else reason.neighbors,
-        reason.weight,
-        reason.alpha,
-        reason.factor,
-        product.name,
-        product.category,
-    )
+    product = request.rec.catalog[reason.item]
+    return responses.ExplanationResponse.of(reason, product, hides_few=request.privacy is not None)

@@ -8,16 +8,19 @@ from functools import partial
 from secrets import randbelow
 from typing import cast
 
-from unbasket.domain.events import Event, Forget
-from unbasket.domain.ids import Id
+import msgspec
+
+from unbasket.domain.events import Event, Forget, Learn
+from unbasket.domain.ids import Id, in_order
 from unbasket.domain.results import Basket, Forgotten, Learned
-from unbasket.errors import InvalidEventError, UnbasketError, UnknownUserError
+from unbasket.domain.times import as_number
+from unbasket.errors import InvalidBasketError, InvalidEventError, UnbasketError, UnknownUserError
 from unbasket.service.api_keys import Role
 from unbasket.service.errors import ApiError
+from unbasket.service.executor import Steps, in_one_step
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
 from unbasket.service.schemas.requests import MAX_EVENTS, MAX_FORGETS, MAX_READ
-from unbasket.service.throttled_executor import Steps
 from unbasket.store import DurableRecommender, Erased
 
 _FEW = 10  # forgets that do not delay other writers
@@ -39,9 +42,23 @@ def learn_new(request: Request) -> responses.LearnedResponse:
 
 def _learn(request: Request, basket: Id) -> responses.LearnedResponse:
     body: requests.NewBasket = request.body
-    result = request.rec.learn(request.user, body.items, basket=basket, time=body.time)
+    result = request.rec.learn(request.user, body.items, basket=basket, time=_time(request, request.user, basket, body))
     request.results.append(result)
     return responses.LearnedResponse(_learn_result(request, result), basket)
+
+
+def _time(request: Request, user: Id, basket: Id, given: requests.NewBasket | requests.LearnEvent) -> int | None:
+    """Return the time of a basket; without one, the clock's if that makes the basket the user's newest.
+
+    A known basket keeps its time, so a repeated request changes nothing.
+    """
+    if given.time is not None:
+        try:
+            return as_number(given.time)
+        except InvalidBasketError as error:
+            raise ApiError("invalid_body", str(error)) from None
+    now = request.shared.settings.now()
+    return now if now is not None and request.rec.comes_last(user, basket, now) else None
 
 
 def _learn_result(request: Request, result: Learned) -> responses.LearnResult:
@@ -49,7 +66,7 @@ def _learn_result(request: Request, result: Learned) -> responses.LearnResult:
     return result.value if request.caller.may_read else "learned"
 
 
-def events(request: Request) -> Steps[responses.EventsResponse]:
+def events(request: Request) -> responses.EventsResponse | Steps[responses.EventsResponse]:
     """Learn and forget in bulk, all or nothing: learns need the role write, forgets the role privacy."""
     body: list[requests.LearnEvent | requests.ForgetEvent] = request.body
     forgets = sum(isinstance(event, requests.ForgetEvent) for event in body)
@@ -60,16 +77,23 @@ def events(request: Request) -> Steps[responses.EventsResponse]:
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
         raise too_many_events(f"{len(body):,} events, of which {forgets:,} forget,")
     apply = partial(_apply_batch, request, body)
-    return (yield apply) if forgets > _FEW else apply()
+    return in_one_step(apply) if forgets > _FEW else apply()
 
 
 def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.ForgetEvent]) -> responses.EventsResponse:
     forgotten = Counter(request.id_of("user", event.user) for event in body if isinstance(event, requests.ForgetEvent))
     _check_cost(request.rec, forgotten)
     for user in forgotten:
-        request.empty_receipts.discard(user)
-    results, seconds = _apply(request, [event.event() for event in body])
+        request.shared.empty_receipts.discard(user)
+    results, seconds = _apply(request, [_event(request, event) for event in body])
     return responses.EventsResponse([_event_result(request, result) for result in results], seconds)
+
+
+def _event(request: Request, event: requests.LearnEvent | requests.ForgetEvent) -> Event:
+    """Return the engine's event."""
+    if isinstance(event, requests.ForgetEvent):
+        return Forget(event.user, event.basket, event.item)
+    return Learn(event.user, event.items, event.basket, _time(request, event.user, event.basket, event))
 
 
 def too_many_events(found: str) -> ApiError:
@@ -102,7 +126,8 @@ def _weight(history: list[Basket]) -> int:
 def _event_result(request: Request, result: Learned | Forgotten) -> responses.EventResult:
     if isinstance(result, Learned):
         return responses.EventResult(result=_learn_result(request, result))
-    return responses.EventResult(receipt=cast(Erased, result).receipt)
+    erased = cast(Erased, result)
+    return responses.EventResult(receipt=erased.receipt, secret=erased.secret)
 
 
 def _apply(request: Request, events: Sequence[Event]) -> tuple[list[Learned | Forgotten], float]:
@@ -139,29 +164,30 @@ def forget_item(request: Request) -> responses.ForgottenResponse:
 def _forget(request: Request, event: Forget) -> responses.ForgottenResponse:
     if not _matches(request.rec, event):
         return _forget_nothing(request, event)
-    request.empty_receipts.discard(event.user)
+    request.shared.empty_receipts.discard(event.user)
     return _forgotten(request, event)
 
 
 def _forget_nothing(request: Request, event: Forget) -> responses.ForgottenResponse:
-    """Return an empty receipt: today's for the same event, if there is one."""
-    number = request.empty_receipts.find(event)
+    """Return an empty receipt: today's for the same event, if there is one. Its secret was given before."""
+    number = request.shared.empty_receipts.find(event)
     if number is not None:
-        return responses.ForgottenResponse(responses.Removed(0, 0, 0), request.rec.receipts(number, number)[0], 0.0)
+        [receipt] = request.rec.receipts(number, number)
+        return responses.ForgottenResponse(responses.Removed(0, 0, 0), receipt, "", 0.0)
     try:
         response = _forgotten(request, event)
     except UnbasketError:  # a basket may have been learned since, and its erasure failed
-        request.empty_receipts.discard(event.user)
+        request.shared.empty_receipts.discard(event.user)
         raise
     if not response.removed.purchases:
-        request.empty_receipts.add(event, response.receipt.number)
+        request.shared.empty_receipts.add(event, response.receipt.number)
     return response
 
 
 def _forgotten(request: Request, event: Forget) -> responses.ForgottenResponse:
     [result], seconds = _apply(request, [event])
     erased = cast(Erased, result)
-    return responses.ForgottenResponse(responses.Removed(*erased), erased.receipt, seconds)
+    return responses.ForgottenResponse(responses.Removed(*erased), erased.receipt, erased.secret, seconds)
 
 
 def _matches(rec: DurableRecommender, event: Forget) -> bool:
@@ -179,14 +205,16 @@ def forget_category(request: Request) -> responses.ForgottenManyResponse:
     matching = list(dict.fromkeys(item for basket in history for item in basket.items if item in wanted))
     # A very long history takes several batches, between which others may write.
     size = max(1, MAX_READ // max(1, _weight(history)))
-    request.empty_receipts.discard(user)
+    request.shared.empty_receipts.discard(user)
     erased: list[Erased] = []
     for first in range(0, len(matching), size):
         results, _ = _apply(request, [Forget(user, None, item) for item in matching[first : first + size]])
         erased += cast(list[Erased], results)
     seconds = time.perf_counter() - start
     total = Forgotten(*map(sum, zip(Forgotten(0, 0, 0), *erased, strict=True)))
-    return responses.ForgottenManyResponse(responses.Removed(*total), [each.receipt for each in erased], seconds)
+    return responses.ForgottenManyResponse(
+        responses.Removed(*total), [each.receipt for each in erased], [each.secret for each in erased], seconds
+    )
 
 
 def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
@@ -203,10 +231,10 @@ def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
 def rename(request: Request) -> responses.RenamedResponse:
     """Merge the user into another, such as a guest into an account."""
     body: requests.Renaming = request.body
-    request.empty_receipts.discard(request.user)
+    request.shared.empty_receipts.discard(request.user)
     other = request.id_of("user", body.to)
     renamed = request.rec.rename(request.user, other)
-    return responses.RenamedResponse(other, *renamed, renamed.receipt, renamed.seconds)
+    return responses.RenamedResponse(other, *renamed, renamed.receipt, renamed.secret, renamed.seconds)
 
 
 def suppress(request: Request) -> responses.SuppressedResponse:
@@ -246,16 +274,25 @@ def allow(request: Request) -> responses.SuppressedResponse:
 # Reading -------------------------------------------------------------------------------------------------------
 
 
-def show(request: Request) -> responses.UserResponse:
-    """Return everything stored about the user."""
-    rec, user = request.rec, request.user
+def show(request: Request) -> Steps[responses.UserResponse]:
+    """Return everything stored about the user, with a proof that it is everything."""
+    return in_one_step(partial(_show, request))  # a proof hashes all that was learned since the last one
+
+
+def _show(request: Request) -> responses.UserResponse:
+    rec = request.rec
+    proof = msgspec.convert(rec.prove(request.user), responses.AccessProof)
     baskets = [
-        responses.HeldBasket(basket.basket, basket.time, [described(rec, item) for item in basket.items])
-        for basket in rec.history(user)
+        responses.HeldBasket(basket.basket, basket.time, [described(rec, item) for item in in_order(basket.items)])
+        for basket in proof.baskets
     ]
-    return responses.UserResponse(
-        "unbasket user", 1, user, baskets, [described(rec, item) for item in rec.suppressed(user)]
-    )
+    suppressed = [described(rec, item) for item in proof.suppressed]
+    return responses.UserResponse("unbasket user", 1, proof.user, baskets, suppressed, proof)
+
+
+def absence(request: Request) -> Steps[responses.AbsenceProof]:
+    """Prove that nothing is stored about the user."""
+    return in_one_step(lambda: msgspec.convert(request.rec.prove_absence(request.user), responses.AbsenceProof))
 
 
 def described(rec: DurableRecommender, item: Id) -> responses.Item:
@@ -275,5 +312,9 @@ def similar(request: Request) -> responses.SimilarResponse:
 
 def verify(request: Request) -> Steps[responses.VerificationResponse]:
     """Compare the model of the user with a retrain, bit by bit."""
-    ok, users, mismatches = yield partial(request.rec.verify, request.user)  # it checks what all users share, too
+    return in_one_step(partial(_verify, request))  # it checks what all users share, too
+
+
+def _verify(request: Request) -> responses.VerificationResponse:
+    ok, users, mismatches = request.rec.verify(request.user)
     return responses.VerificationResponse(ok, users, list(mismatches))

@@ -90,14 +90,32 @@ function details(route, document_) {
   return [
     prose(route.description),
     parameters(route, document_),
-    body && h('section', {}, h('h4', {}, 'Body'), h('pre', {tabindex: '0'}, schemaText(body, document_))),
+    body &&
+      h(
+        'section',
+        {},
+        h('h4', {}, 'Body'),
+        h('pre', {tabindex: '0'}, schemaText(body.schema, document_)),
+        fields(body.schema, document_),
+      ),
     h('section', {}, h('h4', {}, 'Answers'), answers(route, document_)),
-    trial(route, document_),
+    trial(route),
   ];
 }
 
 function jsonBody(route) {
-  return route.requestBody?.content?.['application/json']?.schema;
+  return route.requestBody?.content?.['application/json'];
+}
+
+/** Return the descriptions of the fields of an object, or of the objects in a list. */
+function fields(schema, document_) {
+  const found = resolve(schema, document_);
+  const parts = found.anyOf ?? (found.type === 'array' ? [found.items] : null);
+  if (parts) return parts.map((part) => fields(part, document_));
+  const rows = Object.entries(found.properties ?? {})
+    .filter(([, part]) => part.description)
+    .map(([name, part]) => [h('code', {}, name), prose(part.description)]);
+  return rows.length > 0 && table(['Field', 'Meaning'], rows, `Fields of ${found.title}`);
 }
 
 function parameters(route, document_) {
@@ -107,30 +125,38 @@ function parameters(route, document_) {
     one.in,
     one.required ? 'yes' : 'no',
     h('code', {}, schemaText(one.schema ?? {}, document_)),
+    prose(one.description),
   ]);
-  return h('section', {}, h('h4', {}, 'Parameters'), table(['Name', 'In', 'Required', 'Type'], rows, 'Parameters'));
+  const head = ['Name', 'In', 'Required', 'Type', 'Meaning'];
+  return h('section', {}, h('h4', {}, 'Parameters'), table(head, rows, 'Parameters'));
 }
 
 function answers(route, document_) {
   return Object.entries(route.responses).map(([status, answer]) => {
-    const schema = answer.content?.['application/json']?.schema;
+    const {schema, example} = answer.content?.['application/json'] ?? {};
     if (!schema || Number(status) >= 400)
       return h('div', {class: 'answer'}, h('code', {}, status), prose(answer.description));
     return [
       h('div', {class: 'answer'}, h('code', {}, status), prose(answer.description)),
       h('pre', {tabindex: '0'}, schemaText(schema, document_)),
+      fields(schema, document_),
+      h('h4', {}, 'Example'),
+      h('pre', {tabindex: '0'}, JSON.stringify(example, null, 2)),
     ];
   });
 }
 
 /** Return fields for the parameters and the body, the curl line they make, and a button that sends it. */
-function trial(route, document_) {
+function trial(route) {
   const inputs = (route.parameters ?? [])
     .filter((one) => one.in !== 'header')
-    .map((one) => ({one, input: h('input', {type: 'text', size: 16, autocomplete: 'off'})}));
-  const schema = jsonBody(route);
-  const body =
-    schema && h('textarea', {rows: 6, spellcheck: 'false', value: JSON.stringify(example(schema, document_), null, 2)});
+    .map((one) => {
+      const placeholder = one.example ?? '';
+      return {one, input: h('input', {type: 'text', size: 16, autocomplete: 'off', placeholder})};
+    });
+  const content = jsonBody(route);
+  const value = content?.example ? JSON.stringify(content.example, null, 2) : '';
+  const body = content && h('textarea', {rows: 6, spellcheck: 'false', value});
   const line = h('pre', {tabindex: '0', 'aria-label': 'curl example'});
   const result = h('div', {role: 'status', 'aria-live': 'polite'});
   const write = () => show(line, curl(route, address(route, inputs), body?.value));
@@ -256,31 +282,6 @@ function limits(found) {
   const small = (value) => value !== undefined && Math.abs(value) < 1e9;
   if (small(low) && small(high)) return `${text} from ${low} to ${high}`;
   return small(low) ? `${text} from ${low}` : text;
-}
-
-/** Return an example of a schema, without its optional fields. */
-function example(schema, document_) {
-  const found = resolve(schema, document_);
-  if (found.examples) return found.examples[0];
-  if ('default' in found) return found.default;
-  if (found.enum) return found.enum[0];
-  if ('const' in found) return found.const;
-  const options = found.anyOf ?? found.oneOf;
-  if (options) return example(options[0], document_);
-  if (found.properties) return instance(found, document_);
-  if (found.type === 'array') return [example(found.items ?? {}, document_)];
-  return (
-    {string: 'text', integer: found.minimum > 0 ? found.minimum : 0, number: 0, boolean: false, object: {}}[
-      [found.type].flat()[0]
-    ] ?? null
-  );
-}
-
-function instance(found, document_) {
-  const names = Object.keys(found.properties);
-  const required = names.filter((name) => (found.required ?? []).includes(name));
-  const least = found.minProperties && !required.length ? names.slice(0, found.minProperties) : required;
-  return Object.fromEntries(least.map((name) => [name, example(found.properties[name], document_)]));
 }
 
 signin.install(document.getElementById('who'));

@@ -1,4 +1,4 @@
-// The routes of the service. Every response is JSON; every error is an ApiError with the service's own message.
+// The routes of the service. Every response but a checkpoint is JSON; every error is an ApiError with the service's own message.
 
 import {parse, segment, stringify} from './ids.js';
 import {token} from './session.js';
@@ -11,7 +11,7 @@ export class ApiError extends Error {
   }
 }
 
-async function call(method, path, {query = {}, body, key = token(), quiet = false} = {}) {
+async function call(method, path, {query = {}, body, key = token(), quiet = false, plain = false} = {}) {
   const headers = {Accept: 'application/json'};
   if (key) headers.Authorization = `Bearer ${key}`;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
@@ -22,7 +22,7 @@ async function call(method, path, {query = {}, body, key = token(), quiet = fals
   } catch {
     throw new ApiError(0, 'unreachable', 'The service does not answer.');
   }
-  return answer(response, quiet);
+  return plain && response.ok ? response.text() : answer(response, quiet);
 }
 
 /** Return the value of a response. A missing key makes the page ask for one, unless the request only tries out a key. */
@@ -68,6 +68,10 @@ export const categories = () => get('/v1/categories');
 export const events = (list) => post('/v1/events', list);
 export const receipts = (query) => get('/v1/receipts', query);
 export const verifyReceipts = (receipts) => post('/v1/receipts/verify', receipts && {receipts});
+export const receiptProof = (number) => get(`/v1/receipts/${number}/proof`);
+export const absence = (user) => get(`${person(user)}/absence`);
+export const checkpoint = () => call('GET', '/v1/checkpoint', {plain: true});
+export const verifyProof = (text) => post('/v1/proofs/verify', {text});
 export const retention = (rules, run) => post('/v1/retention', {rules, run});
 export const stats = () => get('/v1/stats');
 export const learned = () => get('/v1/learned');

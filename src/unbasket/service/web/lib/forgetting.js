@@ -9,7 +9,7 @@ import {CHECK, WARNING, drawing} from './icons.js';
 import {same} from './ids.js';
 import {fault, waiting} from './notices.js';
 import {nameOf} from './products.js';
-import {card, saveButton} from './receipts.js';
+import {card, saveButton, secretList} from './receipts.js';
 import {shopper} from './session.js';
 import {offer} from './suppressions.js';
 
@@ -98,6 +98,7 @@ async function carryOut(state, dialog) {
       dialog.body,
       fault(error, () => carryOut(state, dialog)),
       h('p', {}, known(state, error)),
+      state.answer && kept(state.answer),
       h('div', {class: 'actions'}, state.answer && saveButton(receiptsOf(state.answer)), button('Close', dialog.close)),
     );
   }
@@ -115,6 +116,13 @@ function receiptsOf(answer) {
   return answer.receipts ?? [answer.receipt];
 }
 
+/** Return what to keep of the receipts: a secret is in this one response only. */
+function kept(answer) {
+  const receipts = receiptsOf(answer);
+  if (receipts.length === 1) return card(receipts[0], answer.secret ?? answer.secrets[0]);
+  return receipts.length > 1 && secretList(receipts, answer.secrets);
+}
+
 function outcome(state, dialog, after, check) {
   const {answer, choice} = state;
   const receipts = receiptsOf(answer);
@@ -125,7 +133,7 @@ function outcome(state, dialog, after, check) {
     facts(answer, clean),
     choice.entry && after && !after.popular && offer(state.user, choice.entry),
     after ? changes(state, after) : h('p', {}, 'Nothing about you remains, so your key has ended too.'),
-    receipts.length === 1 ? card(receipts[0]) : null,
+    kept(answer),
     h(
       'div',
       {class: 'actions'},

@@ -5,8 +5,10 @@ import {moment} from './format.js';
 import {SAVE, drawing} from './icons.js';
 import {parse, stringify} from './ids.js';
 
-/** Return a receipt as a list of terms. */
-export function card(receipt) {
+const KEEP = 'It proves whom this receipt is about, and is stored nowhere. Keep both.';
+
+/** Return a receipt as a list of terms, with its secret if there is one. */
+export function card(receipt, secret) {
   const facts = [
     ['Receipt', `${receipt.number}, ${moment(receipt.time)} UTC`],
     ['Forgotten', receipt.scope],
@@ -14,11 +16,21 @@ export function card(receipt) {
     ['Model before', short(receipt.before)],
     ['Model after', short(receipt.after)],
     ['Signature', short(receipt.signature)],
+    ...(secret ? [['Secret', [h('code', {class: 'token'}, secret), h('small', {}, KEEP)]]] : []),
   ];
   return h(
     'dl',
     {class: 'receipt'},
     facts.map(([term, text]) => [h('dt', {}, term), h('dd', {}, text)]),
+  );
+}
+
+/** Return the secrets of several receipts as a list of terms. */
+export function secretList(receipts, secrets) {
+  return h(
+    'dl',
+    {class: 'receipt'},
+    receipts.map(({number}, i) => [h('dt', {}, `Secret of ${number}`), h('dd', {}, h('code', {class: 'token'}, secrets[i]))]),
   );
 }
 

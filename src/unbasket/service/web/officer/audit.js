@@ -1,9 +1,10 @@
 // All receipts, the file of them for an auditor, and the verification of the stored ones or of a file.
 
 import * as api from '../lib/api.js';
-import {button, field, h, show} from '../lib/dom.js';
+import {button, download, field, h, show} from '../lib/dom.js';
 import {milliseconds, moment, number, plural} from '../lib/format.js';
 import {CHECK, CROSS, DASH, SAVE, drawing} from '../lib/icons.js';
+import {parse, stringify} from '../lib/ids.js';
 import {empty, fault, into, sentence, waiting} from '../lib/notices.js';
 import {receiptsIn, save} from '../lib/receipts.js';
 import {table} from '../lib/widgets.js';
@@ -41,13 +42,13 @@ function actions(area, some) {
       'Each receipt is signed and carries the hash of the one before it. A changed or missing receipt is noticed; ' +
         'to notice that the newest is missing, keep its number elsewhere. Receipts name no person.',
     ),
-    some &&
-      h(
-        'div',
-        {class: 'actions start'},
-        button('Verify all', () => into(result, verdict, 'Checking every signature'), {class: 'main'}),
-        button([drawing(SAVE), 'Download all'], () => all(result)),
-      ),
+    h(
+      'div',
+      {class: 'actions start'},
+      some && button('Verify all', () => into(result, verdict, 'Checking every signature'), {class: 'main'}),
+      some && button([drawing(SAVE), 'Download all'], () => all(result)),
+      button([drawing(SAVE), 'Download checkpoint'], () => into(result, checkpoint, 'Signing')),
+    ),
     result,
     verifier(area),
   );
@@ -61,6 +62,7 @@ function list(first) {
 
 /** Show the page after receipt `after`; `earlier` holds the starts of the pages before it. */
 function page(place, answer, after, earlier) {
+  const notice = h('div', {role: 'status', 'aria-live': 'polite'});
   const rows = answer.receipts.map((receipt, i) => [
     String(receipt.number),
     h('span', {class: 'figure'}, moment(receipt.time)),
@@ -71,6 +73,10 @@ function page(place, answer, after, earlier) {
     verified(receipt),
     answer.seconds[i] === null ? '–' : milliseconds(answer.seconds[i]),
     button(drawing(SAVE), () => save([receipt]), {class: 'cross', 'aria-label': `Download receipt ${receipt.number}`}),
+    button(drawing(CHECK), () => into(notice, () => proof(receipt.number), 'Proving'), {
+      class: 'cross',
+      'aria-label': `Download the proof of receipt ${receipt.number}`,
+    }),
   ]);
   const turn = (from, path) => async () =>
     page(place, await api.receipts({order: 'newest', limit: PAGE, after: from}), from, path);
@@ -80,12 +86,23 @@ function page(place, answer, after, earlier) {
   show(
     place,
     table(
-      ['#No', 'Time (UTC)', 'Forgotten', '#Purchases', '#Baskets', '#Customers', 'Verified', '#Erased in', ''],
+      ['#No', 'Time (UTC)', 'Forgotten', '#Purchases', '#Baskets', '#Customers', 'Verified', '#Erased in', '', ''],
       rows,
       'Receipts',
     ),
+    notice,
     (back || next) && h('div', {class: 'actions'}, back, next),
   );
+}
+
+/** Save the proof that a receipt is in the log. */
+async function proof(wanted) {
+  download(`proof-receipt-${wanted}.json`, stringify(await api.receiptProof(wanted), 2));
+}
+
+/** Save a checkpoint. */
+async function checkpoint() {
+  download('checkpoint.txt', await api.checkpoint(), 'text/plain');
 }
 
 /** Say whether a forget was verified; there is nothing to verify where nothing was found. */
@@ -132,7 +149,7 @@ function all(place) {
 /** Return a field for a file of receipts, with the verdict below. A file may also be dropped anywhere in `area`. */
 function verifier(area) {
   const result = h('div', {role: 'status', 'aria-live': 'polite'});
-  const input = h('input', {type: 'file', accept: '.json,.ndjson,application/json'});
+  const input = h('input', {type: 'file', accept: '.json,.ndjson,.txt,application/json'});
   const take = async (file) => {
     if (file) await verify(file, result);
     input.value = '';
@@ -143,21 +160,49 @@ function verifier(area) {
     event.preventDefault();
     take(event.dataTransfer.files[0]);
   });
-  return [field('To verify a file of receipts, drop it onto this page or choose it', input), result];
+  return [field('To verify a file of receipts, a proof or a checkpoint, drop it onto this page or choose it', input), result];
 }
 
 async function verify(file, place) {
   show(place, waiting(`Verifying ${file.name}`));
   try {
     if (file.size > LARGEST) throw new Error(TOO_LARGE);
-    const receipts = receiptsIn(await file.text());
+    const text = await file.text();
+    if (isProof(text)) return show(place, checked(file.name, await api.verifyProof(text)));
+    const receipts = receiptsIn(text);
     if (receipts.length > MOST) throw new Error(TOO_LARGE);
     if (!receipts.length) throw new Error('There are no receipts in this file.');
-    show(place, told(file.name, await api.verifyReceipts(receipts)));
+    return show(place, told(file.name, await api.verifyReceipts(receipts)));
   } catch (error) {
     const again = () => verify(file, place);
-    show(place, error.code ? fault(error, again) : h('p', {class: 'notice bad', role: 'alert'}, error.message));
+    return show(place, error.code ? fault(error, again) : h('p', {class: 'notice bad', role: 'alert'}, error.message));
   }
+}
+
+/** Tell a proof or a checkpoint from receipts. */
+function isProof(text) {
+  if (text.includes('\n\n— ')) return true;
+  try {
+    return parse(text).format === 'unbasket proof';
+  } catch {
+    return false;
+  }
+}
+
+/** Say what a proof shows, and who has checked it. */
+function checked(name, {ok, summary}) {
+  return h(
+    'div',
+    {class: ok ? 'notice good' : 'notice bad'},
+    h('strong', {}, ok ? `${name} is genuine` : `${name} failed the verification`),
+    h('p', {}, sentence(summary)),
+    h(
+      'p',
+      {},
+      'This service has checked it, with the key that the file names. To check it yourself, with the key that the shop ' +
+        'has published: python -m unbasket.verifier FILE --key KEY',
+    ),
+  );
 }
 
 /** Say what these receipts prove, and what they don't. */

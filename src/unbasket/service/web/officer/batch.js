@@ -191,12 +191,7 @@ async function carryOut(requests, asked, place) {
     const {results, seconds} = await api.events(requests.map((request) => request.event));
     show(
       place,
-      outcome(
-        requests,
-        asked,
-        results.map((result) => result.receipt),
-        seconds,
-      ),
+      outcome(requests, asked, results, seconds),
     );
     place.querySelector('h2').focus();
     announce(`${plural(results.length, 'request')} forgotten in ${milliseconds(seconds)}.`);
@@ -208,7 +203,8 @@ async function carryOut(requests, asked, place) {
   }
 }
 
-function outcome(requests, asked, receipts, seconds) {
+function outcome(requests, asked, results, seconds) {
+  const receipts = results.map((result) => result.receipt);
   const erased = receipts.filter((receipt) => receipt.purchases > 0);
   const clean = erased.every((receipt) => receipt.verified);
   const missed = receipts.length - erased.length;
@@ -237,17 +233,17 @@ function outcome(requests, asked, receipts, seconds) {
     h(
       'div',
       {class: 'actions'},
-      button([drawing(SAVE), 'Lines and receipts as CSV'], () => saveLines(requests, asked, receipts)),
+      button([drawing(SAVE), 'Lines and receipts as CSV'], () => saveLines(requests, asked, results)),
       saveButton(receipts),
     ),
   );
 }
 
-/** Save which receipt answers each line of the file; a line that another one covers has the receipt of that one. */
-function saveLines(requests, asked, receipts) {
+/** Save which receipt answers each line of the file; a line that another one covers has that one's. */
+function saveLines(requests, asked, results) {
   const rows = asked.map(({line, event}) => {
     const place = requests.findIndex((each) => same(each.event.user, event.user) && covers(each.event, event));
-    return [line, formatId(event.user), receipts[place].number];
+    return [line, formatId(event.user), results[place].receipt.number, results[place].secret];
   });
-  download('requests-and-receipts.csv', csv([['line', 'person', 'receipt'], ...rows]), 'text/csv');
+  download('requests-and-receipts.csv', csv([['line', 'person', 'receipt', 'secret'], ...rows]), 'text/csv');
 }

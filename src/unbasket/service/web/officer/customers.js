@@ -24,7 +24,7 @@ export async function customer(text) {
 
 async function open(place, user) {
   const held = await api.held(user);
-  if (!held) return show(place, heading(user), nothing());
+  if (!held) return show(place, heading(user), nothing(user));
   const record = new Record(held, 'By category', () => again(place, held.user));
   const answer = h('div', {role: 'status', 'aria-live': 'polite'});
   return show(
@@ -33,7 +33,8 @@ async function open(place, user) {
     h(
       'div',
       {class: 'actions start'},
-      button([drawing(SAVE), 'Export as JSON'], () => save(held)),
+      button([drawing(SAVE), 'Export as JSON'], () => save('customer', held.user, held)),
+      button([drawing(SAVE), 'Download proof'], () => save('proof-access', held.user, held.proof)),
       button('Verify against a retrained model', () => into(answer, () => verification(held.user), 'Retraining')),
       button('Make a key for this customer', () => into(answer, () => temporaryKey(held.user))),
     ),
@@ -52,12 +53,22 @@ function heading(user) {
   );
 }
 
-function nothing() {
-  return h(
-    'p',
-    {class: 'notice good'},
-    'Unbasket’s database holds nothing about this customer; invoices and other systems are separate.',
-  );
+function nothing(user) {
+  const answer = h('div', {role: 'status', 'aria-live': 'polite'});
+  const prove = async () => void save('proof-absence', user, await api.absence(user));
+  return [
+    h(
+      'p',
+      {class: 'notice good'},
+      'Unbasket’s database holds nothing about this customer; invoices and other systems are separate.',
+    ),
+    h(
+      'div',
+      {class: 'actions start'},
+      button([drawing(SAVE), 'Download proof of absence'], () => into(answer, prove, 'Proving')),
+    ),
+    answer,
+  ];
 }
 
 async function again(place, user) {
@@ -70,8 +81,8 @@ async function again(place, user) {
   announce('This page is up to date.');
 }
 
-function save(held) {
-  download(`customer-${String(held.user).replace(/[^\w-]+/g, '_')}.json`, stringify(held, 2));
+function save(kind, user, value) {
+  download(`${kind}-${String(user).replace(/[^\w-]+/g, '_')}.json`, stringify(value, 2));
 }
 
 async function verification(user) {

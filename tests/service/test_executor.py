@@ -1,24 +1,34 @@
-"""The throttled executor: one step at a time, with pauses."""
+"""The executor: long work a step at a time with pauses, other work in threads."""
 
+import asyncio
 import resource
 import socket
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.service.process import until
 from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.ids import Id
-from unbasket.service import throttled_executor
+from unbasket.service import executor as executors
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Authenticator
-from unbasket.service.throttled_executor import ThrottledExecutor
+from unbasket.service.auth import Authenticator, Caller
+from unbasket.service.errors import ApiError
+from unbasket.service.executor import CallerQueue, Executor, Steps
+from unbasket.service.request import Request, Shared
 from unbasket.store import DurableRecommender
+
+REQUEST = Request(cast(Shared, None), Caller(""), {}, None)
+
+
+def queue_of(executor: Executor) -> CallerQueue:
+    return executor.queue("reader", "a caller", 10)
 
 
 def test_a_pause_takes_twice_as_long_as_the_step_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,7 +45,7 @@ def test_a_pause_takes_twice_as_long_as_the_step_before(monkeypatch: pytest.Monk
             slept.append(seconds)
             now += seconds
 
-    monkeypatch.setattr(throttled_executor, "time", Clock)
+    monkeypatch.setattr(executors, "time", Clock)
 
     def work(seconds: float, error: Exception | None = None) -> float:
         nonlocal now
@@ -44,16 +54,81 @@ def test_a_pause_takes_twice_as_long_as_the_step_before(monkeypatch: pytest.Monk
             raise error
         return seconds
 
-    with ThrottledExecutor("test") as executor:
-        for idle in (0.0, 0.0, 1.0):
-            now += idle
-            assert executor.submit(work, 2.0).result() == 2.0
-        with pytest.raises(ValueError, match="no"):
-            executor.submit(work, 3.0, ValueError("no")).result()
-        executor.submit(work, 1.0).result()
-        now += 9.0
-        executor.submit(work, 1.0).result()
+    async def run() -> None:
+        nonlocal now
+        executor = Executor(2)
+        with queue_of(executor) as queue:
+            for idle in (0.0, 0.0, 1.0):
+                now += idle
+                assert await executor.run_long(queue, REQUEST, partial(work, 2.0)) == 2.0
+            with pytest.raises(ValueError, match="no"):
+                await executor.run_long(queue, REQUEST, partial(work, 3.0, ValueError("no")))
+            await executor.run_long(queue, REQUEST, partial(work, 1.0))
+            now += 9.0
+            await executor.run_long(queue, REQUEST, partial(work, 1.0))
+        executor.shutdown()
+
+    asyncio.run(run())
     assert slept == [0.0, 4.0, 3.0, 4.0, 6.0, 0.0]
+
+
+def test_steps_run_in_the_thread_of_long_work() -> None:
+    threads: list[str] = []
+
+    def note() -> None:
+        threads.append(threading.current_thread().name.partition("_")[0])
+
+    def steps() -> Steps[str]:
+        note()
+        yield
+        note()
+        return "done"
+
+    def start() -> Steps[str]:
+        note()
+        return steps()
+
+    async def run() -> str:
+        executor = Executor(2)
+        with queue_of(executor) as queue:
+            result: str = await executor.run(queue, REQUEST, start)
+        executor.shutdown()
+        return result
+
+    assert asyncio.run(run()) == "done"
+    assert threads == ["reader", "long", "long"]
+
+
+def test_without_a_thread_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool that can't start a thread has queued the work already, which a thread may find later."""
+    done: list[str] = []
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def run() -> None:
+        executor = Executor(2)
+        with queue_of(executor) as queue, monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", refuse)
+            await executor.run(queue, REQUEST, partial(done.append, "first"))
+            patch.undo()
+            await executor.run(queue, REQUEST, partial(done.append, "second"))
+        executor.shutdown()
+
+    asyncio.run(run())
+    assert done == ["first", "second"]
+
+
+def test_a_caller_may_have_few_requests_in_progress() -> None:
+    executor = Executor(2)
+    with executor.queue("reader", "one", 2), executor.queue("reader", "one", 2):
+        with pytest.raises(ApiError, match="2 of your requests are in progress"):
+            executor.queue("reader", "one", 2)
+        with executor.queue("writer", "one", 2), executor.queue("reader", "other", 2):
+            pass
+    with executor.queue("reader", "one", 1):
+        pass
+    executor.shutdown()
 
 
 @pytest.fixture
@@ -168,13 +243,18 @@ def resident() -> int:
 
 
 def test_memory_of_large_work_is_returned() -> None:
-    with ThrottledExecutor("test") as executor:
-        taken = executor.submit(lambda: [bytes(1000) for _ in range(100_000)]).result()
-        last = taken.pop()  # keeps the heap from shrinking by itself
-        taken.clear()
-        before = resident()
-        executor.trim_memory()
-        executor.submit(int).result()
-        assert resident() < before - 50e6
-        del last
-    executor.trim_memory()  # no effect after shutdown
+    async def run() -> None:
+        executor = Executor(2)
+        with queue_of(executor) as queue:
+            taken = await executor.run_long(queue, REQUEST, lambda: [bytes(1000) for _ in range(100_000)])
+            last = taken.pop()  # keeps the heap from shrinking by itself
+            taken.clear()
+            before = resident()
+            executor.trim_memory()
+            await executor.run_long(queue, REQUEST, int)
+            assert resident() < before - 50e6
+            del last
+        executor.shutdown()
+        executor.trim_memory()  # no effect after shutdown
+
+    asyncio.run(run())

@@ -1,0 +1,52 @@
+"""The publisher of checkpoints: it puts them before the witness, regularly and at the end."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import GaugeMetricFamily
+
+from unbasket.errors import StoreError
+from unbasket.service import logs
+from unbasket.store import DurableRecommender
+
+INTERVAL = 300.0
+"""Seconds between checkpoints. A witness in a folder has a file for each of them."""
+
+
+class CheckpointPublisher:
+    """A companion that publishes the checkpoints of an engine which has a witness.
+
+    The first one is published when the database is opened. If the witness can't be reached later, the service goes on:
+    the next checkpoint covers what this one would have.
+    """
+
+    def __init__(self) -> None:
+        self._stopping = threading.Event()
+        self._published = 0.0
+
+    def run(self, rec: DurableRecommender) -> None:
+        """Publish until `stop`, and once more then."""
+        self._published = time.time()
+        while not self._stopping.wait(INTERVAL):
+            self._publish(rec)
+        self._publish(rec)
+
+    def stop(self) -> None:
+        """Let `run` publish the last one, and return."""
+        self._stopping.set()
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the time of the newest checkpoint that the witness has."""
+        yield GaugeMetricFamily(
+            "unbasket_witnessed_timestamp_seconds", "Time of the last published checkpoint", value=self._published
+        )
+
+    def _publish(self, rec: DurableRecommender) -> None:
+        try:
+            rec.publish_checkpoint()
+        except StoreError as error:
+            logs.get().error("checkpoint not published", problem=str(error))
+        else:
+            self._published = time.time()

@@ -1,0 +1,145 @@
+"""The executor of requests that may take long: threads with a bounded share for each caller, and one for long work.
+
+A thread that computes blocks all other Python threads, the event loop too. Many such threads would block it most of
+the time; a single one that pauses does not slow it down. So long work runs in one thread, a step at a time. Requests
+that wait for it occupy no thread of other requests, and callers alternate.
+"""
+
+import asyncio
+import ctypes
+import sys
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+from unbasket.core.util import Task
+from unbasket.service.errors import ApiError
+from unbasket.service.request import Request
+
+Result = TypeVar("Result")
+Steps = Generator[None, None, Result]
+"""Long work: runs until each yield without a pause, and returns the response."""
+Kind = Literal["reader", "writer"]
+
+_PAUSE_FACTOR = 2.0  # a pause takes this times as long as the step before it: long work gets a third of one core
+_KINDS: tuple[Kind, Kind] = ("reader", "writer")
+
+
+class CallerQueue:
+    """One caller's requests in progress. A few have a thread at once; one may wait for the thread of long work."""
+
+    def __init__(self, kind: Kind, threads: int, on_empty: Callable[[], object]) -> None:
+        self.kind = kind
+        self.threads = asyncio.Semaphore(threads)
+        self.long = asyncio.Lock()
+        self.length = 0
+        self._on_empty = on_empty
+
+    def __enter__(self) -> "CallerQueue":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.length -= 1
+        if not self.length:
+            self._on_empty()
+
+
+class Executor:
+    """Threads for readers and for writers, which wait for the disk, and one for long work.
+
+    No caller can block others: one caller gets at most half of the threads of a kind.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._share = max(1, threads // 2)
+        self._pools = {kind: ThreadPoolExecutor(threads, kind) for kind in _KINDS}
+        self._long = ThreadPoolExecutor(1, "long")
+        self._resume_at = 0.0
+        self._queues: dict[tuple[Kind, str], CallerQueue] = {}
+
+    def queue(self, kind: Kind, caller: str, most: int) -> CallerQueue:
+        """Count a request among the caller's within a `with` block. Raises if the caller has `most` in progress."""
+        queue = self._queues.get((kind, caller))
+        if queue is None:
+            leave = partial(self._queues.pop, (kind, caller))
+            queue = self._queues[kind, caller] = CallerQueue(kind, self._share, leave)
+        if queue.length >= most:
+            raise ApiError("too_many_requests", f"{most} of your requests are in progress; wait for a response")
+        queue.length += 1
+        return queue
+
+    async def run_long(self, queue: CallerQueue, request: Request, work: Callable[[], Any]) -> Any:
+        """Return the result of a request's long work."""
+        async with queue.long:
+            return await _in_thread(self._long, request, partial(self._after_pause, work))
+
+    async def run(self, queue: CallerQueue, request: Request, work: Callable[[], Any]) -> Any:
+        """Return the result of a request's work, or of the steps that it returns."""
+        async with queue.threads:
+            result = await _in_thread(self._pools[queue.kind], request, work)
+        while isinstance(result, Generator):
+            result = await self.run_long(queue, request, partial(_advance, result))
+        return result
+
+    def trim_memory(self) -> None:
+        """Return the memory of large requests to the system, after the work that was submitted before."""
+        with suppress(RuntimeError):  # the executor is shut down
+            self._long.submit(_trim)
+
+    def shutdown(self) -> None:
+        """Finish the work in progress."""
+        for pool in (*self._pools.values(), self._long):
+            pool.shutdown()
+
+    def _after_pause(self, work: Callable[[], Result]) -> Result:
+        time.sleep(max(0.0, self._resume_at - time.monotonic()))
+        start = time.monotonic()
+        try:
+            return work()
+        finally:
+            end = time.monotonic()
+            self._resume_at = end + _PAUSE_FACTOR * (end - start)
+
+
+async def _in_thread(pool: ThreadPoolExecutor, request: Request, work: Callable[[], Any]) -> Any:
+    """Return the result of work in a thread; if the system allows no further thread, of work done here."""
+    task = Task(partial(_run, request, work, asyncio.get_running_loop()))
+    with suppress(RuntimeError):  # no thread could be started; the pool may have queued the task, which runs once
+        await asyncio.wrap_future(pool.submit(task.run))
+    return task.result()
+
+
+def _run(request: Request, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
+    """Run work unless the client is gone, and let the event loop count its events."""
+    request.check_connected()
+    try:
+        return work()
+    finally:
+        results, request.results = request.results, []
+        if results:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(request.shared.metrics.count_events, results)
+
+
+def _advance(steps: Steps[Any]) -> Any:
+    """Run to the next pause. Returns the steps if there are more, or the result."""
+    try:
+        next(steps)
+    except StopIteration as end:
+        return end.value
+    return steps
+
+
+def in_one_step(work: Callable[[], Result]) -> Steps[Result]:
+    """Return long work without a pause as steps."""
+    yield from ()
+    return work()
+
+
+def _trim() -> None:
+    """Return free memory to the system; glibc would keep the memory of large requests."""
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
+        trim(0)
