@@ -1,277 +1,240 @@
-"""Throughput on Spark: the initial load, streaming with a growing number of users, and a breakdown of the time.
+"""Throughput on Spark, beside another version of this package: `python benchmarks/spark.py --against FOLDER`.
 
-Streams on states of different sizes alternate; their differences are the cost of users in state.
-
-Then three streams of the same events alternate, on states of the same size; their differences are the cost of each
-step: Spark alone, with a state that never leaves the JVM; ours with a no-op in place of the model, which reads and
-writes events, states and vectors without computing; and ours. Timers within the last two measure differences that other
-load on the machine can hide.
+FOLDER is a checkout of that version with its core built in place, by default none. Each version is a process of its
+own, on the same shop: users with 5 baskets of 6 items, half of the events learns and the others forgets of what was
+learned one batch before, each event of another user. The versions take turns; the first batch of a turn starts the
+stream and does not count. Wall time is that of Spark's trigger. Processor time and bytes written are those of the
+driver, the JVM and the Python workers.
 """
 
 import argparse
 import json
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple, Protocol
-from unittest.mock import patch
+from typing import Any, NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
-from pyspark.sql.streaming.query import StreamingQuery
 from rich.console import Console
-
-from unbasket import Params
-from unbasket.engine.histories import HistoryState
-from unbasket.spark import event_schema, load, maintain, read_files, session, stream
-from unbasket.spark.checkpoint import state_key
-from unbasket.spark.stream import Maintainer
-from unbasket.spark.user_state import Model, Unchanged, Update, Vector, decode, encode, update_states
 
 say = Console(highlight=False, soft_wrap=True).print
 
-PARAMS = Params.paper("tafeng")
 BASKETS, ITEMS, SIZE = 5, 5000, 6  # of a user, of the shop, of a basket
 CORES = 2
-TIMES = Path(tempfile.mkdtemp(prefix="unbasket-times-"))
-
-
-def recoded(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
-    """Return results of the same size as those of `update_states`, without applying events."""
-    memory = HistoryState(params)
-    memory.load(decode([user.state for user in users if user.state is not None]))
-    return [Model(encode(memory, user.events[0].user), some_vector()) for user in users]
-
-
-def some_vector() -> Vector:
-    """Return a vector of the usual size. Each is a new object: Python would serialize a shared one once."""
-    items = [*range(ITEMS, ITEMS + BASKETS * SIZE)]
-    return Vector(items, [item / 7 for item in items])
-
-
-class Function(Protocol):
-    """A function that a processor calls for a bucket's users."""
-
-    def __call__(self, params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]: ...
-
-
-def timed(name: str, function: Function) -> Function:
-    """Wrap a function to record its seconds per user in a file."""
-    path = str(TIMES / name)
-
-    def run(params: Params, users: Sequence[Update]) -> list[Model | Unchanged | None]:
-        start = time.perf_counter()
-        models = function(params, users)
-        if users:
-            with open(path, "a", encoding="utf-8") as file:
-                file.write(f"{(time.perf_counter() - start) / len(users)}\n")
-        return models
-
-    return run
-
-
-class NoOp(Maintainer):
-    """Our processor with a no-op in place of the model."""
-
-    update = staticmethod(timed("no-op", recoded))
-
-
-class Ours(Maintainer):
-    """Our processor with a timer."""
-
-    update = staticmethod(timed("ours", update_states))
+CASES = [(10_000, 100), (100_000, 10_000), (100_000, 50_000), (1_000_000, 10_000)]  # users, events in a batch
+HERE = Path(__file__).resolve().parents[1]
 
 
 class Batch(NamedTuple):
-    """The durations of a micro-batch, in seconds."""
+    """A micro-batch: wall seconds, processor seconds, bytes written."""
 
-    total: float
-    commit: float  # of the state, mean over its partitions
-    compaction: float  # included in the commit
+    wall: float
+    cpu: float
+    written: int
 
 
-def history(spark: SparkSession, users: int) -> DataFrame:
-    """Generate baskets of users."""
-    items = ", ".join(f"pmod(hash(id, {number}), {ITEMS})" for number in range(SIZE))
-    columns = (f"id % {users} as user", "id as basket", f"cast(array({items}) as array<bigint>) as items", "id as time")
-    return spark.range(users * BASKETS).selectExpr(*columns)
+def usage() -> tuple[float, int]:
+    """Return processor seconds and bytes written of this process and all of its descendants."""
+    parents, cpu, written = {}, {}, {}
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (process / "stat").read_text().rpartition(")")[2].split()
+            lines = dict(line.split(": ") for line in (process / "io").read_text().splitlines())
+        except OSError:  # the process has just ended
+            continue
+        number = int(process.name)
+        parents[number], written[number] = int(fields[1]), int(lines["write_bytes"])
+        cpu[number] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    found, more = set[int](), {os.getpid()}
+    while more:
+        found |= more
+        more = {number for number, parent in parents.items() if parent in found} - found
+    return sum(cpu.get(number, 0) for number in found), sum(written.get(number, 0) for number in found)
 
 
 def write_events(folder: Path, users: int, events: int, files: int) -> None:
-    """Write batches in which half of the users learn a basket and the others forget their basket of the previous batch.
-
-    So histories do not grow. Each user occurs once in a batch: repetitions would be cheaper, and are typical of small
-    shops only.
-    """
+    """Write a file for each batch, in which each user occurs once; histories do not grow."""
     chance = random.Random(1)
     folder.mkdir(parents=True)
     learned: dict[int, int] = {}
     for number in range(files):
         forgets = [{"event": "forget", "user": user, "basket": basket} for user, basket in learned.items()]
-        chosen = chance.sample([user for user in range(users) if user not in learned], events // 2)
+        chosen = chance.sample([user for user in range(users) if user not in learned], min(events // 2, users // 2))
         learned = {user: 10**9 + number * events + i for i, user in enumerate(chosen)}
         new = [
             {"event": "learn", "user": user, "basket": basket, "items": some_items(chance), "time": basket}
             for user, basket in learned.items()
         ]
-        (folder / f"{number:03d}.json").write_text("\n".join(map(json.dumps, new + forgets)))
+        file = folder / f"{number:03d}.json"
+        file.write_text("\n".join(map(json.dumps, new + forgets)))
+        os.utime(file, (number + 1, number + 1))
 
 
 def some_items(chance: random.Random) -> list[int]:
     return [chance.randrange(ITEMS) for _ in range(SIZE)]
 
 
-def in_python(spark: SparkSession, processor: type, folder: Path) -> StreamingQuery:
-    """Start our stream with a processor."""
-    with patch.object(stream, "Maintainer", processor):
-        changes = maintain(
-            read_events(spark, folder),
-            PARAMS,
-            checkpoint=str(folder / processor.__name__),
-            loaded=spark.read.parquet(str(folder / "loaded")),
-        )
-    return changes.into(discard, every="0 seconds")
+class Worker:
+    """A version in this process: a session, and one stream for each shop."""
+
+    def __init__(self, folder: Path, sink: bool) -> None:
+        from unbasket import Params, spark
+
+        self._lib: Any = spark
+        self._params, self._folder, self._sink = Params.paper("tafeng"), folder, sink
+        settings = {"spark.driver.memory": "4g", "spark.log.level": "OFF"}
+        self._session = spark.session(f"local[{CORES}]", work=str(folder / "work"), settings=settings)
+
+    def load(self, users: int, events: str) -> float:
+        """Load the history of all users, for a stream of events; return the seconds."""
+        items = ", ".join(f"pmod(hash(id, {number}), {ITEMS})" for number in range(SIZE))
+        columns = ("id as basket", f"cast(array({items}) as array<bigint>) as items", "id as time")
+        history = self._session.range(users * BASKETS).selectExpr(f"id % {users} as user", *columns)
+        start = time.perf_counter()
+        if self._is_earlier:
+            self._lib.load(history, self._params).write.parquet(self._checkpoint(events) + "-loaded")
+        else:
+            self._lib.load(history, self._params, checkpoint=self._checkpoint(events), shards=CORES)
+        return time.perf_counter() - start
+
+    @property
+    def _is_earlier(self) -> bool:
+        """Whether this is a version with a state store, before the state became files."""
+        return not hasattr(self._lib, "State")
+
+    def _checkpoint(self, events: str) -> str:
+        return str(self._folder / Path(events).name)
+
+    def run(self, events: str, batches: int) -> list[Batch]:
+        """Run batches of a stream, after the first one, and stop it."""
+        lib, loaded = self._lib, {}
+        source = lib.read_files(self._session, events, lib.event_schema("long", "long", "long"), most=1)
+        if self._is_earlier:
+            loaded = {"loaded": self._session.read.parquet(self._checkpoint(events) + "-loaded")}
+        stream = lib.maintain(source, self._params, checkpoint=self._checkpoint(events), **loaded)
+        query = stream.into(_discard if self._sink or self._is_earlier else None, every="0 seconds")
+        found: list[Batch] = []
+        newest, before = -1, usage()
+        while len(found) <= batches:
+            time.sleep(0.01)
+            assert query.isActive, query.exception()
+            last = query.lastProgress
+            if last is not None and last.batchId > newest and last.numInputRows:
+                newest, now = last.batchId, usage()
+                wall = last.durationMs["triggerExecution"] / 1000
+                found.append(Batch(wall, now[0] - before[0], now[1] - before[1]))
+                before = now
+        query.stop()
+        return found[1:]
 
 
-def in_jvm(spark: SparkSession, folder: Path) -> StreamingQuery:
-    """Start a stream of the same events and states in an aggregation that only copies states and the last event."""
-    events = read_events(spark, folder)
-    loaded = spark.readStream.schema("user long, state binary").parquet(str(folder / "loaded"))
-    both = events.unionByName(loaded, allowMissingColumns=True).withColumn("key", state_key(sql.col("user"), bytes(32)))
-    event = sql.max(sql.struct("sequence", *event_schema().names)).alias("event")
-    states = both.groupBy("key").agg(sql.first("state", ignorenulls=True), event)
-    writer = states.writeStream.outputMode("update").option("checkpointLocation", str(folder / "jvm"))
-    return writer.trigger(processingTime="0 seconds").foreachBatch(discard).start()
-
-
-def read_events(spark: SparkSession, folder: Path) -> DataFrame:
-    return read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
-
-
-def discard(frame: DataFrame, _: int) -> None:
+def _discard(frame: Any, _: int) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def batches_of(query: StreamingQuery, count: int) -> list[Batch]:
-    """Return the query's next batches with events, and stop it."""
-    batches: list[Batch] = []
-    for progress in stream.watch(query):
-        if progress is None or not progress.numInputRows:
-            continue
-        total = progress.durationMs["triggerExecution"] / 1000
-        operator = progress.stateOperators[0]
-        partitions = operator.numShufflePartitions or 1
-        compaction = int(operator.customMetrics["rocksdbCommitCompactLatency"])
-        batches.append(Batch(total, operator.commitTimeMs / 1000 / partitions, compaction / 1000 / partitions))
-        if len(batches) == count:
-            break
-    query.stop()
-    return batches
+def serve(folder: Path, sink: bool) -> None:
+    """Answer requests for `load` and `run`, a line of JSON each."""
+    worker = Worker(folder, sink)
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        sys.stdout.write(json.dumps(getattr(worker, name)(*arguments)) + "\n")
+        sys.stdout.flush()
 
 
-def recorded(name: str) -> float:
-    """Return the seconds per user in the median call of a timed function, and reset its record."""
-    path = TIMES / name
-    seconds = median(map(float, path.read_text().split()))
-    path.unlink()
-    return seconds
+class Version:
+    """A version in a process of its own."""
+
+    def __init__(self, tree: Path, folder: Path, *, sink: bool = False) -> None:
+        folder.mkdir()
+        command = [sys.executable, __file__, "--serve", str(folder), *(["--sink"] if sink else [])]
+        environment = {**os.environ, "PYTHONPATH": str(tree / "src")}
+        pipe = subprocess.PIPE
+        with (folder / "log").open("w") as log:
+            self._process = subprocess.Popen(
+                command, env=environment, stdin=pipe, stdout=pipe, stderr=log, text=True, start_new_session=True
+            )
+        self._log = folder / "log"
+
+    def call(self, *request: object) -> Any:
+        """Let the process do something; return the result."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, self._log.read_text()[-2000:]
+        return json.loads(answer)
+
+    def stop(self) -> None:
+        """End the process, with its JVM and workers."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
 
 
-def alternate(streams: Mapping[str, Callable[[], StreamingQuery]], batches: int, runs: int) -> dict[str, list[Batch]]:
-    """Run batches of each stream in each run; the first batch of a run starts the stream and does not count."""
-    durations: dict[str, list[Batch]] = {name: [] for name in streams}
-    for number in range(runs):
-        for name, start in streams.items():
-            first, *rest = batches_of(start(), batches + 1)
-            durations[name] += rest
-            say(f"  run {number + 1}, {name}: {first.total:.1f} s at first, then", *(f"{b.total:.1f}" for b in rest))
-    return durations
+def measure(versions: dict[str, Version], folder: Path, cases: list[tuple[int, int]], batches: int, runs: int) -> None:
+    """Let the versions take turns, and print their batches."""
+    for users, events in cases:
+        shop = folder / f"events-{users}-{events}"
+        write_events(shop, users, events, 2 * runs * (batches + 1) + 1)
+        for name, version in versions.items():
+            seconds = version.call("load", users, str(shop))
+            say(f"{users:,} users loaded, {name}: {users * BASKETS / seconds:,.0f} baskets/s")
+        found: dict[str, list[Batch]] = {name: [] for name in versions}
+        for _ in range(runs):
+            for name, version in versions.items():
+                found[name] += [Batch(*batch) for batch in version.call("run", str(shop), batches)]
+        report(found, users, events)
 
 
-def prepare(spark: SparkSession, folder: Path, users: int, events: int, files: int) -> None:
-    """Write events and the loaded states of users into a folder."""
-    write_events(folder / "events", users, events, files)
-    start = time.perf_counter()
-    load(history(spark, users), PARAMS).write.parquet(str(folder / "loaded"))
-    seconds = time.perf_counter() - start
-    size = spark.read.parquet(str(folder / "loaded")).selectExpr("avg(length(state))").collect()[0][0]
-    say(f"  {users:,} users: {users * BASKETS / seconds:,.0f} baskets/s; {size:.0f} bytes of state per user")
-
-
-def report_growth(durations: dict[str, list[Batch]], events: int) -> None:
-    """Print a line for each number of users, by the fastest batch, since noise only adds."""
-    least = min(next(iter(durations.values()))).total
-    for name, batches in durations.items():
-        total, commit, compaction = min(batches)
+def report(found: dict[str, list[Batch]], users: int, events: int) -> None:
+    """Print a line for each version, by the fastest batch, since noise only adds, and by medians."""
+    first = next(iter(found.values()))
+    for name, batches in found.items():
+        wall, cpu = min(batch.wall for batch in batches), median(batch.cpu for batch in batches)
+        written = median(batch.written for batch in batches)
+        ratios = [
+            min(batch.wall for batch in first) / wall,
+            median(batch.cpu for batch in first) / cpu,
+            median(batch.written for batch in first) / max(written, 1),
+        ]
         say(
-            f"  {name}: {events / total:,.0f} events/s, {total / least:.2f} times the time of the first, with "
-            f"{commit:.2f} s of commit, of that {compaction:.2f} s of compaction; {spread(batches)}"
+            f"{users:,} users, batches of {events:,}, {name}: fastest {wall:.2f} s, {events / wall:,.0f} events/s; "
+            f"median {median(batch.wall for batch in batches):.2f} s, {cpu:.2f} s of processor, {written / 1e6:.1f} MB"
+            f"; {ratios[0]:.1f}, {ratios[1]:.1f} and {ratios[2]:.1f} times as good as {next(iter(found))}"
         )
-
-
-def report_steps(durations: dict[str, list[Batch]], events: int) -> None:
-    """Print the cost of each step of a batch, by the fastest of each stream."""
-    jvm, no_op, ours = (min(batches).total for batches in durations.values())
-    for name, batches in durations.items():
-        say(f"  {name}: {spread(batches)}")
-    steps = {"Spark": jvm, "serialization": no_op - jvm, "our fold": ours - no_op}
-    say("  of a batch: " + ", ".join(f"{name} {cost:.2f} s, {cost / ours:.0%}" for name, cost in steps.items()))
-    recoding, updating = recorded("no-op"), recorded("ours")
-    say(
-        f"  by the timers within: {updating * 1e6:.0f} µs a user, {recoding * 1e6:.0f} of these for the user's state, "
-        f"so the fold is {(updating - recoding) * events / CORES / ours:.0%} of a batch, "
-        f"and {updating * events / CORES / ours:.0%} with the coding of states"
-    )
-
-
-def spread(batches: list[Batch]) -> str:
-    seconds = [batch.total for batch in batches]
-    return f"{len(seconds)} batches: {min(seconds):.2f} s, median {median(seconds):.2f} s, longest {max(seconds):.2f} s"
-
-
-def measure(spark: SparkSession, folder: Path, given: argparse.Namespace) -> None:
-    files = 2 * given.runs * (given.batches + 2)
-    say("loading")
-    folders = {users: folder / str(users) for users in given.users}
-    for users, path in folders.items():
-        prepare(spark, path, users, given.events, files)
-    say(f"streaming, batches of {given.events:,} events, half of them forgets")
-    sizes = {f"{users:,} users": partial(in_python, spark, Ours, path) for users, path in folders.items()}
-    report_growth(alternate(sizes, given.batches, given.runs), given.events)
-    for users, path in folders.items():
-        size = sum(file.stat().st_size for file in (path / "Ours").rglob("*") if file.is_file())
-        say(f"  {users:,} users: the checkpoint has {size / users:.0f} bytes per user")
-    users, path = next(iter(folders.items()))
-    (TIMES / "ours").unlink()
-    say(f"steps, {users:,} users")
-    streams = {
-        "JVM only": partial(in_jvm, spark, path),
-        "no-op": partial(in_python, spark, NoOp, path),
-        "ours": partial(in_python, spark, Ours, path),
-    }
-    report_steps(alternate(streams, given.batches, given.runs), given.events)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--users", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
-    parser.add_argument("--events", type=int, default=10_000, help="in a batch, each of another user")
-    parser.add_argument("--batches", type=int, default=4, help="of each stream in a run")
+    parser.add_argument("--against", type=Path, help="a tree of another version, with its core built")
+    parser.add_argument("--case", type=int, nargs=2, action="append", metavar=("USERS", "EVENTS"))
+    parser.add_argument("--batches", type=int, default=4, help="of each version in a turn")
     parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--sink", action="store_true", help="also compute the changes of vectors, and discard them")
+    parser.add_argument("--serve", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    spark = session(f"local[{CORES}]", settings={"spark.driver.memory": "4g", "spark.log.level": "OFF"})
+    if given.serve:
+        serve(given.serve, given.sink)
+        return
     folder = Path(tempfile.mkdtemp(prefix="unbasket-spark-"))
+    trees = {"earlier": given.against} if given.against else {}
+    versions = {name: Version(tree, folder / name) for name, tree in trees.items()}
+    versions["this"] = Version(HERE, folder / "this")
+    if given.sink:
+        versions["this, with a sink"] = Version(HERE, folder / "sink", sink=True)
     try:
-        measure(spark, folder, given)
+        cases = [(case[0], case[1]) for case in given.case or CASES]
+        measure(versions, folder, cases, given.batches, given.runs)
     finally:
-        spark.stop()
-        shutil.rmtree(folder)
-        shutil.rmtree(TIMES)
+        for version in versions.values():
+            version.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Recommendations for all users on Spark, with neighbors from a pool: `python -m benchmarks.spark_pool`.
 
-The shop is that of benchmarks/scale.py. Its vectors are written as a table of Parquet files. From these, Spark makes
+The shop is that of benchmarks/scale.py. Its baskets are loaded into a checkpoint. From these histories, Spark makes
 recommendations for all users on two cores, and discards them. A sample is compared with the engine, bit for bit. The
 processor time of Spark and its workers is measured too: other load on the machine does not affect it.
 """
@@ -17,31 +17,15 @@ import polars as pl
 from benchmarks.scale import shop
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.progress import track
 
 from unbasket import Params, Recommender
-from unbasket.spark import recommend, session
+from unbasket.spark import histories, load, recommend, session
 
 CORES = 2
-FILE = 25_000  # users
 SAMPLE = 2_000
 MUST, AIM = 1_500, 5_000  # users a second
 
 console = Console(highlight=False)
-
-
-def write_vectors(rec: Recommender, folder: Path) -> None:
-    """Write the vectors of all users in the format of a table."""
-    folder.mkdir()
-    users = rec.users()
-    for start in track(range(0, len(users), FILE), "writing vectors", console=console, transient=True):
-        vectors = [(user, rec.vector(user)) for user in users[start : start + FILE]]
-        rows = {
-            "user": [user for user, _ in vectors],
-            "items": [list(vector) for _, vector in vectors],
-            "weights": [list(vector.values()) for _, vector in vectors],
-        }
-        pl.DataFrame(rows).write_parquet(folder / f"{start}.parquet")
 
 
 def processor_seconds() -> float:
@@ -68,16 +52,18 @@ def processor_seconds() -> float:
 def measure(spark: SparkSession, folder: Path, params: Params, users: int) -> None:
     """Recommend to all users, and print the users per second."""
     rec = Recommender(params).fit(pl.read_parquet(shop(users)))
-    write_vectors(rec, folder / str(users))
-    vectors = spark.read.parquet(str(folder / str(users)))
+    baskets = pl.scan_parquet(shop(users)).group_by("user", "basket", "time").agg(pl.col("item").alias("items"))
+    baskets.sink_parquet(folder / f"{users}.parquet")
+    load(spark.read.parquet(str(folder / f"{users}.parquet")), params, checkpoint=str(folder / str(users)))
+    held = histories(spark, str(folder / str(users)))
     sample = random.Random(0).sample(rec.users(), min(SAMPLE, users))
     expected = {user: [tuple(best) for best in ranked] for user, ranked in rec.recommend_many(sample).items()}
     del rec
-    rows = recommend(vectors, params, sample).collect()
+    rows = recommend(held, params, sample).collect()
     assert {row.user: [tuple(best) for best in row.recommendations] for row in rows} == expected, "not the engine's"
     with console.status(f"recommending for {users:,} users"):
         start, busy = time.perf_counter(), processor_seconds()
-        recommend(vectors, params).write.format("noop").mode("overwrite").save()
+        recommend(held, params).write.format("noop").mode("overwrite").save()
         seconds, busy = time.perf_counter() - start, processor_seconds() - busy
     console.print(
         f"{users:,} users, pool of {params.pool:,}: {users / seconds:,.0f} users a second; "

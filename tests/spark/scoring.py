@@ -1,17 +1,19 @@
-"""Evaluation of Spark's recommendations by the code that evaluates an engine."""
+"""Histories of an engine as a frame, and evaluation of Spark's recommendations by the code that evaluates an engine."""
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import accumulate
 from unittest.mock import patch
 
 import polars as pl
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from unbasket import Params, Recommendation, Recommender
 from unbasket.domain.ids import Id
 from unbasket.evaluation import PROTOCOLS, Holdout, tifuknn
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.spark import recommend
+from unbasket.spark import history_row, history_schema, recommend, vectors
 
 PAPER = PROTOCOLS["paper"]
 PARAMS = Params(group_size=2, neighbors=7, alpha=0.6)
@@ -22,13 +24,20 @@ def recommendations(frame: DataFrame) -> dict[Id, list[Recommendation]]:
     return {row.user: [Recommendation(*pair) for pair in row.recommendations] for row in frame.collect()}
 
 
+def vectors_in(frame: DataFrame, params: Params) -> dict[Id, dict[Id, float]]:
+    """Collect the vectors of histories in the form of `Recommender.vector`."""
+    rows = vectors(frame, params).collect()
+    found = {row.user: dict(zip(row["items"], row.weights, strict=True)) for row in rows}
+    assert len(found) == len(rows)
+    return found
+
+
 class _Engine:
     """The interface of an engine that evaluation needs, on vectors and recommendations from Spark."""
 
-    def __init__(self, vectors: DataFrame, params: Params) -> None:
-        rows = vectors.select("user", "items", "weights").collect()
-        self._vectors = {row.user: dict(zip(row["items"], row.weights, strict=True)) for row in rows}
-        self._found = recommendations(recommend(vectors, params, n=20))
+    def __init__(self, histories: DataFrame, params: Params) -> None:
+        self._vectors = vectors_in(histories, params)
+        self._found = recommendations(recommend(histories, params, n=20))
 
     def __contains__(self, user: Id) -> bool:
         return user in self._vectors
@@ -44,9 +53,9 @@ class _Engine:
         return {user: self._found[user] for user in users}
 
 
-def scores_from_spark(vectors: DataFrame, params: Params, shop: Holdout) -> pl.DataFrame:
+def scores_from_spark(histories: DataFrame, params: Params, shop: Holdout) -> pl.DataFrame:
     """Compute every user's metrics under the paper's protocol, with Spark in place of the engine."""
-    engine = _Engine(vectors, replace(params, neighbors=PAPER.true_neighbors(params.neighbors)))
+    engine = _Engine(histories, replace(params, neighbors=PAPER.true_neighbors(params.neighbors)))
     with patch.object(tifuknn, "fit_candidates", lambda *_: engine):
         return evaluate(shop, params, PAPER).scores[TIFUKNN]
 
@@ -56,7 +65,12 @@ def scores_from_the_engine(params: Params, shop: Holdout) -> pl.DataFrame:
     return evaluate(shop, params, PAPER).scores[TIFUKNN]
 
 
-def vectors_of(spark: SparkSession, rec: Recommender, user: str, item: str) -> DataFrame:
-    """Create a frame of an engine's vectors, with ids of these types."""
-    rows = [(name, [*rec.vector(name)], [*rec.vector(name).values()]) for name in rec.users()]
-    return spark.createDataFrame(rows, f"user {user}, items array<{item}>, weights array<double>")
+def histories_of(spark: SparkSession, rec: Recommender) -> DataFrame:
+    """Create a frame of an engine's histories."""
+    rows = []
+    for user in rec.users():
+        starts = {0, *accumulate(rec.groups(user))}
+        baskets = [(basket, number in starts) for number, basket in enumerate(rec.history(user))]
+        rows.append(history_row(user, baskets, rec.suppressed(user)))
+    kinds = {kind: "bigint" if held == "number" else "string" for kind, held in rec.id_types().items()}
+    return spark.createDataFrame(pa.Table.from_pylist(rows, history_schema({str(k): v for k, v in kinds.items()})))

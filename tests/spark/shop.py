@@ -1,4 +1,4 @@
-"""Event files of a shop, random events, and the vectors in a table."""
+"""Event files of a shop, and random events."""
 
 import json
 import os
@@ -7,11 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-from tests.laws import Event, Forget, Learn
+from tests.laws import Allow, Event, Forget, Learn, Rename, ShopEvent, Suppress
 
 from unbasket.domain.ids import Id
-from unbasket.spark import Table
 
 
 class Shop:
@@ -22,7 +20,7 @@ class Shop:
         self._count = 0
         folder.mkdir(parents=True)
 
-    def write(self, events: Sequence[Event]) -> None:
+    def write(self, events: Sequence[ShopEvent]) -> None:
         """Add a file. Spark reads files in the order of their modification times, which are whole seconds here."""
         self._count += 1
         file = self.folder / f"{self._count:05d}.json"
@@ -32,9 +30,9 @@ class Shop:
         partial.rename(file)
 
 
-def fields_of(event: Event) -> dict[str, Any]:
+def fields_of(event: ShopEvent) -> dict[str, Any]:
     """Return an event in the documented format."""
-    fields = {"event": "learn" if isinstance(event, Learn) else "forget", **event._asdict()}
+    fields = {"event": type(event).__name__.lower(), **event._asdict()}
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -53,10 +51,14 @@ def random_events(
             yield Forget(user, chance.choice((None, *baskets)), chance.choice((None, *items)))
 
 
-def vectors_in(table: Path) -> dict[Id, dict[Id, float]]:
-    """Read the table without Spark, in the form of `Recommender.vector`."""
-    found = Table(str(table))
-    rows = [row for name in found.manifest.files.values() for row in pq.read_table(found.path / name).to_pylist()]
-    vectors = {row["user"]: dict(zip(row["items"], row["weights"], strict=True)) for row in rows}
-    assert len(vectors) == len(rows) == len(found)
-    return vectors
+def random_shop_events(
+    chance: random.Random, users: Sequence[Id], baskets: Sequence[Id], items: Sequence[Id]
+) -> Iterator[ShopEvent]:
+    """Yield the same, with suppressions and renames among them."""
+    for event in random_events(chance, users, baskets, items):
+        kind, user, item = chance.random(), chance.choice(users), chance.choice(items)
+        yield (
+            event if kind < 0.8 else Suppress(user, item) if kind < 0.88 else Allow(user, item) if kind < 0.9 else event
+        )
+        if kind > 0.96:
+            yield Rename(user, chance.choice(users))

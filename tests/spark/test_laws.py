@@ -1,4 +1,4 @@
-"""The law of equality on Spark: random events in random micro-batches give the engine's vectors, bit for bit."""
+"""The law of equality on Spark: random events in random micro-batches give the engine's state, bit for bit."""
 
 import random
 from collections.abc import Sequence
@@ -8,13 +8,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.laws import Event, apply
-from tests.spark.scoring import recommendations
-from tests.spark.shop import Shop, random_events, vectors_in
+from tests.laws import ShopEvent, apply
+from tests.spark.scoring import recommendations, vectors_in
+from tests.spark.shop import Shop, random_shop_events
 
 from unbasket import Params, Recommender
 from unbasket.domain.ids import Id
-from unbasket.spark import Table, event_schema, maintain, read_files, recommend, settle
+from unbasket.spark import State, event_schema, histories, maintain, read_files, recommend, settle
 from unbasket.spark.sources import IdType
 
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
@@ -22,10 +22,10 @@ PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
 
 def random_batches(
     chance: random.Random, users: Sequence[Id], baskets: Sequence[Id], items: Sequence[Id]
-) -> list[list[Event]]:
+) -> list[list[ShopEvent]]:
     """Generate sequences of 30 events for groups of three users, cut into micro-batches of many sizes."""
     sequences = [
-        list(islice(random_events(chance, users[i : i + 3], baskets, items), 30)) for i in range(0, len(users), 3)
+        list(islice(random_shop_events(chance, users[i : i + 3], baskets, items), 30)) for i in range(0, len(users), 3)
     ]
     cuts = [0, *sorted(chance.sample(range(1, 30), 4)), 30]
     return [[event for sequence in sequences for event in sequence[a:b]] for a, b in pairwise(cuts)]
@@ -47,6 +47,13 @@ CASES: dict[str, Case] = {
         ["p", "q", "r"],
         ("long", "long", "string"),
     ),
+    "learned": (
+        Params(neighbors=20, pool=30, pool_seed=1),
+        [f"user {i}" for i in range(240)],
+        ["a", "b", "ä", "1"],
+        ["p", "q", "r"],
+        ("string", "string", "string"),
+    ),
     "count": (
         replace(PARAMS, grouping="count"),
         range(240),
@@ -58,7 +65,7 @@ CASES: dict[str, Case] = {
 
 
 def test_random_streams_equal_the_engine(spark: SparkSession, tmp_path: Path) -> None:
-    """All groupings, and ids of both types, in three streams at once."""
+    """All groupings, learned weights, a pool, and ids of both types, in streams at once."""
     engines: dict[str, Recommender] = {}
     queries: list[StreamingQuery] = []
     for name, (params, users, baskets, items, types) in CASES.items():
@@ -69,12 +76,15 @@ def test_random_streams_equal_the_engine(spark: SparkSession, tmp_path: Path) ->
         assert 10 < len(engine) < len(users)
         engines[name] = engine
         events = read_files(spark, str(shop.folder), event_schema(*types), most=1)
-        stream = maintain(events, params, checkpoint=str(tmp_path / name / "checkpoint"))
-        queries.append(stream.into_table(str(tmp_path / name / "table"), every="0 seconds"))
+        stream = maintain(events, params, checkpoint=str(tmp_path / name), shards=3)
+        queries.append(stream.into(every="0 seconds"))
     for query in queries:
         settle(query)
     for name, engine in engines.items():
-        assert vectors_in(tmp_path / name / "table") == {user: engine.vector(user) for user in engine.users()}
-    table, engine = Table(str(tmp_path / "varying" / "table")), engines["varying"]
-    assert table.params == engine.params
-    assert recommendations(recommend(table.read(spark), table.params)) == engine.recommend_many()
+        state, held = State(str(tmp_path / name)), histories(spark, str(tmp_path / name)).cache()
+        assert (state.params, len(state)) == (engine.params, len(engine))
+        assert vectors_in(held, state.params) == {user: engine.vector(user) for user in engine.users()}
+        assert {row.user: row.suppressed for row in held.collect()} == {u: engine.suppressed(u) for u in engine.users()}
+        assert any(engine.suppressed(user) for user in engine.users())
+        assert recommendations(recommend(held, state.params)) == engine.recommend_many()
+        held.unpersist()

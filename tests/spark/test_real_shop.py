@@ -4,15 +4,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from tests.laws import Event, Forget, Learn
-from tests.spark.scoring import recommendations, scores_from_spark, scores_from_the_engine
-from tests.spark.shop import Shop, vectors_in
+from tests.spark.scoring import recommendations, scores_from_spark, scores_from_the_engine, vectors_in
+from tests.spark.shop import Shop
 
 from unbasket import Params, Recommender
 from unbasket.datasets import load
 from unbasket.evaluation import Holdout
-from unbasket.spark import Table, event_schema, maintain, read_files, recommend, settle
+from unbasket.spark import event_schema, histories, maintain, read_files, recommend, settle
 
 PARAMS = Params.paper("tafeng")
 
@@ -34,8 +34,7 @@ def test_the_stream_equals_a_fit(spark: SparkSession, tmp_path: Path, name: str,
     shop = Shop(tmp_path / "events")
     for start in range(0, len(learns), 20_000):
         shop.write(learns[start : start + 20_000])
-    table = follow(spark, tmp_path)
-    scores = scores_from_spark(table.read(spark), PARAMS, Holdout(history, future))
+    scores = scores_from_spark(follow(spark, tmp_path), PARAMS, Holdout(history, future))
     assert scores.equals(scores_from_the_engine(PARAMS, Holdout(history, future)))
     if name == "tafeng":
         assert scores.select(pl.col(*PUBLISHED).mean().round(4)).row(0, named=True) == PUBLISHED
@@ -43,15 +42,14 @@ def test_the_stream_equals_a_fit(spark: SparkSession, tmp_path: Path, name: str,
     forgotten = sorted(set(history["user"]))[::100]
     assert len(forgotten) == -(-history["user"].n_unique() // 100)
     shop.write([Forget(user, None, None) for user in forgotten])
-    table = follow(spark, tmp_path)
+    held = follow(spark, tmp_path)
     rec = Recommender(PARAMS).fit(history.filter(~pl.col("user").is_in(forgotten)))
-    assert vectors_in(tmp_path / "table") == {user: rec.vector(user) for user in rec.users()}
-    assert recommendations(recommend(table.read(spark), PARAMS, n=20)) == rec.recommend_many(n=20)
+    assert vectors_in(held, PARAMS) == {user: rec.vector(user) for user in rec.users()}
+    assert recommendations(recommend(held, PARAMS, n=20)) == rec.recommend_many(n=20)
 
 
-def follow(spark: SparkSession, folder: Path) -> Table:
-    """Apply all events, and return the table."""
+def follow(spark: SparkSession, folder: Path) -> DataFrame:
+    """Apply all events, and return the histories."""
     events = read_files(spark, str(folder / "events"), event_schema("long", "long", "long"), most=1)
-    stream = maintain(events, PARAMS, checkpoint=str(folder / "checkpoint"))
-    settle(stream.into_table(str(folder / "table"), every="0 seconds"))
-    return Table(str(folder / "table"))
+    settle(maintain(events, PARAMS, checkpoint=str(folder / "checkpoint")).into(every="0 seconds"))
+    return histories(spark, str(folder / "checkpoint"))

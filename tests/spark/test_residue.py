@@ -1,9 +1,7 @@
 """The audit finds a marker in every file format of a job."""
 
-import zipfile
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,32 +10,28 @@ from unbasket.errors import InvalidRequestError
 from unbasket.spark import audit
 
 
-def test_in_bytes_archives_and_parquet(tmp_path: Path) -> None:
+def test_in_bytes_arrow_and_parquet(tmp_path: Path) -> None:
     marker = "forgotten-user"
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "raw").write_bytes(b"\0\1" + marker.encode() + b"\xff")
-    with zipfile.ZipFile(tmp_path / "1.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("MANIFEST", marker * 100)
+    with pa.ipc.new_file(str(tmp_path / "1.arrow"), pa.schema([("user", pa.string())])) as writer:
+        writer.write_batch(pa.record_batch({"user": ["ann", marker]}))
     pq.write_table(pa.table({"items": [["milk"], [marker]] * 50}), tmp_path / "lists.parquet", compression="zstd")
     pq.write_table(pa.table({"user": [marker] * 50}), tmp_path / "users.parquet", compression="zstd")
     (tmp_path / "clean").write_text("nothing")
+    (tmp_path / "empty").touch()
     searched, findings = audit([tmp_path], [marker, "absent"])
-    assert searched == 5
+    assert searched == 6
     assert {marker for marker, _ in findings} == {marker}
     places = {place.removeprefix(f"{tmp_path}/").split(",")[0] for _, place in findings}
-    assert places == {"1.zip", "deep/er/raw", "lists.parquet", "users.parquet"}
+    assert places == {"1.arrow", "deep/er/raw", "lists.parquet", "users.parquet"}
 
 
-def test_across_chunks_of_a_large_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.spark.residue._CHUNK", 5)
-    (tmp_path / "file").write_text("abcforgotten-userxyz")
-    assert [finding.marker for finding in audit([tmp_path], ["forgotten-user"])[1]] == ["forgotten-user"]
-
-
-@pytest.mark.parametrize("number", [65_536, 170_017, 2**31, 2**40 + 5, 2**63 - 1, -40_000, -(2**63)])
+@pytest.mark.parametrize("number", [65_536, 170_017, 2**31, 2**40 + 5, 2**63 - 1, -70_000, -(2**63)])
 def test_a_number_in_every_encoding(tmp_path: Path, number: int) -> None:
     """As in the state, as in Spark's rows, as text, and in a table."""
-    (tmp_path / "state").write_bytes(b"\0" + msgspec.msgpack.encode((2, "ann", [number], [])) + b"\0")
+    with pa.ipc.new_file(str(tmp_path / "state"), pa.schema([("items", pa.list_(pa.int64()))])) as writer:
+        writer.write_batch(pa.record_batch({"items": [[1, number]]}))
     (tmp_path / "row").write_bytes(b"\7" + number.to_bytes(8, "little", signed=True) + b"\7")
     (tmp_path / "java").write_bytes(b"\7" + number.to_bytes(8, "big", signed=True) + b"\7")
     (tmp_path / "text").write_text(f'{{"user":{number}}}')
@@ -54,15 +48,9 @@ def test_a_number_in_every_encoding(tmp_path: Path, number: int) -> None:
     assert {marker for marker, _ in findings} == {number}
 
 
-@pytest.mark.parametrize("number", [0, 17, 65_535, -1, -32_768])
+@pytest.mark.parametrize("number", [0, 17, 65_535, -1, -65_535])
 def test_a_number_that_occurs_by_chance_is_refused(tmp_path: Path, number: int) -> None:
     with pytest.raises(InvalidRequestError, match=f"the number {number} can't be searched for"):
         audit([tmp_path], [number])
     (tmp_path / "file").write_text(f"user {number}")
     assert len(audit([tmp_path], [str(number)])[1]) == 1
-
-
-def test_a_number_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.spark.residue._CHUNK", 3)
-    (tmp_path / "file").write_bytes(b"abc" + msgspec.msgpack.encode(170_017) + b"xyz")
-    assert [finding.marker for finding in audit([tmp_path], [170_017])[1]] == [170_017]

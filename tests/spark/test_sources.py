@@ -7,21 +7,30 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from unbasket import InvalidFrameError
+from unbasket.domain.events import Change
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, parse_messages, read_files
 from unbasket.spark.sources import Format, in_types, ordered
-from unbasket.spark.stream import parsed
+from unbasket.spark.updates import Rejection
+from unbasket.spark.updates import parsed as parsed_table
 
 JSON = """{"event": "learn", "user": "ann", "basket": "1", "items": ["tea", "milk"], "time": 5}
 not JSON
 
 {"event": "forget", "user": "ann", "item": "tea"}
+{"event": "rename", "user": "ann", "other": "bob"}
 """
-CSV = "event,user,basket,item,items,time\nlearn,ann,1,,tea|milk,5\nnonsense\nforget,ann,,tea,,\n"
+CSV = """event,user,basket,item,items,time,other
+learn,ann,1,,tea|milk,5
+nonsense
+forget,ann,,tea,,
+rename,ann,,,,,bob
+"""
 
 
 def write_parquet(spark: SparkSession, folder: Path) -> None:
-    rows = [("learn", "ann", "1", None, ["tea", "milk"], 5), (None,) * 6, ("forget", "ann", None, "tea", None, None)]
+    learn, forget = ("learn", "ann", "1", None, ["tea", "milk"], 5, None), ("forget", "ann", None, "tea", *[None] * 3)
+    rows = [learn, (None,) * 7, forget, ("rename", "ann", *[None] * 4, "bob")]
     spark.createDataFrame(rows, event_schema()).coalesce(1).write.parquet(str(folder))
 
 
@@ -37,22 +46,29 @@ WRITERS: dict[Format, Callable[[SparkSession, Path], object]] = {
 }
 
 
-def collected(stream: DataFrame, folder: Path) -> list[Row]:
+def parsed(frame: DataFrame) -> tuple[list[Change], list[Rejection]]:
+    """Parse events in their order; return them, and the rejected ones."""
+    found = list(parsed_table(ordered(frame).orderBy("sequence").toArrow()))
+    rejected = [event for event in found if isinstance(event, Rejection)]
+    return [event for event in found if not isinstance(event, Rejection)], rejected
+
+
+def collected(stream: DataFrame, folder: Path) -> DataFrame:
     """Collect all rows of a stream."""
     rows: list[Row] = []
     writer = stream.writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
     writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
-    return rows
+    return stream.sparkSession.createDataFrame(rows[::-1], stream.schema)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     WRITERS[kind](spark, tmp_path / "events")
     rows = collected(read_files(spark, str(tmp_path / "events"), event_schema(), kind=kind), tmp_path / "checkpoint")
-    events, rejected = parsed(reversed(rows))
-    assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea")]
-    assert [row.change for row in rejected] == ["rejected"]
-    assert "must be 'learn' or 'forget'" in rejected[0].reason
+    events, rejected = parsed(rows)
+    assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea"), ("ann", "bob")]
+    assert len(rejected) == 1
+    assert "must be 'learn' or 'forget'" in rejected[0][1]
 
 
 SPELLED = """{"event": "learn", "user": 17, "basket": 1, "items": [1, "2"]}
@@ -71,7 +87,7 @@ def test_ids_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
     rows = collected(read_files(spark, str(tmp_path / "events"), schema), tmp_path / "checkpoint")
     events, rejected = parsed(rows)
     assert events == [(17, [1, 2], 1, None), (17, [1], 2, None)]
-    assert [row.reason for row in rejected] == [
+    assert [reason for _, reason in rejected] == [
         "user id 'A-5' is not a whole number, as in this stream",
         "item id '02' is not a whole number, as in this stream",
         "basket id 'A-5' is not a whole number, as in this stream",
@@ -82,11 +98,11 @@ def test_ids_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_events_take_the_types_of_the_checkpoint(spark: SparkSession) -> None:
-    rows = [("learn", "17", "1", None, ["1", "x"], None)]
+    rows = [("learn", "17", "1", None, ["1", "x"], None, None)]
     events = ordered(spark.createDataFrame(rows, event_schema()))
     [row] = in_types(events, {"user": "bigint", "basket": "bigint", "item": "string"}).collect()
     assert (row.user, row.basket, row["items"], row.fault) == (17, 1, ["1", "x"], None)
-    numbers = spark.createDataFrame([("learn", 17, 1, None, [1], None)], event_schema("long", "long", "long"))
+    numbers = spark.createDataFrame([("learn", 17, 1, None, [1], None, None)], event_schema("long", "long", "long"))
     [row] = in_types(ordered(numbers), {"user": "string", "basket": "bigint", "item": "string"}).collect()
     assert (row.user, row.basket, row["items"], row.fault) == ("17", 1, ["1"], None)
 
@@ -103,7 +119,7 @@ def test_messages(spark: SparkSession) -> None:
         [(bytearray(lines[3], "utf8"), 0, 2), (bytearray(lines[0], "utf8"), 0, 1)],
         "value binary, partition int, offset long",
     )
-    events, _ = parsed(parse_messages(messages, event_schema()).collect())
+    events, _ = parsed(parse_messages(messages, event_schema()))
     assert [len(event) for event in events] == [4, 3]
 
 
@@ -115,7 +131,7 @@ def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: 
         ("learn", "u", "c", ["x"], 2),
     ]
     frame = spark.createDataFrame(rows, "event string, user string, basket string, items array<string>, time long")
-    events, _ = parsed(ordered(frame).collect())
-    assert [event.basket for event in events] == ["c", "a", "b", "b"]
+    events, _ = parsed(frame)
+    assert [event[2] if len(event) == 4 else event[1] for event in events] == ["c", "a", "b", "b"]
     with pytest.raises(InvalidFrameError, match="no column 'basket'"):
         ordered(frame.drop("basket"))

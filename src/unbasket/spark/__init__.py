@@ -1,36 +1,36 @@
 """The same model on Spark, for shops that outgrow one machine (paper, section 5).
 
-    events -> state of each user -> changes of vectors -> table -> recommendations
-    sources   user_state            stream                table    prediction, pooling
+    events -> batch -> histories of each shard -> vectors -> recommendations
+    sources   batch    shard, updates             catalog    prediction, pooling
 
-The state store keeps a user's baskets and nothing derived from them. `user_state` applies events to them with the
-engine's own code, so a vector from Spark equals the engine's, bit for bit. `bulk` loads and reads states in batch, and
-`checkpoint` identifies the parameters of a stream. `settings` configure Spark to erase forgotten data, and `residue`
-searches files for it.
+The state is a folder of Arrow files with the users' histories and nothing derived from them: `storage` reads and writes
+files, `manifest` names those that count and commits a batch, and `history_rows` are what they hold. `updates` applies
+events with the engine's own code, so a vector from Spark equals the engine's, bit for bit. `stream` starts and watches
+all this, `bulk` loads and reads the state, `settings` configure a session, and `residue` searches files for forgotten
+data.
 """
 
-from unbasket.spark.bulk import histories, history_row, history_schema, load
-from unbasket.spark.checkpoint import DEFAULT_ALPHA, identify
+from unbasket.spark.batch import BatchReport
+from unbasket.spark.bulk import histories, into_table, load, vectors
+from unbasket.spark.history_rows import history_row, history_schema
+from unbasket.spark.manifest import State
 from unbasket.spark.prediction import recommend
 from unbasket.spark.residue import Finding, audit
 from unbasket.spark.settings import session
 from unbasket.spark.sources import event_schema, parse_messages, read_files
-from unbasket.spark.stream import ERASED_WITHIN, Stream, events_in, maintain, settle, watch
-from unbasket.spark.table import Table
+from unbasket.spark.stream import Stream, maintain, settle, watch
 
 __all__ = [
-    "DEFAULT_ALPHA",
-    "ERASED_WITHIN",
+    "BatchReport",
     "Finding",
+    "State",
     "Stream",
-    "Table",
     "audit",
     "event_schema",
-    "events_in",
     "histories",
     "history_row",
     "history_schema",
-    "identify",
+    "into_table",
     "load",
     "maintain",
     "parse_messages",
@@ -38,5 +38,6 @@ __all__ = [
     "recommend",
     "session",
     "settle",
+    "vectors",
     "watch",
 ]

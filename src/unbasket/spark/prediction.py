@@ -1,216 +1,230 @@
 """The prediction stage (paper, section 5): recommendations for many users, bit-equal to the engine's.
 
-    vectors -> codes -> nearest in each block -> nearest of all -> sums in each block -> best items
+    histories -> items, learned weights -> the pool -> index in every task
+    histories -----------------------------------------------------------> best items
 
-Users are divided into blocks, queries into slices. A task compares a slice with a block in the engine's index: first to
-find candidates, then, after Spark has selected the k nearest over all blocks, to sum the vectors of these. Distances
-and sums are exact integers, so the result does not depend on the blocks. A task holds at most one block and one slice,
-and only the list of items is collected by the driver. With a pool, `pooling` does all of this instead.
+One pass over all users lists the items and, with a learned alpha, adds up the users' shares of its sums. Another
+collects the pool: the users with the smallest priorities, which depend on ids alone, or all users without a pool. The
+driver sends the pool to every task, where the engine's index compares users with it. Nothing else is shuffled.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import partial
-from typing import Any
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark import Broadcast
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
+from unbasket.core.arrays import Codes
 from unbasket.core.index import Index
 from unbasket.core.memory import GrowableArray
-from unbasket.core.model import ONE, Vector
-from unbasket.core.search import SearchWorkspace
-from unbasket.domain.ids import Id, in_order
-from unbasket.domain.validation import checked_count, checked_users
-from unbasket.params import Params
-from unbasket.spark import pooling
-from unbasket.spark.checkpoint import require_number
-from unbasket.spark.pooling import offsets
-from unbasket.spark.sources import item_type
+from unbasket.core.model import ONE, FoldWorkspace, Vector, alpha_from, factors_from, queries
+from unbasket.core.search import Query, QueryBatch, SearchWorkspace
+from unbasket.domain.ids import Id, all_in_type
+from unbasket.domain.validation import Filters, checked_count, checked_users
+from unbasket.engine.histories import HistoryState
+from unbasket.engine.state import EngineState, PoolPriorities
+from unbasket.errors import InvalidRequestError
+from unbasket.params import LEARNED, Params
+from unbasket.spark.history_rows import flat, id_type, load_rows, offsets, sql_type
 
-BLOCK = 50_000  # users in a block, and queries in a slice
-_TASKS = 4  # minimum per core, since tasks differ in size
+_PRIORITIES = 2**64
+_SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
 
 
 def recommend(
-    vectors: DataFrame,
+    histories: DataFrame,
     params: Params,
     users: Iterable[Id] | DataFrame | None = None,
     n: int = 10,
     *,
-    block: int = BLOCK,
+    exclude: Collection[Id] | None = None,
+    only_new: bool = False,
+    only: Collection[Id] | None = None,
+    category: str | Collection[str] | None = None,
+    products: DataFrame | None = None,
 ) -> DataFrame:
     """Recommend n items to all or some users: the same items and scores as `recommend_many`.
 
-    `users` are ids, or a frame with the column `user`. The result has the columns user and recommendations, an array of
-    (item, score), best first. A user without a vector has no row. With a pool, `block` is ignored.
+    `histories` are as returned by the function of that name, and `users` are ids, or a frame with the column `user`.
+    Filters are as in an engine. `products` is a frame with the column item and any of category, by which `category`
+    selects, and hidden, a boolean: such items are not recommended. The result has the columns user and recommendations,
+    an array of (item, score), best first. A user without a history has no row.
     """
-    n, asked = checked_count(n), _of_users(vectors, users)
-    require_number(params)
-    if params.pool is not None:
-        return pooling.recommend(vectors, asked, params, n)
-    job = _Job(vectors, params, block)
-    return job.best_items(job.sums(job.nearest(job.encoded(asked))), n)
+    n, filters = checked_count(n), Filters.checked(exclude, only, category)
+    histories = histories.select("user", "baskets", "suppressed")
+    items, alpha, factors = _weights(histories, params)
+    pool = _Vectors.of(_pool_of(histories, params.seeded()).sort_by("user"), items, params)
+    model = _Model(params, items, alpha, factors, pool, *_choice(items, filters, products), only_new, n)
+    kind = histories.schema["user"].dataType.simpleString()
+    schema = f"user {kind}, recommendations array<struct<item: {sql_type(items.type)}, score: double>>"
+    task = partial(_best_items, histories.sparkSession.sparkContext.broadcast(model))
+    return _of_users(histories, users).mapInArrow(task, schema)
 
 
-def _of_users(vectors: DataFrame, users: Iterable[Id] | DataFrame | None) -> DataFrame:
+def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> DataFrame:
     if users is None:
-        return vectors
+        return histories
     if not isinstance(users, DataFrame):
-        rows = [(user,) for user in checked_users(users)]
-        users = vectors.sparkSession.createDataFrame(rows, f"user {vectors.schema['user'].dataType.simpleString()}")
-    return vectors.join(users.select("user"), "user", "leftsemi")
+        kind = histories.schema["user"].dataType.simpleString()
+        names = all_in_type(checked_users(users), id_type(kind), "user")
+        users = histories.sparkSession.createDataFrame([(name,) for name in names], f"user {kind}")
+    return histories.join(users.select("user"), "user", "leftsemi")
 
 
-class _Job:
-    """The steps, each a frame with one row per query. `_all_users` has all users, once for each slice."""
-
-    def __init__(self, vectors: DataFrame, params: Params, block: int) -> None:
-        context = vectors.sparkSession.sparkContext
-        names = in_order([row[0] for row in vectors.select(sql.explode("items")).distinct().collect()])
-        self._params = params
-        self._catalog = context.broadcast(names)
-        self._user = vectors.schema["user"].dataType.simpleString()
-        self._item = item_type(vectors.schema).simpleString()
-        self._query = f"user {self._user}, codes array<int>, weights array<int>"
-        self._blocks = -(-max(vectors.count(), 1) // block)
-        self._slices = max(self._blocks, _TASKS * context.defaultParallelism // self._blocks)
-        in_block = self.encoded(vectors).withColumn("block", sql.expr(f"pmod(hash(user), {self._blocks})"))
-        self._all_users = in_block.withColumn("slice", _each(self._slices))
-
-    def encoded(self, vectors: DataFrame) -> DataFrame:
-        """Encode vectors: items as positions in the catalog, weights in fixed point."""
-        return vectors.mapInArrow(partial(_encode, self._catalog), self._query)
-
-    def nearest(self, queries: DataFrame) -> DataFrame:
-        """Find the k nearest other users of each query; ties are broken by id."""
-        k = self._params.neighbors
-        found = f"{self._query}, neighbors array<struct<square: long, user: {self._user}>>"
-        near = self._cogroup(queries, partial(_nearest, k, len(self._catalog.value)), found)
-        all_found = sql.array_sort(sql.flatten(sql.collect_list("neighbors")))
-        return near.groupBy("user").agg(*_same("codes", "weights"), sql.slice(all_found, 1, k).alias("neighbors"))
-
-    def sums(self, nearest: DataFrame) -> DataFrame:
-        """Sum the vectors of each query's neighbors; an item appears once for each block."""
-        added = f"{self._query}, found int, items array<int>, totals array<long>"
-        nearest = nearest.withColumn("found", sql.size("neighbors"))
-        sums = self._cogroup(nearest, partial(_sums, len(self._catalog.value)), added)
-        lists = [sql.flatten(sql.collect_list(name)).alias(name) for name in ("items", "totals")]
-        return sums.groupBy("user").agg(*_same("codes", "weights", "found"), *lists)
-
-    def best_items(self, sums: DataFrame, n: int) -> DataFrame:
-        """Rank the n best items of each query."""
-        schema = f"user {self._user}, recommendations array<struct<item: {self._item}, score: double>>"
-        return sums.mapInArrow(partial(_best, self._catalog, float(self._params.alpha), n), schema)
-
-    def _cogroup(
-        self, queries: DataFrame, function: Callable[[pa.Table, pa.Table], pa.Table], schema: str
-    ) -> DataFrame:
-        """Apply a function to every pair of a block and a slice of queries."""
-        queries = queries.withColumn("block", _each(self._blocks))
-        if "neighbors" in queries.columns:
-            inside = f"filter(neighbors, x -> pmod(hash(x.user), {self._blocks}) = block)"
-            queries = queries.withColumn("neighbors", sql.expr(f"transform({inside}, x -> x.user)"))
-        queries = queries.withColumn("slice", sql.expr(f"pmod(hash(user), {self._slices})"))
-        users = self._all_users.groupBy("block", "slice")
-        return users.cogroup(queries.groupBy("block", "slice")).applyInArrow(function, schema)
+def _weights(histories: DataFrame, params: Params) -> tuple[pa.Array, float, Any]:
+    """Return all items in the order of ids, alpha, and with a learned alpha the factors of the items."""
+    kind = histories.schema["suppressed"].dataType.elementType.simpleString()  # type: ignore[attr-defined]
+    schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
+    sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item")
+    table = sums.agg(*(sql.sum(name).alias(name) for name in _SUMS)).toArrow().sort_by("item")  # null comes last
+    items = flat(table["item"]).drop_null()
+    if params.alpha != LEARNED:
+        return items, float(params.alpha), None
+    rows = np.array([flat(table[name]).to_numpy(zero_copy_only=False) for name in _SUMS], np.int64).T
+    totals: Any = tuple(rows[-1].tolist()) if len(rows) else (0,) * len(_SUMS)
+    by_item = np.ascontiguousarray(rows[: len(items), 3:])
+    return items, alpha_from(totals), factors_from(totals, by_item, params.repurchase or 0.0)
 
 
-def _each(count: int) -> Column:
-    """Explode into a row for each number below the count."""
-    return sql.explode(sql.sequence(sql.lit(0), sql.lit(count - 1)))
-
-
-def _same(*names: str) -> list[Column]:
-    """Select columns that have the same value in all rows of a query."""
-    return [sql.first(name).alias(name) for name in names]
-
-
-def _encode(catalog: Broadcast[list[Id]], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    names: pa.Array | None = None
+def _shares(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the items of some users, with their sums if weights are learned, and the totals without an item."""
     for batch in batches:
-        items, weights = batch["items"], batch["weights"].flatten().to_numpy()
-        names = pa.array(catalog.value, items.type.value_type) if names is None else names
-        fixed = pa.array(np.rint(weights * ONE).astype(np.int32))
-        codes = pc.index_in(items.flatten(), names)
-        ends = offsets(np.diff(items.offsets.to_numpy()))
-        lists = [pa.ListArray.from_arrays(ends, values) for values in (codes, fixed)]
-        yield pa.RecordBatch.from_arrays([batch["user"], *lists], ["user", "codes", "weights"])
+        state: Any = (EngineState if params.alpha == LEARNED else HistoryState)(params.changed(pool=None))
+        load_rows(state, pa.Table.from_batches([batch]))
+        codes = range(len(state.items.names))
+        totals, sums = state.sums.sums(codes) if params.alpha == LEARNED else ((0,) * 6, {})
+        rows = np.array([*((0, 0, 0, *sums.get(code, (0, 0, 0))) for code in codes), totals], np.int64)
+        items = pa.array([*state.items.names, None], batch.schema.field("suppressed").type.value_type)
+        yield pa.RecordBatch.from_arrays([items, *map(pa.array, np.ascontiguousarray(rows.T))], ["item", *_SUMS])
 
 
-def _nearest(k: int, items: int, users: pa.Table, queries: pa.Table) -> pa.Table:
-    """Find the k nearest users in one block."""
-    users = users.sort_by("user")  # codes in the order of ids, by which ties are broken
-    names, index = users["user"].combine_chunks(), _index_of(users, items)
-    order, workspace = GrowableArray.of(np.arange(len(names))), SearchWorkspace()
-    own = pc.fill_null(pc.index_in(queries["user"].combine_chunks(), names), -1).to_pylist()
-    found = [
-        workspace.neighbors(index, query, code, k, order) for query, code in zip(_vectors_of(queries), own, strict=True)
-    ]
-    neighbor_ids = names.take(_joined([codes for codes, _ in found], np.uint32))
-    squares = pa.array(_joined([distances for _, distances in found], np.int64))
-    pairs = pa.StructArray.from_arrays([squares, neighbor_ids], ["square", "user"])
-    neighbors = pa.ListArray.from_arrays(offsets([len(codes) for codes, _ in found]), pairs)
-    return queries.select(["user", "codes", "weights"]).append_column("neighbors", neighbors)
+def _pool_of(histories: DataFrame, params: Params) -> pa.Table:
+    """Collect the users with the smallest priorities.
+
+    Priorities are uniform, so a limit is computed that few users beyond the pool stay below.
+    """
+    if params.pool is None or params.pool_seed is None:
+        return histories.toArrow()
+    count = histories.count()
+    wanted, expected = min(params.pool, count), params.pool + 6 * sqrt(params.pool)
+    while True:
+        limit = min(_PRIORITIES - 1, int(_PRIORITIES * expected) // max(count, 1))
+        found = histories.mapInArrow(
+            partial(_with_small_priorities, params.pool_seed, limit), histories.schema
+        ).toArrow()
+        if len(found) >= wanted:
+            users, priorities = found["user"].to_pylist(), PoolPriorities(params.pool_seed)
+            order = sorted(range(len(users)), key=lambda row: (priorities.of(users[row]), users[row]))
+            return found.take(pa.array(order[:wanted], pa.int64()))
+        expected *= 2
 
 
-def _sums(items: int, users: pa.Table, queries: pa.Table) -> pa.Table:
-    """Sum the vectors of the neighbors in one block."""
-    names, index = users["user"].combine_chunks(), _index_of(users, items)
-    neighbors = queries["neighbors"].combine_chunks()
-    codes = pc.index_in(neighbors.flatten(), names).to_numpy(zero_copy_only=False).astype(np.uint32)
-    ends = np.cumsum(neighbors.value_lengths().to_numpy())
-    workspace = SearchWorkspace()
-    found = [workspace.sum_of(index, group) for group in np.split(codes, ends)[:-1]]
-    lists = offsets([len(summed) for summed, _ in found])
-    summed = pa.ListArray.from_arrays(lists, pa.array(_joined([codes for codes, _ in found], np.int32)))
-    totals = pa.ListArray.from_arrays(lists, pa.array(_joined([totals for _, totals in found], np.int64)))
-    kept = queries.select(["user", "codes", "weights", "found"])
-    return kept.append_column("items", summed).append_column("totals", totals)
-
-
-def _best(
-    catalog: Broadcast[list[Id]], alpha: float, n: int, batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    names = catalog.value
-    order, workspace = GrowableArray.of(np.arange(len(names))), SearchWorkspace()
-    most = min(n, len(names))
+def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    priorities = PoolPriorities(seed)
     for batch in batches:
-        table = pa.Table.from_batches([batch])
-        sums = zip(_rows_of(table["items"], np.uint32), _rows_of(table["totals"], np.int64), strict=True)
-        rankings = []
-        for query, found, (items, totals) in zip(_vectors_of(table), table["found"].to_pylist(), sums, strict=True):
-            best = workspace.best_of(query, items, totals, found, alpha, order, most)
-            rankings.append([(names[code], score) for code, score in best])
-        item = pa.string() if isinstance(names[0], str) else pa.int64()
-        kind = pa.list_(pa.struct([("item", item), ("score", pa.float64())]))
-        yield pa.RecordBatch.from_arrays([batch["user"], pa.array(rankings, kind)], ["user", "recommendations"])
+        yield batch.filter(pa.array(priorities.of_all(batch["user"].to_pylist()) <= limit))
 
 
-def _index_of(users: pa.Table, items: int) -> Index:
-    """Build an index of users with their row numbers as codes."""
-    codes, weights = (users[name].combine_chunks() for name in ("codes", "weights"))
-    lengths = codes.value_lengths().to_numpy().astype(np.int64)
-    entries = codes.flatten().to_numpy().astype(np.uint32)
-    index = Index(1)
-    index.admit(len(users), items)
-    index.fill(np.cumsum(lengths), entries, weights.flatten().to_numpy().astype(np.uint32))
-    return index
+def _choice(items: pa.Array, filters: Filters | None, products: DataFrame | None) -> tuple[Codes, Codes | None]:
+    """Return the codes of banned items, hidden products among them, and of the only allowed ones (None: all)."""
+    exclude, only, categories = filters or Filters([], None, None)
+    hidden = [] if products is None or "hidden" not in products.columns else _items_of(products.where("hidden"))
+    allowed = None if only is None else _codes(items, only)
+    if categories is not None:
+        if products is None or "category" not in products.columns:
+            raise InvalidRequestError("category needs products, a frame with the columns item and category")
+        members = _codes(items, _items_of(products.where(sql.col("category").isin(categories))))
+        allowed = members if allowed is None else np.intersect1d(allowed, members)
+    return _codes(items, [*exclude, *hidden]), allowed
 
 
-def _vectors_of(queries: pa.Table) -> Iterator[Vector]:
-    """Return the vector of each query in the index's representation: without weights rounded to zero."""
-    return map(Vector, _rows_of(queries["codes"], np.uint32), _rows_of(queries["weights"], np.uint32))
+def _items_of(products: DataFrame) -> list[Id]:
+    return [row.item for row in products.select("item").collect()]
 
 
-def _rows_of(lists: pa.ChunkedArray, kind: type) -> list[Any]:
-    column = lists.combine_chunks()
-    ends = np.cumsum(column.value_lengths().to_numpy())
-    return np.split(column.flatten().to_numpy().astype(kind), ends)[:-1]
+def _codes(items: pa.Array, names: Collection[Id]) -> Codes:
+    """Return the codes of those names that are items: their positions."""
+    named = pa.array(all_in_type(list(names), id_type(sql_type(items.type)), "item"), items.type)
+    codes: Codes = pc.index_in(named, items).drop_null().to_numpy().astype(np.uint32)
+    return codes
 
 
-def _joined(arrays: list[Any], kind: type) -> Any:
-    return np.concatenate([np.zeros(0, kind), *arrays]).astype(kind)
+class _Vectors(NamedTuple):
+    """Fixed-point vectors of users, as in the engine's index: their ends, item codes, weights, and scales by user."""
+
+    users: pa.Array
+    ends: Any
+    codes: Codes
+    weights: Codes
+    scales: Codes
+
+    @classmethod
+    def of(cls, rows: pa.Table, items: pa.Array, params: Params) -> "_Vectors":
+        """Fold histories."""
+        state = HistoryState(params)
+        load_rows(state, rows)
+        owners = np.array([state.users.codes[user] for user in rows["user"].to_pylist()], np.int64)
+        ends, codes, weights, scales = queries.vectors(state.histories, FoldWorkspace(), state.rule, owners)
+        positions = pc.index_in(pa.array(state.items.names, items.type), items).to_numpy(zero_copy_only=False)
+        fixed = np.maximum(np.rint(weights * ONE), params.alpha == LEARNED).astype(np.uint32)
+        return cls(flat(rows["user"]), ends, positions.astype(np.uint32)[codes], fixed, scales)
+
+    def indexed(self, items: int, hubs: int) -> Index:
+        """Build an index, in which a user's code is the position here."""
+        index = Index(hubs)
+        index.admit(len(self.users), items)
+        index.fill(self.ends, self.codes, self.weights, self.scales)
+        index.rebuild_hubs()
+        return index
+
+    def each(self) -> Iterator[tuple[Codes, Vector]]:
+        """Yield the items and the vector of each user, which lacks items whose weight is rounded to zero."""
+        codes, weights = (np.split(values, self.ends[:-1]) for values in (self.codes, self.weights))
+        for row, scale in enumerate(self.scales.tolist()):
+            yield codes[row], Vector(codes[row], weights[row], scale)
+
+
+class _Model(NamedTuple):
+    """The data of a job that every task needs."""
+
+    params: Params
+    items: pa.Array
+    alpha: float
+    factors: Any
+    pool: _Vectors
+    banned: Codes
+    allowed: Codes | None
+    only_new: bool
+    n: int
+
+    def queries(self, rows: pa.Table) -> Iterator[Query]:
+        """Return a query for each history."""
+        vectors = _Vectors.of(rows, self.items, self.params)
+        own = pc.fill_null(pc.index_in(vectors.users, self.pool.users), -1).to_pylist()
+        for (bought, vector), code, suppressed in zip(vectors.each(), own, rows["suppressed"].to_pylist(), strict=True):
+            banned = [self.banned, bought] if self.only_new else [self.banned]
+            banned += [_codes(self.items, suppressed)] if suppressed else []
+            if self.factors is not None:
+                vector.weigh_by(self.factors)
+            yield Query(vector, code, (np.concatenate(banned), self.allowed), min(self.n, len(self.items)))
+
+
+def _best_items(broadcast: Broadcast[_Model], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    model, workspace = broadcast.value, SearchWorkspace()
+    k, index = model.params.neighbors, model.pool.indexed(len(model.items), model.params.neighbors)
+    orders = GrowableArray.of(np.arange(len(model.pool.users))), GrowableArray.of(np.arange(len(model.items)))
+    for batch in batches:
+        asked = list(model.queries(pa.Table.from_batches([batch])))
+        workspace.recommend(QueryBatch(index, asked, k, model.alpha, orders))
+        best = [query.take() for query in asked]
+        codes = pa.array([code for ranked in best for code, _ in ranked], pa.int64())
+        scores = pa.array([score for ranked in best for _, score in ranked], pa.float64())
+        pairs = pa.StructArray.from_arrays([model.items.take(codes), scores], ["item", "score"])
+        lists = pa.ListArray.from_arrays(offsets([len(ranked) for ranked in best]), pairs)
+        yield pa.RecordBatch.from_arrays([batch["user"], lists], ["user", "recommendations"])

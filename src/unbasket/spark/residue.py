@@ -1,31 +1,28 @@
 """A search for residue of forgotten data in all files below some folders.
 
-Raw bytes are searched and, since they are compressed, also the contents of archives (snapshots of the state) and
-Parquet files. A number is searched in every encoding that Spark and this package use: text, MessagePack, and 8 bytes.
+Raw bytes are searched and, since it is compressed, also the contents of Parquet. A number is searched in every
+encoding that Spark and this package use: as text, and in 8 bytes.
 """
 
+import mmap
 import os
 import re
 import struct
-import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from unbasket.domain.ids import Id, checked
 from unbasket.errors import InvalidRequestError
 
-_CHUNK = 2**24  # bytes read at a time
-_OVERLAP = 1024  # bytes shared by consecutive chunks, at least; more than the longest encoding of a marker
-_SHORTEST_NUMBER = 5  # bytes in MessagePack; shorter encodings occur by chance in any file
+_SMALL = 2**16  # numbers below occur by chance in any file: most of their bytes are zero
 
 
 class Finding(NamedTuple):
-    """A marker, and a file or archive member that contains it."""
+    """A marker, and a file that contains it."""
 
     marker: Id
     place: str
@@ -38,68 +35,37 @@ def audit(folders: Iterable[str | os.PathLike[str]], markers: Iterable[Id]) -> t
     """
     wanted = {marker: _pattern(checked(marker, "marker")) for marker in markers}
     files = [Path(root) / name for folder in folders for root, _, names in os.walk(folder) for name in names]
-    return len(files), [Finding(marker, place) for file in sorted(files) for place, marker in _search(file, wanted)]
+    return len(files), [
+        Finding(marker, place)
+        for file in sorted(files)
+        for place, content in _contents(file)
+        for marker, pattern in wanted.items()
+        if pattern.search(content)
+    ]
 
 
 def _pattern(marker: Id) -> re.Pattern[bytes]:
     """Return a pattern of all encodings of an id."""
     if isinstance(marker, str):
         return re.compile(re.escape(marker.encode()))
-    packed = msgspec.msgpack.encode(marker)
-    if len(packed) < _SHORTEST_NUMBER:
+    if -_SMALL < marker < _SMALL:
         raise InvalidRequestError(
-            f"the number {marker} can't be searched for: it is stored in {len(packed)} bytes, which any file holds by "
-            f"chance. Search for other ids of the same user, numbers from 65,536 on or text; '\"{marker}\"' is text"
+            f"the number {marker} can't be searched for: any file holds its few bytes by chance. Search for other ids "
+            f"of the same user, numbers from 65,536 on or text; '\"{marker}\"' is text"
         )
     text = rb"(?<![0-9-])" + re.escape(str(marker).encode()) + rb"(?![0-9])"
-    return re.compile(
-        b"|".join([text, *map(re.escape, (packed, struct.pack("<q", marker), struct.pack(">q", marker)))])
-    )
+    return re.compile(b"|".join([text, *(re.escape(struct.pack(order, marker)) for order in ("<q", ">q"))]))
 
 
-def _search(file: Path, markers: dict[Id, re.Pattern[bytes]]) -> Iterator[tuple[str, Id]]:
+def _contents(file: Path) -> Iterator[tuple[str, bytes | mmap.mmap]]:
+    """Yield the raw bytes of a file, and all values of Parquet as text."""
     try:
-        for place, chunks in _contents(file):
-            yield from ((place, marker) for marker in _found(chunks, markers))
-    except FileNotFoundError:
+        with file.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            yield str(file), content
+            is_parquet = content[:4] == b"PAR1"
+    except (FileNotFoundError, ValueError):  # it was deleted, or is empty
         return
-
-
-def _contents(file: Path) -> Iterator[tuple[str, Iterable[bytes]]]:
-    """Yield the raw bytes of the file, and its decompressed contents."""
-    with file.open("rb") as stream:
-        start = stream.read(4)
-        yield str(file), _chunks(stream, start)
-    if start == b"PK\x03\x04":
-        with zipfile.ZipFile(file) as archive:
-            for name in archive.namelist():
-                with archive.open(name) as member:
-                    yield f"{file}, {name}", _chunks(member, b"")
-    elif start == b"PAR1":
-        yield f"{file}, values", _values(file)
-
-
-def _chunks(stream: IO[bytes], start: bytes) -> Iterator[bytes]:
-    yield start + stream.read(_CHUNK)
-    while chunk := stream.read(_CHUNK):
-        yield chunk
-
-
-def _values(file: Path) -> Iterator[bytes]:
-    """Yield all values of a Parquet file as text."""
-    for batch in pq.ParquetFile(file).iter_batches():
+    for batch in pq.ParquetFile(file).iter_batches() if is_parquet else ():
         for column in batch.columns:
             flat = column.flatten() if isinstance(column, pa.ListArray) else column
-            yield "\n".join(map(str, flat.to_pylist())).encode()
-
-
-def _found(chunks: Iterable[bytes], markers: dict[Id, re.Pattern[bytes]]) -> list[Id]:
-    """Return the markers in consecutive chunks, including markers that span two chunks."""
-    overlap = max([_OVERLAP, *(len(pattern.pattern) for pattern in markers.values())])
-    found: set[Id] = set()
-    tail = b""
-    for chunk in chunks:
-        window = tail + chunk
-        found.update(marker for marker, pattern in markers.items() if pattern.search(window))
-        tail = window[-overlap:]
-    return [marker for marker in markers if marker in found]
+            yield f"{file}, values", "\n".join(map(str, flat.to_pylist())).encode()

@@ -9,21 +9,9 @@ from pyspark.sql import SparkSession
 
 from unbasket.errors import SparkError
 
-_ROCKSDB = "spark.sql.streaming.stateStore.rocksdb"
-
-# Settings of a query, for any session. Old versions of the state are removed with the second batch after them. The
-# state store's files hold no deleted data (compaction at every commit, no changelog) and are not compressed, so an
-# audit can read them. Shuffle files are removed with their job.
-STATE_SETTINGS = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
+# Settings of a query, for any session: short logs of offsets, and shuffle files that are removed with their job.
+STREAM_SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "2",
-    "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "0",
-    "spark.sql.streaming.stateStore.maintenanceInterval": "1s",
-    f"{_ROCKSDB}.compactOnCommit": "true",
-    f"{_ROCKSDB}.changelogCheckpointing.enabled": "false",
-    f"{_ROCKSDB}.compression": "none",
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
 
@@ -43,7 +31,7 @@ _SESSION_SETTINGS = {
 
 
 def session(
-    master: str | None = None, *, work: str | None = None, partitions: int = 2, settings: dict[str, str] | None = None
+    master: str | None = None, *, work: str | None = None, settings: dict[str, str] | None = None
 ) -> SparkSession:
     """Create a session for `maintain` and `recommend`; `settings` override the defaults.
 
@@ -54,7 +42,7 @@ def session(
     builder = SparkSession.builder.appName("unbasket")
     if master is not None:
         builder = builder.master(master)
-    chosen = {**STATE_SETTINGS, **_SESSION_SETTINGS, "spark.sql.shuffle.partitions": str(partitions)}
+    chosen = {**STREAM_SETTINGS, **_SESSION_SETTINGS}
     if work is not None:
         shutil.rmtree(work, ignore_errors=True)
         Path(work).mkdir(parents=True)

@@ -19,8 +19,9 @@ from unbasket.errors import InvalidFrameError, SparkError
 IdType = Literal["string", "long"]
 Format = Literal["json", "parquet", "csv"]
 
-FIELDS = ("event", "user", "basket", "item", "items", "time")
+FIELDS = ("event", "user", "basket", "item", "items", "time", "other")
 FAULT = "fault"
+_KIND_OF = {"user": "user", "basket": "basket", "item": "item", "other": "user"}  # columns of ids
 _WHOLE_NUMBER = "^(0|-?[1-9][0-9]{0,18})$"
 _ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
 
@@ -42,6 +43,7 @@ def event_schema(user: IdType = "string", basket: IdType = "string", item: IdTyp
         "item": _ID_TYPES[item],
         "items": ArrayType(_ID_TYPES[item]),
         "time": LongType(),
+        "other": _ID_TYPES[user],
     }
     return StructType([StructField(name, types[name]) for name in FIELDS])
 
@@ -75,7 +77,7 @@ def read_files(
 
 def _with_texts(schema: StructType) -> StructType:
     """Return the schema with texts as ids: Spark itself would read 017 as 17, and A-5 as null."""
-    kinds = {name: StringType() for name in ("user", "basket", "item")} | {"items": ArrayType(StringType())}
+    kinds = {name: StringType() for name in _KIND_OF} | {"items": ArrayType(StringType())}
     return StructType([StructField(field.name, kinds.get(field.name, field.dataType)) for field in schema])
 
 
@@ -87,18 +89,18 @@ def id_types(schema: StructType) -> dict[str, str]:
 def in_types(events: DataFrame, kinds: dict[str, str]) -> DataFrame:
     """Return events whose ids have these types. A value that spells no id of its type is null, and makes a `fault`."""
     known = sql.col(FAULT) if FAULT in events.columns else sql.lit(None).cast("string")
-    texts = {name: sql.col(name).cast("string") for name in ("user", "basket", "item")}
+    texts = {name: sql.col(name).cast("string") for name in _KIND_OF}
     faults = [
-        sql.when(~_spells(text), sql.format_string(f"{name} id '%s' is not a whole number, as in this stream", text))
-        for name, text in texts.items()
-        if kinds[name] != "string"
+        sql.when(~_spells(text), sql.format_string(f"{kind} id '%s' is not a whole number, as in this stream", text))
+        for kind, text in zip(_KIND_OF.values(), texts.values(), strict=True)
+        if kinds[kind] != "string"
     ]
     items = sql.col("items").cast("array<string>")
     if kinds["item"] != "string":
         wrong = sql.filter(items, lambda text: ~_spells(text))
         named = sql.format_string("item id '%s' is not a whole number, as in this stream", wrong[0])
         faults.append(sql.when(sql.size(wrong) > 0, named))
-    typed = {name: _as_type(text, kinds[name]) for name, text in texts.items()}
+    typed = {name: _as_type(text, kinds[_KIND_OF[name]]) for name, text in texts.items()}
     typed["items"] = sql.transform(items, lambda text: _as_type(text, kinds["item"]))
     return events.withColumns({FAULT: sql.coalesce(known, *faults), **typed})
 
@@ -141,17 +143,17 @@ def ordered(events: DataFrame) -> DataFrame:
     """Return all fields of the events, their `fault` if an id has one, and their `sequence`.
 
     Without a `sequence`, baskets are learned in the order of time, then baskets without a time in any order, and then
-    forgets are applied.
+    the other events are applied.
     """
     missing = [name for name in ("event", "user", "basket", "items") if name not in events.columns]
     if missing:
         raise InvalidFrameError(f"the stream of events has no column {missing[0]!r}; it has {events.columns}")
-    optional = {"time": LongType(), "item": item_type(events.schema)}
+    optional = {"time": LongType(), "item": item_type(events.schema), "other": events.schema["user"].dataType}
     absent = [sql.lit(None).cast(kind).alias(name) for name, kind in optional.items() if name not in events.columns]
     events = events.select("*", *absent)
     if "sequence" not in events.columns:
-        is_forget = (sql.col("event") == "forget").cast("int")
-        events = events.withColumn("sequence", sql.struct(is_forget, sql.coalesce("time", sql.lit(2**63 - 1))))
+        comes_later = (sql.col("event") != "learn").cast("int")
+        events = events.withColumn("sequence", sql.struct(comes_later, sql.coalesce("time", sql.lit(2**63 - 1))))
     if FAULT not in events.columns:
         events = events.withColumn(FAULT, sql.lit(None).cast("string"))
     return events.select(*FIELDS, FAULT, "sequence")

@@ -1,0 +1,93 @@
+"""A folder of Arrow files, on a local disk or, by `pyarrow.fs`, on HDFS or in an object store."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from uuid import uuid4
+
+import pyarrow as pa
+from pyarrow import fs
+
+from unbasket.files import fsync
+
+
+class Folder:
+    """The files of a state, by name. A file is written once, and never changed."""
+
+    def __init__(self, uri: str, below: str) -> None:
+        self._files, root = _file_system(uri)
+        self._root = f"{root.rstrip('/')}/{below}"
+        self._local = Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
+
+    def names(self) -> list[str]:
+        """List the files; none if there is no folder."""
+        return [info.base_name for info in self._files.get_file_info(fs.FileSelector(self._root, allow_not_found=True))]
+
+    def make(self) -> None:
+        """Create the folder, unless it exists."""
+        self._files.create_dir(self._root)
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; one that is missing was removed by another process."""
+        for name in names:
+            try:
+                self._files.delete_file(f"{self._root}/{name}")
+            except FileNotFoundError:
+                continue
+
+    def read(self, name: str) -> pa.Table:
+        """Read an Arrow file: memory-mapped from a local disk, where it stays readable after its removal."""
+        path = f"{self._root}/{name}"
+        if self._local:
+            return pa.ipc.open_file(pa.memory_map(path)).read_all()
+        with self._files.open_input_file(path) as file:
+            return pa.ipc.open_file(file.read_buffer()).read_all()
+
+    def write(self, name: str, table: pa.Table) -> int:
+        """Write an Arrow file that a memory map can search: one batch, uncompressed. Returns its size in bytes."""
+        with self._files.open_output_stream(f"{self._root}/{name}") as file:
+            with pa.ipc.new_file(file, table.schema) as writer:
+                writer.write_table(table.combine_chunks())
+            size: int = file.tell()
+        if self._local:
+            fsync(self._local / name)
+        return size
+
+    def read_bytes(self, name: str) -> bytes:
+        """Read a small file."""
+        with self._files.open_input_file(f"{self._root}/{name}") as file:
+            content: bytes = file.read()
+        return content
+
+    def create(self, name: str, content: bytes, partial: str) -> bool:
+        """Create a file in one step; return False if it exists.
+
+        On a local disk, one of several processes succeeds. Elsewhere, two that create a file in the same moment may
+        both do, and the later content stays.
+        """
+        partial = f"{partial}-{uuid4().hex}"
+        with self._files.open_output_stream(f"{self._root}/{partial}") as file:
+            file.write(content)
+        if self._local is None:
+            if name in self.names():
+                self.remove([partial])
+                return False
+            self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
+            return True
+        fsync(self._local / partial)
+        try:
+            os.link(self._local / partial, self._local / name)
+        except FileExistsError:
+            return False
+        finally:
+            self.remove([partial])
+        fsync(self._local)
+        return True
+
+
+def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
+    """Return the file system of a folder that is given as a path or as one of Spark's addresses, and its path there."""
+    if "://" not in uri and not uri.startswith("file:"):
+        return fs.LocalFileSystem(), os.path.abspath(uri)
+    files, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
+    return files, path

@@ -1,0 +1,78 @@
+"""A shard's files: a row is found by hash and id, the newest counts, and replaced rows leave within the bound."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from unbasket import Params
+from unbasket.spark.history_rows import stored_schema
+from unbasket.spark.manifest import Manifest, ShardFiles, State
+from unbasket.spark.shard import Shard, positions_in
+
+KINDS = {"user": "string", "basket": "bigint", "item": "bigint"}
+
+
+def row(hash_: int, user: str, item: int | None) -> dict[str, Any]:
+    """Return a row with one purchase, or a tombstone."""
+    baskets = [] if item is None else [{"basket": 1, "time": None, "opens": False, "items": [item]}]
+    return {"hash": hash_, "user": user, "baskets": baskets, "suppressed": []}
+
+
+def table(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, stored_schema(KINDS))
+
+
+def test_users_with_equal_hashes_are_different_users() -> None:
+    rows = table([row(hash_, user, 1) for hash_, user in [(-5, "a"), (3, "b"), (3, "c"), (3, "d"), (2**63 - 1, "e")]])
+    wanted = table(
+        [row(hash_, user, None) for hash_, user in [(3, "d"), (3, "x"), (-5, "a"), (2**63 - 1, "e"), (3, "b")]]
+    )
+    assert positions_in(rows, wanted).tolist() == [3, -1, 0, 4, 1]
+    assert positions_in(table([]), wanted).tolist() == [-1] * 5
+
+
+@pytest.mark.parametrize("stripes", [2, 4, 7])
+def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
+    """Of 30 users there are only 4 hashes, in different stripes. Rows are those of a dictionary after each batch."""
+    chance, state = random.Random(stripes), new_state(tmp_path, stripes)
+    users = [(chance.choice([-(2**62), -1, 5, 3 * 2**33]), f"u{number}") for number in range(30)]
+    held: dict[str, int] = {}
+    written: dict[tuple[str, int], int] = {}  # the last batch that held a row
+    for batch in range(6 * stripes):
+        shard, changes = Shard(state.folder, state.manifest, 0), {}
+        for hash_, user in chance.sample(users, chance.choice([0, 0, 1, 8])):
+            changes[user] = row(hash_, user, None if user in held and chance.random() < 0.4 else 1000 + batch)
+        for user, change in changes.items():
+            if user in held:
+                written[user, held.pop(user)] = batch
+            if change["baskets"]:
+                held[user] = 1000 + batch
+        delta, base, _ = shard.write(batch, table([*changes.values()]))
+        files = state.manifest.shards[0]
+        bases = files.bases | ({str(batch % stripes): base} if base else {})
+        deltas = {n: file for n, file in files.deltas.items() if int(n) > batch - stripes + 1}
+        deltas |= {str(batch): delta} if delta else {}
+        state.commit(state.manifest.next(shards=[ShardFiles(bases, deltas)]))
+        state.clean()
+        shard = Shard(state.folder, state.manifest, 0)
+        rows = [found for stripe in shard.rows() for found in stripe.to_pylist()]
+        assert {found["user"]: found["baskets"][0]["items"][0] for found in rows} == held
+        assert len(rows) == len(held)
+        asked = shard.find(table([row(hash_, user, None) for hash_, user in users])).to_pylist()
+        assert {found["user"] for found in asked if found["baskets"]} == set(held)
+        stored = stored_rows(state)
+        assert not {key for key in stored if written.get(key, batch) + stripes - 1 <= batch}, "an old row is left"
+
+
+def new_state(folder: Path, stripes: int) -> State:
+    return State.create(str(folder), Manifest(0, 0, -1, Params(), KINDS, stripes, 0, 0, [ShardFiles({}, {})]))
+
+
+def stored_rows(state: State) -> set[tuple[str, int]]:
+    """Return all users and items in all files."""
+    names = [name for name in state.folder.names() if name.endswith(".arrow")]
+    rows = [found for name in names for found in state.folder.read(name).to_pylist()]
+    return {(found["user"], found["baskets"][0]["items"][0]) for found in rows if found["baskets"]}
