@@ -13,13 +13,21 @@ from unbasket.cli._shared.terminal import Command, Group, command, say
 _USERS = "Its users"
 PANELS = {
     "A shop's database": ("import", "items", "ids", "params", "retain", "backup", "receipts", "serve", "keys"),
-    _USERS: ("recommend", "explain", "learn", "forget", "suppress", "allow", "rename", "history", "export", "verify"),
-    "More than one machine": ("spark",),
+    _USERS: (
+        *("recommend", "explain", "learn", "forget", "suppress", "allow", "rename"),
+        *("history", "export", "access", "prove-absence", "verify"),
+    ),
+    "More than one machine": ("consume", "spark"),
     "Trying and measuring": ("demo", "datasets", "evaluate", "tune", "reproduce"),
 }
 COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 # The modules whose names differ from their command's.
-_MODULES = {"import": "import_", "allow": "suppress", "export": "history"}
+_MODULES = {"import": "import_", "allow": "suppress", "export": "history", "prove-absence": "access"}
+
+
+def _function(name: str) -> str:
+    """Return the name of a command's function."""
+    return "import_" if name == "import" else name.replace("-", "_")
 
 
 def summary(name: str) -> str:
@@ -30,7 +38,7 @@ def summary(name: str) -> str:
     source = pkgutil.get_data("unbasket.cli.commands", f"{_MODULES.get(name, name)}.py")
     assert source is not None, "the loader of an installed package can read its files"
     functions = (node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef))
-    docstring = next(ast.get_docstring(node) for node in functions if node.name in (name, f"{name}_"))
+    docstring = next(ast.get_docstring(node) for node in functions if node.name == _function(name))
     return (docstring or "").partition("\n\n")[0].replace("\n", " ")
 
 
@@ -43,7 +51,7 @@ def load(name: str) -> Any:
         return group
     epilog = import_module("unbasket.domain.id_text").RULE if COMMANDS[name] == _USERS else None
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
-    single.command(name, cls=Command, epilog=epilog)(command(getattr(module, "import_" if name == "import" else name)))
+    single.command(name, cls=Command, epilog=epilog)(command(getattr(module, _function(name))))
     return typer.main.get_command(single)
 
 

@@ -49,7 +49,7 @@ WRITING = [
     ["allow", "ann", "10"],
     ["learn", "ann", "10", "--basket", "9"],
     ["forget", "ann"],
-    ["receipts", "anonymize", "--yes"],
+    ["receipts", "rotate-key", "--yes"],
 ]
 
 

@@ -8,6 +8,7 @@ from tests.cli.running import error, run
 
 import unbasket as ub
 from unbasket.store.row_codec import BasketRow, encode_basket
+from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.store.writer import Database
 
 JANUARY = "user,basket,item,time\n17,1,milk,1\n18,2,tea,2\n"
@@ -44,7 +45,6 @@ def test_then_one_person_is_forgotten_in_every_spelling(shop: Path) -> None:
     receipts = json.loads(run("receipts", "list", "--db", shop, "--json"))
     assert [receipt["scope"] for receipt in receipts] == ["types of ids", "user", "user", "user"]
     assert receipts[0]["subject"] == ""
-    assert len({receipt["subject"] for receipt in receipts[1:]}) == 1
     assert all(receipt["verified"] for receipt in receipts)
     assert "Signatures valid" in run("receipts", "verify", shop)
     with ub.open(shop, read_only=True) as rec:
@@ -63,6 +63,7 @@ def test_texts_stay_texts(shop: Path) -> None:
 def append_rows(db: Path, *rows: tuple[int | str, int | str, int | None, list[int | str]]) -> None:
     """Write baskets into a database as an earlier version would, which took ids of both types."""
     database = Database(db, read_only=False)
+    database.reader.row_key = SigningKeys.of(signing_keys_of(db)).rows
     database.reader.load(None)
     for user, basket, time, items in rows:
         database.append("baskets", encode_basket(BasketRow(user, basket, time, 0, True, items)))

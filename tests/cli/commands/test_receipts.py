@@ -1,6 +1,7 @@
 """`unbasket receipts`."""
 
 import json
+import shutil
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Self
@@ -10,6 +11,7 @@ from tests.cli.running import error, run
 from typer.testing import CliRunner
 
 import unbasket as ub
+from unbasket import verifier
 from unbasket.cli import app
 
 
@@ -146,24 +148,65 @@ def test_a_damaged_file_is_bad_input(exported: Path, tmp_path: Path) -> None:
     assert "cannot read" in error("receipts", "verify", tmp_path)
 
 
-def test_anonymize_asks_and_keeps_receipts_valid(db: Path) -> None:
-    keys = Path(f"{db}-keys")
-    before = json.loads(keys.read_text())
-    declined = CliRunner().invoke(app, ["receipts", "anonymize", "--db", str(db)], input="n\n")
-    assert declined.exit_code == 1
-    assert json.loads(keys.read_text()) == before
-    assert CliRunner().invoke(app, ["receipts", "anonymize", "--db", str(db)], input="y\n").exit_code == 0
-    after = json.loads(keys.read_text())
-    assert after["signing"] == before["signing"]
-    assert after["subjects"] != before["subjects"]
-    run("forget", 1, "--db", db)
-    assert "4 receipts, 0 faults" in run("receipts", "verify", "--db", db)
-    first, *_, last = json.loads(run("receipts", "list", "--db", db, "--json"))
-    assert first["subject"] != last["subject"]
-
-
 def test_missing_keys_are_not_made(db: Path) -> None:
+    """Only with a reason, which is in a receipt; the change of keys is a fault that an audit names."""
     Path(f"{db}-keys").unlink()
     assert "shop.db-keys does not exist" in error("receipts", "key", "--db", db)
-    assert "shop.db-keys does not exist" in error("receipts", "anonymize", "--yes", "--db", db)
+    assert "rotate-key --lost" in error("receipts", "rotate-key", "--yes", "--db", db)
+    assert "rotate-key --lost" in error("forget", 1, "--db", db)
     assert not Path(f"{db}-keys").exists()
+    run("receipts", "rotate-key", "--yes", "--lost", "stolen", "--db", db)
+    assert json.loads(run("receipts", "list", "--db", db, "--json"))[-1]["detail"] == "the key before was lost: stolen"
+    verified = CliRunner().invoke(app, ["receipts", "verify", "--db", str(db)])
+    assert verified.exit_code == 1
+    assert "which the key before it has not signed" in verified.stderr
+
+
+def test_the_key_is_rotated_after_asking(db: Path) -> None:
+    key = run("receipts", "key", "--db", db).strip()
+    declined = CliRunner().invoke(app, ["receipts", "rotate-key", "--db", str(db)], input="n\n")
+    assert declined.exit_code == 1
+    assert run("receipts", "key", "--db", db).strip() == key
+    run("receipts", "rotate-key", "--yes", "--db", db)
+    run("forget", 1, "--db", db)
+    assert run("receipts", "key", "--db", db).strip() != key
+    assert "0 faults" in run("receipts", "verify", "--db", db, "--key", key, "--every-signature")
+
+
+def test_checkpoints_and_proofs_of_receipts(db: Path, tmp_path: Path) -> None:
+    old, proof = tmp_path / "old.checkpoint", tmp_path / "proof.json"
+    run("receipts", "checkpoint", "--db", db, "--output", old)
+    [facts] = json.loads(run("forget", 1, "--db", db, "--json"))
+    number, secret = facts["receipts"][0]["number"], facts["secrets"][0]
+    options = ("--user", 1, "--secret", secret)
+    run("receipts", "prove", number, "--db", db, "--output", proof, *options)
+    assert "about 1, is in the log" in verifier.verify(proof.read_text())
+    assert "belong together" in error("receipts", "prove", number, "--db", db, "--user", 1)
+    assert "there is no receipt 99" in error("receipts", "prove", 99, "--db", db)
+    assert "0 faults" in run("receipts", "verify", "--db", db, "--since", old)
+    assert "not a signed note" in error("receipts", "verify", "--db", db, "--since", proof)
+    exported = tmp_path / "all.ndjson"
+    run("receipts", "export", exported, "--db", db)
+    lines = exported.read_text().splitlines(keepends=True)
+    exported.write_text("".join(lines[:2]))
+    cut = CliRunner().invoke(app, ["receipts", "verify", str(exported), "--since", str(old)])
+    assert cut.exit_code == 1
+    assert "the log was cut or rolled back: it had 3 receipts" in cut.stderr
+
+
+def test_a_witness(db: Path, tmp_path: Path) -> None:
+    """Yesterday's database is refused; with a reason, it goes on, and the reason is in a receipt."""
+    folder, yesterday = tmp_path / "witness", tmp_path / "yesterday.db"
+    folder.mkdir()
+    shutil.copy(db, yesterday)
+    run("forget", 1, "--db", db)
+    checkpoint = run("receipts", "checkpoint", "--db", db, "--witness", folder)
+    assert verifier.read_checkpoint(checkpoint).size == 4
+    shutil.copy(yesterday, db)
+    refused = error("receipts", "checkpoint", "--db", db, "--witness", folder)
+    assert "the log was cut or rolled back: it had 4 receipts" in refused
+    run("receipts", "checkpoint", "--db", db, "--witness", folder, "--accept-rollback", "the disk died")
+    [*_, last] = json.loads(run("receipts", "list", "--db", db, "--json"))
+    assert (last["scope"], last["detail"]) == ("rollback", "the disk died")
+    run("receipts", "checkpoint", "--db", db, "--witness", folder)
+    assert "is not a folder" in error("receipts", "checkpoint", "--db", db, "--witness", tmp_path / "absent")

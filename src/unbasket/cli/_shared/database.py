@@ -1,6 +1,6 @@
 """A shop's database: the option that names it, opening it, and how its users and items are shown."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,12 +34,12 @@ def open_to_read(db: Path) -> DurableRecommender:
 
 @contextmanager
 def open_to_write(
-    db: Path, keys: Path | None = None, *, accept_loss: bool = False, to_text: Collection[Kind] = ()
+    db: Path, keys: Path | None = None, *, may_create: bool = False, **options: Any
 ) -> Iterator[DurableRecommender]:
-    """Open an existing database: a mistyped name must not create a new one."""
-    if not db.exists():
+    """Open a database with further options of `unbasket.open`; an existing one, unless it `may_create` one."""
+    if not (may_create or db.exists()):
         raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
-    with _closing(_open(db, keys=keys, accept_loss=accept_loss, to_text=to_text)) as rec:
+    with _closing(_open(db, keys=keys, **options)) as rec:
         yield rec
 
 

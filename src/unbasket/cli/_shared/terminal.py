@@ -142,10 +142,10 @@ def progress_bar(task: str, then: str | None = None) -> Iterator[Callable[[int, 
         yield report
 
 
-def write_file(path: Path, text: str) -> None:
-    """Write a text into a file, which may exist. If it does not, only its owner can read it."""
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write a text or bytes into a file, which may exist. If it does not, only its owner can read it."""
     try:
-        write(path, text.encode())
+        write(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise UnbasketError(f"cannot write {path}: {error.strerror}") from error
 

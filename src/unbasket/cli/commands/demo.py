@@ -42,14 +42,15 @@ def demo(
     Without --folder, everything is gone when it ends.
     """
     with needing("service"):  # slow to import, and no other command needs it
-        from unbasket.service.server import listening, run
+        from unbasket.service.server import free_address, run
         from unbasket.service.settings import Settings
 
-    with listening("127.0.0.1", port) as listener, _folder(folder) as data:  # a port in use is reported at once
+    address = free_address("127.0.0.1", port)  # a port in use is reported at once
+    with _folder(folder) as data:
         settings = Settings(db=data / "demo.db", port=port)
         _fill(settings.db, offline=offline)
         with (data / "demo.log").open("ab") as log:
-            run(settings, listener, bar=progress_bar, ready=_welcome, log=log)
+            run(settings, address, bar=progress_bar, ready=_welcome, log=log)
 
 
 @contextmanager

@@ -160,7 +160,8 @@ def _wider(event: Forget) -> list[Forget]:
 
 def _facts(outcome: _Outcome) -> dict[str, Any]:
     receipts = [json.loads(erased.receipt.to_json()) for erased in outcome.erased]
-    facts = {"database": str(outcome.database), "receipts": receipts, "unknown": outcome.unknown}
+    secrets = [erased.secret for erased in outcome.erased]
+    facts = {"database": str(outcome.database), "receipts": receipts, "secrets": secrets, "unknown": outcome.unknown}
     return {**facts, "error": outcome.error}
 
 
@@ -175,7 +176,8 @@ def _summary(outcome: _Outcome) -> str:
         if outcome.in_vain:
             user = f"about user {outcome.unknown[0]}" if outcome.unknown else "of this"
             removed = f"nothing {user} was held"
-        return f"{outcome.database}: {removed}. Receipt {first.number}, request {first.request}"
+        secret = outcome.erased[0].secret
+        return f"{outcome.database}: {removed}. Receipt {first.number}, request {first.request}, secret {secret}"
     found = f"; {counted(outcome.in_vain, 'request')} found nothing" if outcome.in_vain else ""
     if outcome.unknown:
         found += f". Nothing was held about {shown_list([str(user) for user in outcome.unknown])}"

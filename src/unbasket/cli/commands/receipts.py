@@ -5,26 +5,35 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
-from unbasket.cli._shared.database import Db, OptionalDb, open_to_write
+from unbasket import verifier
+from unbasket.cli._shared.database import Db, OptionalDb, open_to_read, open_to_write
 from unbasket.cli._shared.terminal import (
     AsJson,
     Group,
     complain,
     counted,
+    progress_bar,
     say,
     say_json,
     say_table,
     subcommand,
+    to_json,
     warn,
     write_file,
 )
+from unbasket.domain.id_text import parse_id
 from unbasket.errors import InvalidReceiptError, InvalidRequestError, StoreError
 from unbasket.store import Receipt, audit
+from unbasket.store import timestamp as timestamps
+from unbasket.store.receipt_tree import ReceiptTree
 from unbasket.store.receipts import read_receipts
 from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.store.writer import Database
+
+_OUTPUT = typer.Option(help="Write it to this file instead of printing it.", metavar="FILE")
 
 app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
 
@@ -84,6 +93,20 @@ def verify(
     whole: Annotated[
         bool, typer.Option("--whole", help="Count receipts that are missing from a file before its last as faults.")
     ] = False,
+    since: Annotated[
+        Path | None,
+        typer.Option(
+            help="An older checkpoint: the receipts of the database must begin with those of that time.", metavar="FILE"
+        ),
+    ] = None,
+    every_signature: Annotated[
+        bool,
+        typer.Option(
+            "--every-signature",
+            help="Check each signature. Without this, one that the next receipt covers by its hash is taken for right: "
+            "a tenth of the time.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Check that receipts are as they were signed, and that each follows the one before it.
@@ -95,7 +118,11 @@ def verify(
     if file is None:
         raise InvalidRequestError("say what to verify: FILE, or a database by --db")
     in_database = _is_database(file)
-    result = audit(_receipts_in(file) if in_database else _read(file), key, whole=whole or in_database)
+    receipts = _receipts_in(file) if in_database else _read(file)
+    with progress_bar("verifying receipts"):
+        result = audit(receipts, key, whole=whole or in_database, every_signature=every_signature)
+        if since is not None:
+            result = msgspec.structs.replace(result, faults=(*result.faults, *_faults_since(since, receipts)))
     if as_json:
         facts = ("ok", "receipts", "keys", "faults", "warnings", "chained", "missing")
         say_json({name: getattr(result, name) for name in facts})
@@ -120,23 +147,123 @@ def key(db: Db, as_json: AsJson = False) -> None:
 
 
 @subcommand(app)
-def anonymize(db: Db, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Destroy the key that links receipts to users: no receipt can be traced to a person any more.
+def checkpoint(
+    db: Db,
+    output: Annotated[Path | None, _OUTPUT] = None,
+    witness: Annotated[
+        str | None,
+        typer.Option(
+            help="Put it before this witness: a folder that the shop can only add to, or the address of a C2SP "
+            "tlog-witness. The exit code is 2 if the witness has a newer one.",
+            metavar="FOLDER_OR_URL",
+        ),
+    ] = None,
+    accept_rollback: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on although the witness has a newer checkpoint. The reason becomes a receipt.", metavar="REASON"
+        ),
+    ] = None,
+    timestamp: Annotated[
+        str | None,
+        typer.Option(
+            help="Have this authority (RFC 3161) timestamp it; the timestamp is written to FILE.tsr.", metavar="URL"
+        ),
+    ] = None,
+) -> None:
+    """Sign a checkpoint: the roots of the trees over all receipts and all users, for an auditor to keep.
 
-    Receipts stay valid. This can't be undone.
+    It is a signed note (C2SP tlog-checkpoint). An auditor who keeps it can tell later that no receipt was cut, changed
+    or rolled back: `unbasket receipts verify --since`.
     """
-    keys = _existing_keys(db)
+    if timestamp is not None and output is None:
+        raise InvalidRequestError("--timestamp needs --output FILE: the timestamp is written to FILE.tsr")
+    if witness is None:
+        text = open_to_read(db).checkpoint()
+    else:
+        with open_to_write(db, witness=witness, accept_rollback=accept_rollback) as rec:
+            text = rec.publish_checkpoint()
+    stamp = None if timestamp is None else timestamps.timestamp(text, timestamp)  # first: it may fail
+    _write(text, output)
+    if stamp is not None and output is not None:
+        write_file(timestamps.timestamp_of(output), stamp)
+
+
+@subcommand(app)
+def prove(
+    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The number of a receipt.")],
+    db: Db,
+    output: Annotated[Path | None, _OUTPUT] = None,
+    user: Annotated[
+        str | None, typer.Option(help="Also prove whom it is about; needs --secret.", metavar="USER")
+    ] = None,
+    secret: Annotated[str | None, typer.Option(help="The secret that came with the receipt.", metavar="SECRET")] = None,
+) -> None:
+    """Prove that a receipt is in the log: one file with the receipt, the path to it and a checkpoint.
+
+    Anyone can check it offline: `python -m unbasket.verifier FILE`.
+    """
+    if (user is None) != (secret is None):
+        raise InvalidRequestError("--user and --secret belong together: the secret came with the receipt")
+    proof = open_to_read(db).prove_receipt(number)
+    if user is not None:
+        proof |= {"user": parse_id(user), "secret": secret}
+    _write(to_json(proof) + "\n", output)
+
+
+@subcommand(app, "rotate-key")
+def rotate_key(
+    db: Db,
+    lost: Annotated[
+        str | None,
+        typer.Option(
+            help="The old key is gone: make a new one without its signature. The reason becomes a receipt, and "
+            "auditors see that the old key has not signed the new one.",
+            metavar="REASON",
+        ),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Replace the key that signs receipts and checkpoints: the old key signs the new one, in a receipt.
+
+    Publish the new public key, which is printed.
+    """
     if not yes:
-        typer.confirm(f"The receipts of {db} can't be traced to their users any more after this. Go on?", abort=True)
-    with open_to_write(db):  # fails while a service, which would go on with the old key, has it open
-        SigningKeys.destroy_subjects(keys)
-    say(f"{db}: all receipts are anonymous now")
+        typer.confirm(f"{db} gets a new key for its receipts. Go on?", abort=True)
+    with open_to_write(db, lost_keys=lost) as rec:
+        public = rec.rotate_key() if lost is None else SigningKeys.of(signing_keys_of(db)).public
+    say(f"{db}: new receipts are signed with {public}")
+
+
+def _write(text: str, output: Path | None) -> None:
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        write_file(output, text)
+        say(f"{output}: check it with `python -m unbasket.verifier {output}`")
 
 
 def _receipts_in(db: Path) -> list[Receipt]:
     """Read the receipts of a database without opening it as an engine, which would build the model first."""
     with closing(Database(db, read_only=True)) as database:
         return [Receipt.from_json(payload) for _, payload in database.reader.payloads("receipts")]
+
+
+def _faults_since(since: Path, receipts: list[Receipt]) -> list[str]:
+    """Return what was cut or rewritten since an older checkpoint."""
+    try:
+        old = verifier.read_checkpoint(since.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, verifier.ProofError) as error:
+        raise InvalidReceiptError(f"{since}: {error}") from error
+    if len(receipts) < old.size:
+        return [
+            f"the log was cut or rolled back: it had {old.size} receipts on {old.time}, and has {len(receipts)} now"
+        ]
+    tree = ReceiptTree()
+    tree.extend(receipt.to_json() for receipt in receipts[: old.size])
+    if tree.root(old.size) != old.root:
+        return [f"the log was rewritten: it no longer has the {old.size} receipts of {old.time} as they were"]
+    return []
 
 
 def _is_database(file: Path) -> bool:

@@ -24,14 +24,13 @@ from unbasket.params import Params
 app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode="markdown")
 
 Checkpoint = Annotated[str, typer.Option(metavar="FOLDER", help="The folder in which the stream keeps its state.")]
-TableFolder = Annotated[str, typer.Option("--table", metavar="FOLDER", help="The table of all users' vectors.")]
 Master = Annotated[str, typer.Option(help="The Spark master.")]
 Kind = Annotated[str, typer.Option(help="Type of their ids: string or long.", metavar="TYPE")]
 
 
 @app.callback()
 def spark() -> None:
-    """Run the model on Spark: a stream of events into a table of vectors, recommendations from it, and an audit."""
+    """Run the model on Spark: a stream of events into histories, recommendations from them, and an audit."""
 
 
 def _library() -> ModuleType:
@@ -49,7 +48,6 @@ def _library() -> ModuleType:
 def run(
     events: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear.")],
     checkpoint: Checkpoint,
-    table: TableFolder,
     model: ModelOptions,
     kind: Annotated[
         str, typer.Option("--format", help="Format of the files: json (one event per line), csv or parquet.")
@@ -66,76 +64,79 @@ def run(
         bool, typer.Option("--once", help="Stop when all events are applied and all forgotten data is gone.")
     ] = False,
     files: Annotated[int | None, typer.Option(help="Largest number of files in a batch.")] = None,
-    partitions: Annotated[
-        int, typer.Option(help="Partitions of the state; a checkpoint keeps the number that it began with.")
-    ] = 8,
+    shards: Annotated[int, typer.Option(help="Shards of a new state; each is the work of one core.")] = 8,
+    stripes: Annotated[
+        int, typer.Option(help="Of a new state: forgotten data is gone this many batches later, less one.")
+    ] = 4,
+    progress: Annotated[bool, typer.Option("--progress", help="Show every batch with its seconds by stage.")] = False,
     master: Master = "local[*]",
 ) -> None:
-    """Apply the events in a folder as they appear, and keep a table of all users' vectors."""
-    lib = _library()
-    params = Params(**({"alpha": lib.DEFAULT_ALPHA} | model.given()))
-    session = lib.session(master, work=f"{checkpoint}-work", partitions=partitions)
+    """Apply the events in a folder as they appear to the histories in a checkpoint."""
+    lib, params, sizes = _library(), Params(**model.given()), {"shards": shards, "stripes": stripes}
+    session = lib.session(master, work=f"{checkpoint}-work")
     source = lib.read_files(session, events, lib.event_schema(users, baskets, items), kind=kind, most=files)
-    before = None if history is None else lib.load(session.read.parquet(history), params)
-    stream = lib.maintain(source, params, checkpoint=checkpoint, loaded=before)
-    query = stream.into_table(table, every="0 seconds" if once else every)
+    if history is not None:
+        lib.load(session.read.parquet(history), params, checkpoint=checkpoint, **sizes)
+    stream = lib.maintain(source, params, checkpoint=checkpoint, **sizes)
+    query = stream.into(every="0 seconds" if once else every)
     try:
-        _follow(lib, query, once=once)
+        total = 0
+        for report in lib.watch(query, until_settled=once):
+            if report is not None and (report.events or progress):
+                total += report.events
+                line = _line(report, total, stages=progress)
+                errors.print(line, highlight=False, markup=False, soft_wrap=True)
     except KeyboardInterrupt:
         say("Stopped. It continues from here when it is started again")
     finally:
         query.stop()
-    held = lib.Table(table)
-    rejected = f", {counted(held.manifest.rejected, 'event')} rejected" if held.manifest.rejected else ""
-    say(f"{table}: {counted(len(held), 'user')} after batch {held.batch}{rejected}")
+    held = lib.State(checkpoint)
+    rejected = f", {counted(held.rejected, 'event')} rejected" if held.rejected else ""
+    say(f"{checkpoint}: {counted(len(held), 'user')} after batch {held.batch}{rejected}")
 
 
-def _follow(lib: ModuleType, query: Any, *, once: bool) -> None:
-    """Show each batch with events on standard error; with `once`, return when the stream is idle."""
-    idle = total = 0
-    for progress in lib.watch(query):
-        if progress is None:
-            continue
-        idle = 0 if progress.numInputRows else idle + 1
-        events = lib.events_in(progress)
-        total += events
-        if events:
-            errors.print(_line(progress, events, total), highlight=False, markup=False)
-        if once and idle == lib.ERASED_WITHIN:
-            return
-
-
-def _line(progress: Any, events: int, total: int) -> str:
-    seconds = progress.durationMs["triggerExecution"] / 1000
-    waiting = progress.sources[0].metrics.get("numFilesOutstanding", "0")
-    return (
-        f"batch {progress.batchId}: {counted(events, 'event')} in {seconds:.1f} s, {events / seconds:,.0f} per second; "
-        f"{total:,} so far, {counted(int(waiting), 'file')} waiting"
+def _line(report: Any, total: int, *, stages: bool) -> str:
+    seconds = report.seconds["total"]
+    line = (
+        f"batch {report.batch}: {counted(report.events, 'event')} in {seconds:.1f} s, {report.events / seconds:,.0f} "
+        f"per second; {counted(report.users, 'user')} changed, {report.bytes / 1e6:.1f} MB written; "
+        f"{total:,} events so far"
     )
+    parts = ", ".join(f"{stage} {spent:.2f}" for stage, spent in report.seconds.items() if stage != "total")
+    return f"{line}; seconds: {parts}" if stages else line
 
 
 @subcommand(app)
 def recommend(
-    table: TableFolder,
+    checkpoint: Checkpoint,
     output: Annotated[str, typer.Option(metavar="FOLDER", help="Where to write the recommendations, as Parquet.")],
     n: Annotated[int, typer.Option("-n", help="Items for each user.")] = 10,
     users: Annotated[
         str | None, typer.Option("--users", metavar="PATH", help="Parquet with the column user; by default, all.")
     ] = None,
+    products: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Parquet with the columns item, category and hidden, a boolean.")
+    ] = None,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="ITEM", help="An item to leave out; repeatable.")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="ITEM", help="An item to allow alone; repeatable.")] = None,
+    category: Annotated[list[str] | None, typer.Option(help="A category to allow alone; repeatable.")] = None,
+    only_new: Annotated[bool, typer.Option("--only-new", help="Leave out what the user has bought.")] = False,
     master: Master = "local[*]",
 ) -> None:
-    """Write recommendations for all users of a table, or for some of them."""
+    """Write recommendations for all users of a checkpoint, or for some of them."""
     lib = _library()
     session = lib.session(master, work=f"{output}-work")
-    held = lib.Table(table)
-    wanted = None if users is None else session.read.parquet(users)
-    lib.recommend(held.read(session), held.params, wanted, n).write.parquet(output)
-    say(f"{output}: recommendations from {table} as of batch {held.batch}")
+    held = lib.State(checkpoint)
+    frames = [None if path is None else session.read.parquet(path) for path in (users, products)]
+    options = {"exclude": exclude or None, "only": only or None, "category": category or None, "only_new": only_new}
+    histories = lib.histories(session, checkpoint)
+    lib.recommend(histories, held.params, frames[0], n, products=frames[1], **options).write.parquet(output)
+    say(f"{output}: recommendations from {checkpoint} as of batch {held.batch}")
 
 
 @subcommand(app)
 def audit(
-    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Checkpoint, table, temporary files.")],
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER...", help="Checkpoint and temporary files.")],
     marker: Annotated[list[str], typer.Option(help="An id to look for, a user's for one; may be repeated.")],
     as_json: AsJson = False,
 ) -> None:
@@ -167,7 +168,10 @@ def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="T
     ):
         done = 0
         for users in _batched(rec.users()):
-            rows = [lib.history_row(user, zip(rec.history(user), _opens(rec, user), strict=True)) for user in users]
+            rows = [
+                lib.history_row(user, zip(rec.history(user), _opens(rec, user), strict=True), rec.suppressed(user))
+                for user in users
+            ]
             writer.write_table(arrow.Table.from_pylist(rows, schema))
             done += len(users)
             report(done, len(rec))
@@ -195,9 +199,11 @@ def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
     lib = _library()
     session = lib.session(master, work=f"{checkpoint}-work")
     rows = lib.histories(session, checkpoint)
-    with open_or_create(db, lib.identify(session, checkpoint).params) as rec, progress_bar("importing") as report:
+    with open_or_create(db, lib.State(checkpoint).params) as rec, progress_bar("importing") as report:
         for users in _batched(rows.toLocalIterator()):
             _learn(rec, users)
+            for user, item in ((row.user, item) for row in users for item in row.suppressed):
+                rec.suppress(user, item)
             report(len(rec), None)
         say(f"{db}: {counted(len(rec), 'user')}")
 
