@@ -1,16 +1,16 @@
 # A fresh machine needs Python 3.11 or newer and make. Tests of the page need Chromium, those of Spark need Java, and the
-# benchmark of the service needs wrk, slow tests strace: root on Debian gets them here; others are told what to install.
+# benchmark of the service needs wrk, slow tests strace, those of Kafka Maven: root on Debian gets them here; others are told what to install.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE  # tests start hundreds of processes, which would all compile the same modules
 
-.PHONY: setup build wheel test programs lint described interrupted checked streamed tested sanitized test-slow docs demo bench bench-defaults bench-accuracy bench-pool bench-scale bench-spark notebook reproduce clean
+.PHONY: setup build wheel test programs lint described interrupted checked streamed tested sanitized test-slow test-kafka broker docs demo bench bench-kafka bench-defaults bench-accuracy bench-pool bench-scale bench-spark notebook reproduce clean
 
 setup: $(VENV)/dev build
 
 # An environment for each purpose: the package with some extras, and groups of tools. uv does what pip does, but faster.
-$(VENV)/dev: NEEDS := --editable '.[completejourney,reproduce,service,spark,tune]' --group dev
+$(VENV)/dev: NEEDS := --editable '.[completejourney,kafka,reproduce,service,spark,tune]' --group dev
 $(VENV)/docs: NEEDS := --editable . --group docs
 $(VENV)/demo: NEEDS := --editable '.[completejourney,service]'
 $(VENV)/dev $(VENV)/docs $(VENV)/demo: pyproject.toml | $(VENV)/uv
@@ -61,13 +61,14 @@ test: setup
 	rm -f .coverage*
 	$(MAKE) --jobs=6 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described interrupted
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report
+	$(BIN)/coverage report --omit='*/unbasket/kafka/*'  # which `make test-kafka` covers
 
 # Thousands of tests wait for a sync to disk. In memory they don't, if there is room for their files.
 ROOM := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
 COVERED = COVERAGE_FILE=.coverage.$@ $(BIN)/pytest --cov --cov-report= --cov-fail-under=0
 
 programs:  # that tests start
+	$(call install,openssl,openssl)
 	$(call install,chromium,chromium)
 	$(call install,java,openjdk-17-jre-headless)
 
@@ -107,6 +108,24 @@ sanitized: setup  # without a test that inspects freed memory itself
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc \
 		PYTHONPATH=build/watched/lib $(BIN)/pytest --ignore=tests/core/memory/test_buffers.py $(LAWS)
+
+# Apache Kafka, of which tests start one node, from Maven Central.
+KAFKA := build/kafka/.fetched
+$(KAFKA): tests/kafka/pom.xml
+	$(call install,java,openjdk-17-jre-headless)
+	$(call install,mvn,maven)
+	rm -rf $(@D)
+	mvn --batch-mode --quiet --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
+	touch $@
+
+broker: $(KAFKA)
+
+test-kafka: setup broker  # some four minutes; on a disk, since a broker that is killed keeps only what it has written
+	$(COVERED) -p no:schemathesis -m 'not slow' tests/kafka
+	COVERAGE_FILE=.coverage.$@ $(BIN)/coverage report --include='*/unbasket/kafka/*'
+
+bench-kafka: setup broker
+	$(BIN)/python -m benchmarks.kafka
 
 test-slow: setup
 	$(call install,java,openjdk-17-jre-headless)

