@@ -18,13 +18,13 @@ from tests.service.serving import Service, make_shop, serving
 from unbasket.domain.ids import Id
 from unbasket.service import executor as executors
 from unbasket.service.api_keys import KeyFile
-from unbasket.service.auth import Authenticator, Caller
+from unbasket.service.auth import Authenticator
 from unbasket.service.errors import ApiError
 from unbasket.service.executor import CallerQueue, Executor, Steps
 from unbasket.service.request import Request, Shared
 from unbasket.store import DurableRecommender
 
-REQUEST = Request(cast(Shared, None), Caller(""), {}, None)
+REQUEST = Request(cast(Shared, None), {"method": "GET", "headers": [], "client": None})
 
 
 def queue_of(executor: Executor) -> CallerQueue:

@@ -178,7 +178,9 @@ def test_the_fast_path_keeps_shoppers_apart_from_keys(service: Service) -> None:
     """In one batch, a key and a token for the same user get different answers."""
     shared = Shared(service.loader, Authenticator.off(), Metrics(service.loader), Settings(db=service.loader.db))
     callers = [Caller("key shop"), Caller("shopper eva", shopper="eva"), Caller("key shop")]
-    batch = [Request(shared, caller, {"user": "eva"}, RecommendationsQuery()) for caller in callers]
+    batch = [Request(shared, {"method": "GET", "headers": [], "client": None}) for _ in callers]
+    for request, caller in zip(batch, callers, strict=True):
+        request.caller, request.path, request.query = caller, {"user": "eva"}, RecommendationsQuery()
     first, second, third = recommend_batch(batch, None)
     assert first is not None
     assert second is not None

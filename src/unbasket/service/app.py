@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Generator
 from functools import partial
-from hashlib import blake2b
 from itertools import count
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -17,7 +16,7 @@ import msgspec
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
-from unbasket.service.auth import ANONYMOUS, Authenticator, Caller, invalid_key
+from unbasket.service.auth import Authenticator, invalid_key
 from unbasket.service.clock import INTERVAL
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ApiError, ClientGoneError, to_api_error
@@ -26,13 +25,12 @@ from unbasket.service.fast_path import FastPath
 from unbasket.service.limits import CLOSE, Limits, Receive, caller_name, read_body
 from unbasket.service.metrics import Metrics
 from unbasket.service.openapi import document
-from unbasket.service.request import Request, Shared
+from unbasket.service.request import Request, Scope, Shared
 from unbasket.service.routes import JSON, ROUTES, Route, Router
 from unbasket.service.schemas.responses import LearnedResponse, ReadyResponse
 from unbasket.service.settings import Settings
 from unbasket.service.static import StaticFile, static_files
 
-Scope = dict[str, Any]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 
@@ -44,6 +42,7 @@ _UNIQUE = (b"authorization", b"content-type", b"host")
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
 _LARGE = 64 * 1024  # bytes of a body that takes long to decode
 _TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_TAG_MASK = 2**64 - 1  # a hash of Python is signed
 _encode = msgspec.json.Encoder().encode
 
 
@@ -53,30 +52,6 @@ class Response(NamedTuple):
     status: int
     body: bytes
     headers: Headers
-
-
-class Context:
-    """A request on its way: its scope and headers, its start, and its route once it is matched."""
-
-    __slots__ = ("address", "headers", "method", "route", "scope", "start")
-
-    def __init__(self, scope: Scope) -> None:
-        self.start = time.perf_counter()
-        self.scope, self.method = scope, scope["method"]
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.address: str = scope["client"][0] if scope["client"] else ""
-        self.route: Route | None = None
-
-    @property
-    def path(self) -> str:
-        """The path template, for metrics and logs."""
-        return self.route.path if self.route is not None else "unknown"
-
-    @property
-    def trace(self) -> str | None:
-        """The id of the caller's trace, if there is one (W3C Trace Context)."""
-        found = _TRACEPARENT.fullmatch(self.headers.get(b"traceparent", b""))
-        return found[1].decode() if found else None
 
 
 class Application:
@@ -122,120 +97,120 @@ class Application:
         self._executor.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a request."""
-        context = Context(scope)
+        """Respond to a request. It is counted after its response, which need not wait for that."""
+        request, is_gone = Request(self._shared, scope), False
         try:
-            response = await self._respond(context, receive)
+            response = await self._respond(request, receive)
         except ClientGoneError:  # perhaps only for sending: without a response, Granian would answer 500
-            response = self._failure(context, ApiError("malformed_request", "the client closed the connection", CLOSE))
+            response, is_gone = _failure(ApiError("malformed_request", "the client closed the connection", CLOSE)), True
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not stop the service
-            response = self._failure(context, error)
-            self._finish(context, response)
-        else:
-            self._finish(context, response)
-        if response.status == 429:
+            response = _failure(_reported(request, error))
+        seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
+        status, body, headers = response
+        headers.append((b"x-request-id", number.encode()))
+        if not is_gone and (status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS")):
+            self._log(request, status, seconds, number)
+        if status == 429:
             await asyncio.sleep(PENALTY)
-        await send({"type": "http.response.start", "status": response.status, "headers": response.headers})
-        await send({"type": "http.response.body", "body": response.body})
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        if not is_gone:
+            method = request.method if request.method in _METHODS else "other"
+            self._shared.metrics.observe(request.template, method, status, seconds)
 
-    async def _respond(self, context: Context, receive: Receive) -> Response:
+    def _log(self, request: Request, status: int, seconds: float, number: str) -> None:
+        if status != 429 or not self._refusals.exceed():
+            trace = _TRACEPARENT.fullmatch(request.headers.get(b"traceparent", b""))
+            known = trace[1].decode() if trace else None
+            logs.responded(request.method, request.template, status, seconds, number, known)
+
+    async def _respond(self, request: Request, receive: Receive) -> Response:
         """Return the response: at once if it is short, else from the executor."""
-        admitted = self._admit(context)
-        if isinstance(admitted, Response):
-            return admitted
-        route, request = admitted
+        response = self._admit(request)
+        if response is not None:
+            return response
+        route = request.route
         if route.runs_on == "loop":
-            return _success(context, route, route.handler(request))
+            return _success(request, route.handler(request))
         fast_path = self._fast_paths.get(route)
         if fast_path is not None and fast_path.is_enabled:
             result = await fast_path.handle(request)
             if result is not None:
-                return _success(context, route, result)
+                return _success(request, result)
         if route.body is not None:
-            return await self._with_body(context, route, request, receive)
-        return await self._execute(context, route, request, receive)
+            return await self._with_body(request, receive)
+        return await self._execute(request, receive)
 
     # Parse and authorize ----------------------------------------------------------------------------------------
 
-    def _admit(self, context: Context) -> tuple[Route, Request] | Response:
-        """Return the route and the authorized request, or the response if it needs neither."""
-        _check_headers(context)
-        raw_path, method = context.scope["raw_path"], context.method
-        if (file := self._files.get(raw_path)) is not None:
-            return self._file(context, file)
+    def _admit(self, request: Request) -> Response | None:
+        """Find the route, authorize the caller and decode the parameters; or return a response that needs no route."""
+        _check_headers(request)
+        raw_path, method = request.scope["raw_path"], request.method
+        file = self._files.get(raw_path)
+        if file is not None:
+            self._limits.count_anonymous(request.address)
+            if method not in ("GET", "HEAD"):
+                raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
+            return _tagged(request, Response(200, file.content, encoded(file.headers)))
         try:
             if method == "OPTIONS":
-                return self._options(context, self._router.methods(raw_path))
+                methods = self._router.methods(raw_path)
+                self._limits.count_probe(request.address)
+                return Response(204, b"", encoded({"allow": methods, **_HEADERS}))
             route, path = self._router.find(method, raw_path)
         except ApiError:
-            self._limits.count_anonymous(context.address)  # an unknown path counts against the address
+            self._limits.count_anonymous(request.address)  # an unknown path counts against the address
             raise
-        context.route = route
-        caller = self._caller(context, route, path)
-        decoding.check_path_ids(path, self._shared.settings.max_id_bytes)
-        query = decoding.decode_query(context.scope["query_string"], route.query)
-        return route, Request(self._shared, caller, path, query)
+        request.route, request.template, request.path = route, route.path, path
+        self._authorize(request, route)
+        most = self._shared.settings.max_id_bytes
+        if len(raw_path) > most:  # else no id in it can be longer
+            decoding.check_path_ids(path, most)
+        request.query = decoding.decode_query(request.scope["query_string"], route.query)
+        return None
 
-    def _file(self, context: Context, file: StaticFile) -> Response:
-        self._limits.count_anonymous(context.address)
-        if context.method not in ("GET", "HEAD"):
-            raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
-        return _tagged(context, Response(200, file.content, encoded(file.headers)))
-
-    def _options(self, context: Context, methods: str) -> Response:
-        self._limits.count_probe(context.address)
-        return Response(204, b"", encoded({"allow": methods, **_HEADERS}))
-
-    def _caller(self, context: Context, route: Route, path: dict[str, str]) -> Caller:
-        """Return the caller if the route admits them. An invalid key counts against its address."""
+    def _authorize(self, request: Request, route: Route) -> None:
+        """Raise unless the route admits the caller. An invalid key counts against its address."""
         if not route.roles:
-            self._limits.count_probe(context.address)
-            return ANONYMOUS
+            return self._limits.count_probe(request.address)
         try:
-            caller = self._shared.auth.identify(context.headers)
+            request.caller = caller = self._shared.auth.identify(request.headers)
         except ApiError:
-            self._limits.count_anonymous(context.address)
+            self._limits.count_anonymous(request.address)
             raise
-        self._limits.count(caller, context.address)
-        if not route.own or "user" in path:  # else the route is about the caller only
-            caller.check(route.roles, path.get("user") if route.own else None)
-        if caller.shopper is not None:
-            engine = self._shared.loader.engine
-            if engine.was_forgotten(caller.shopper, caller.presence):
-                raise invalid_key()
-        return caller
+        self._limits.count(caller, request.address)
+        if not route.own or "user" in request.path:  # else the route is about the caller only
+            caller.check(route.roles, request.path.get("user") if route.own else None)
+        if caller.shopper is not None and request.rec.was_forgotten(caller.shopper, caller.presence):
+            raise invalid_key()
+        return None
 
     # Ask --------------------------------------------------------------------------------------------------------
 
-    async def _with_body(self, context: Context, route: Route, request: Request, receive: Receive) -> Response:
-        settings, length = self._shared.settings, context.headers.get(b"content-length")
+    async def _with_body(self, request: Request, receive: Receive) -> Response:
+        settings, length = self._shared.settings, request.headers.get(b"content-length")
         sent = await read_body(receive, length, self._limits.max_body(request.caller), settings.timeout)
-        media_type = context.headers.get(b"content-type", b"").decode("latin-1")
-        decode = partial(decoding.decode_body, sent, media_type, route, settings.max_id_bytes)
+        media_type = request.headers.get(b"content-type", b"").decode("latin-1")
+        decode = partial(decoding.decode_body, sent, media_type, request.route, settings.max_id_bytes)
         if len(sent) <= _LARGE:
             request.body = decode()
-            return await self._execute(context, route, request, receive)
+            return await self._execute(request, receive)
         try:
-            return await self._execute(context, route, request, receive, decode)
+            return await self._execute(request, receive, decode)
         finally:
             del sent, decode
             self._executor.trim_memory()
 
-    async def _execute(
-        self,
-        context: Context,
-        route: Route,
-        request: Request,
-        receive: Receive,
-        decode: Callable[[], Any] | None = None,
-    ) -> Response:
+    async def _execute(self, request: Request, receive: Receive, decode: Callable[[], Any] | None = None) -> Response:
         """Return the response of a thread, after the body is decoded if that takes long."""
-        assert route.runs_on != "loop"
-        name, most = caller_name(request.caller, context.address), self._limits.in_progress(request.caller)
-        with self._executor.queue(route.runs_on, name, most) as queue:
-            gone, seconds = asyncio.ensure_future(_disconnected(receive)), self._shared.settings.timeout
+        caller, kind, seconds = request.caller, request.route.runs_on, self._shared.settings.timeout
+        assert kind != "loop"
+        name, most = caller_name(caller, request.address), self._limits.in_progress(caller)
+        with self._executor.queue(kind, name, most) as queue:
+            gone = asyncio.ensure_future(_disconnected(receive))
             request.is_gone = gone.done
-            work = partial(_handle, context, route, self._fast_paths.get(route), request)
+            work = partial(_handle, self._fast_paths.get(request.route), request)
             try:
                 async with asyncio.timeout(seconds):
                     if decode is not None:
@@ -248,32 +223,11 @@ class Application:
             finally:
                 gone.cancel()
 
-    # Answer -----------------------------------------------------------------------------------------------------
 
-    def _failure(self, context: Context, error: Exception) -> Response:
-        """Return the response to an error. The error must not be stored: it references the request and its body."""
-        if not isinstance(error, UnbasketError):
-            logs.failure("a request failed", error, route=context.path)
-            error = ApiError("internal", "the service had an error, which its log describes")
-        error = to_api_error(error)
-        headers = {"content-type": JSON, **_HEADERS, **error.headers}
-        return Response(error.status, _encode(error.response()), encoded(headers))
-
-    def _finish(self, context: Context, response: Response) -> None:
-        """Give a response its id, count it, and log it unless it is a successful read."""
-        seconds, method, status = time.perf_counter() - context.start, context.method, response.status
-        number = f"{self._process}-{next(self._numbers):x}"
-        response.headers.append((b"x-request-id", number.encode()))
-        self._shared.metrics.observe(context.path, method if method in _METHODS else "other", status, seconds)
-        is_read = status < 400 and method in ("GET", "HEAD", "OPTIONS")
-        if not is_read and not (status == 429 and self._refusals.exceed()):
-            logs.responded(method, context.path, status, seconds, number, context.trace)
-
-
-def _check_headers(context: Context) -> None:
+def _check_headers(request: Request) -> None:
     """Raise if a header that identifies the caller or the kind of body is repeated. Granian checks its lengths."""
-    headers, listed = context.headers, context.scope["headers"]
-    if len(headers) != len(listed):
+    listed = request.scope["headers"]
+    if len(request.headers) != len(listed):
         names = [name for name, _ in listed]
         for name in _UNIQUE:
             if names.count(name) > 1:
@@ -286,48 +240,61 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def _handle(context: Context, route: Route, fast_path: FastPath | None, request: Request) -> Any:
+def _handle(fast_path: FastPath | None, request: Request) -> Any:
     """Return the response in a thread, or the steps to it."""
     result = None if fast_path is None else fast_path.measure([request])[0]
     if result is None:
-        result = route.handler(request)
+        result = request.route.handler(request)
     if isinstance(result, Generator):
-        return _last_step(context, route, result)
-    return _success(context, route, result)
+        return _last_step(request, result)
+    return _success(request, result)
 
 
-def _last_step(context: Context, route: Route, steps: Steps[Any]) -> Steps[Response]:
-    return _success(context, route, (yield from steps))
+def _last_step(request: Request, steps: Steps[Any]) -> Steps[Response]:
+    return _success(request, (yield from steps))
 
 
-_heads: dict[str, Headers] = {}  # by media type
+# Answer ---------------------------------------------------------------------------------------------------------
 
 
-def _success(context: Context, route: Route, result: Any) -> Response:
-    body = result if isinstance(result, bytes) else _encode(result)
-    head = _heads.get(route.media_type)
-    if head is None:
-        head = _heads[route.media_type] = encoded({"content-type": route.media_type, **_HEADERS})
-    headers = head.copy()
+def _success(request: Request, result: Any) -> Response:
+    route = request.route
+    body, headers = result if isinstance(result, bytes) else _encode(result), _heads[route.media_type].copy()
     if isinstance(result, ReadyResponse) and not result.ready:
-        headers.append((b"retry-after", b"1"))
-        return Response(503, body, headers)
+        return Response(503, body, [*headers, (b"retry-after", b"1")])
     if route.status == 201 and isinstance(result, LearnedResponse):
-        headers.append((b"location", context.scope["raw_path"] + b"/" + str(result.basket).encode()))
+        headers.append((b"location", request.scope["raw_path"] + b"/" + str(result.basket).encode()))
     response = Response(route.status, body, headers)
-    return _tagged(context, response) if route.method == "GET" and route.media_type == JSON else response
+    return _tagged(request, response) if route.method == "GET" and route.media_type == JSON else response
 
 
-def _tagged(context: Context, response: Response) -> Response:
-    """Return a response with its entity tag, or 304 to a client that has it already."""
-    tag = b'"%b"' % blake2b(response.body, digest_size=12).hexdigest().encode()
+def _tagged(request: Request, response: Response) -> Response:
+    """Return a response with its entity tag, or 304 to a client that has it already. Tags differ between processes."""
+    tag = b'"%x"' % (hash(response.body) & _TAG_MASK)
     response.headers.append((b"etag", tag))
-    known = context.headers.get(b"if-none-match")
+    known = request.headers.get(b"if-none-match")
     if known is not None and tag in [each.strip().removeprefix(b"W/") for each in known.split(b",")]:
         return Response(304, b"", response.headers)
     return response
 
 
+def _reported(request: Request, error: Exception) -> ApiError:
+    """Return the error as the client sees it; log one that is a bug."""
+    if isinstance(error, UnbasketError):
+        return to_api_error(error)
+    logs.failure("a request failed", error, route=request.template)
+    return ApiError("internal", "the service had an error, which its log describes")
+
+
+def _failure(error: ApiError) -> Response:
+    """Return the response to an error. The error must not be stored: it references the request and its body."""
+    headers = {"content-type": JSON, **_HEADERS, **error.headers}
+    return Response(error.status, _encode(error.response()), encoded(headers))
+
+
 def encoded(headers: dict[str, str]) -> Headers:
     """Encode headers."""
     return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+
+
+_heads = {each.media_type: encoded({"content-type": each.media_type, **_HEADERS}) for each in ROUTES}

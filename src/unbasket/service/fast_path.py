@@ -1,7 +1,7 @@
 """The fast path: requests that take microseconds are answered on the event loop, where a thread would cost more.
 
 Requests that arrive together are one batch: the engine searches on all cores, and finds its data in the processor's
-caches.
+caches. As long as they arrive one at a time, each is answered at once.
 """
 
 import asyncio
@@ -33,6 +33,8 @@ class FastPath:
     def __init__(self, handler: BatchHandler) -> None:
         self._handler = handler
         self._waiting: list[tuple[Request, asyncio.Future[Any]]] = []
+        self._arrived = 0  # requests since the event loop ran `_run_batch`
+        self._come_singly = True  # whether the last time there was one of them
         self._lock_timeout = _LOCK_TIMEOUT
         self._mean = MAX_MEAN  # disabled until requests were measured
 
@@ -42,12 +44,15 @@ class FastPath:
         return self._mean < MAX_MEAN
 
     async def handle(self, request: Request) -> Any:
-        """Return the response from the next batch; None if a thread must handle the request."""
+        """Return the response, at once or from the next batch; None if a thread must handle the request."""
         loop = asyncio.get_running_loop()
+        if not self._arrived and not self._waiting:
+            loop.call_soon(self._run_batch)
+        self._arrived += 1
+        if self._arrived == 1 and self._come_singly:
+            return self._responses([request])[0]
         response = loop.create_future()
         self._waiting.append((request, response))
-        if len(self._waiting) == 1:
-            loop.call_soon(self._run_batch)
         return await response
 
     def measure(self, requests: list[Request], lock_timeout: float | None = None) -> Sequence[Any]:
@@ -62,6 +67,9 @@ class FastPath:
 
     def _run_batch(self) -> None:
         """Handle the waiting requests, or as many as fit into a time slice on average."""
+        self._come_singly, self._arrived = self._arrived == 1, 0
+        if not self._waiting:
+            return
         most = max(1, int(_SLICE / self._mean))
         batch, self._waiting = self._waiting[:most], self._waiting[most:]
         if self._waiting:

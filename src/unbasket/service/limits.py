@@ -27,18 +27,19 @@ class TokenBuckets:
     """A token bucket per caller, refilled at the caller's rate (per second; 0 is unlimited)."""
 
     def __init__(self) -> None:
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._buckets: OrderedDict[str, list[float]] = OrderedDict()  # tokens, and the time when they were counted
 
     def take(self, caller: str, rate: float) -> None:
         """Take a token for a request. Raises if the bucket is empty."""
         if not rate:
             return
         now, capacity = time.monotonic(), max(1.0, rate * _BURST)
-        tokens, then = self._buckets.pop(caller, (capacity, now))
-        tokens = min(capacity, tokens + (now - then) * rate)
-        self._buckets[caller] = (max(tokens - 1, 0.0) if tokens >= 1 else tokens), now
+        bucket = self._buckets.setdefault(caller, [capacity, now])
+        self._buckets.move_to_end(caller)
         if len(self._buckets) > _MOST_CALLERS:  # the least recent bucket is full, or soon will be
             self._buckets.popitem(last=False)
+        tokens = min(capacity, bucket[0] + (now - bucket[1]) * rate)
+        bucket[:] = (tokens - 1 if tokens >= 1 else tokens), now
         if tokens < 1:
             wait = (1 - tokens) / rate
             raise ApiError(

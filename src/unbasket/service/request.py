@@ -1,21 +1,28 @@
-"""The request that handlers receive, authorized and decoded, and what all requests share."""
+"""A request from its arrival to its handler, and what all requests share."""
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id, Kind
 from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import Forgotten, Learned
 from unbasket.engine.cold_start import ColdStart
-from unbasket.service.auth import Authenticator, Caller
+from unbasket.service.auth import ANONYMOUS, Authenticator
 from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
 from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
+
+if TYPE_CHECKING:
+    from unbasket.service.routes import Route
+
+Scope = dict[str, Any]
+"""The scope of ASGI: a request's address, headers and client."""
 
 
 @dataclass(slots=True)
@@ -44,20 +51,33 @@ def _is_connected() -> bool:
     return False
 
 
-@dataclass(slots=True)
 class Request:
-    """A request: path parameters as text, query and body in the schemas of the route."""
+    """A request on its way to a response: as it arrived, then with its route, caller, parameters and body.
 
-    shared: Shared
-    caller: Caller
-    path: dict[str, str]
-    query: Any
-    body: Any = None
-    is_gone: Callable[[], bool] = _is_connected
-    """Whether the client has disconnected."""
-    results: list[Learned | Forgotten] = field(default_factory=list)
-    """Results of events, to be counted on the event loop."""
-    _user: Id | None = None
+    Path parameters are text; query and body have the schemas of the route.
+    """
+
+    __slots__ = (
+        *("address", "body", "caller", "headers", "is_gone", "method", "path"),
+        *("query", "results", "route", "scope", "shared", "start", "template", "_user"),
+    )
+
+    route: "Route"
+
+    def __init__(self, shared: Shared, scope: Scope) -> None:
+        self.start = time.perf_counter()
+        self.shared, self.scope = shared, scope
+        self.method: str = scope["method"]
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.address: str = scope["client"][0] if scope["client"] else ""
+        self.template = "unknown"  # the path template of the route, for metrics and logs
+        self.caller = ANONYMOUS
+        self.path: dict[str, str] = {}
+        self.query: Any = None
+        self.body: Any = None
+        self.is_gone: Callable[[], bool] = _is_connected  # whether the client has disconnected
+        self._user: Id | None = None
+        self.results: list[Learned | Forgotten] = []  # of events, to be counted on the event loop
 
     def check_connected(self) -> None:
         """Raise if the client has disconnected. Called before each step of long work."""
@@ -81,8 +101,8 @@ class Request:
 
     @property
     def user(self) -> Id:
-        """The user in the path as the engine holds it, or would."""
-        if self._user is None:  # a cached_property of Python 3.11 would lock all requests
+        """The user in the path as the engine holds it, or would; the same for the whole request."""
+        if self._user is None:
             self._user = self.id_of("user", self.spelled_user)
         return self._user
 
