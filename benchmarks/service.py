@@ -28,8 +28,9 @@ from rich.table import Table
 
 import unbasket as ub
 from unbasket.datasets import load
-from unbasket.service.app import Application, Scope, Send
+from unbasket.service.app import Application, Send
 from unbasket.service.limits import Receive
+from unbasket.service.request import Scope
 from unbasket.service.server import Server, free_address
 from unbasket.service.settings import Settings
 
