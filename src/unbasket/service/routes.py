@@ -24,6 +24,7 @@ Handler = Callable[[Request], Any]
 """Returns the response, or the `Steps` to it if they take long."""
 
 _MAX_LITERAL_PERCENTS = 100
+_PARAMETER = re.compile(r"{(\w+)}")
 _LITERAL_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
@@ -73,7 +74,7 @@ class Route:
     @cached_property
     def path_params(self) -> list[str]:
         """The names of the path parameters."""
-        return re.findall(r"{(\w+)}", self.path)
+        return _PARAMETER.findall(self.path)
 
     @property
     def errors(self) -> list[str]:
@@ -164,62 +165,42 @@ ROUTES = (
 # fmt: on
 
 
-class _Node:
-    """A node of the router's tree: children by literal segment, one for a parameter, and the routes that end here."""
-
-    def __init__(self) -> None:
-        self.literals: dict[bytes, _Node] = {}
-        self.parameter: _Node | None = None
-        self.routes: dict[str, Route] = {}
-
-
 class Router:
-    """A tree of path segments. Paths are split before they are decoded, since an id may contain a slash."""
+    """All path templates as one regular expression. It matches undecoded paths, since an id may contain a slash."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._root = _Node()
+        by_path: dict[str, dict[str, Route]] = {}
         for route in routes:
-            node = self._root
-            for segment in route.path.split("/")[1:]:
-                if segment.startswith("{"):
-                    node.parameter = node.parameter or _Node()
-                    node = node.parameter
-                else:
-                    node = node.literals.setdefault(segment.encode(), _Node())
-            node.routes[route.method] = route
+            by_path.setdefault(route.path, {})[route.method] = route
+        literal_first = sorted(by_path, key=lambda path: path.count("{"))
+        self._routes = {f"path_{number}": by_path[path] for number, path in enumerate(literal_first)}
+        patterns = [_PARAMETER.sub("([^/]+)", path) + f"(?P<path_{n}>)" for n, path in enumerate(literal_first)]
+        self._pattern = re.compile("|".join(patterns).encode())
 
     def find(self, method: str, raw_path: bytes) -> tuple[Route, dict[str, str]]:
         """Return the route of a method and an undecoded path, and its decoded path parameters. HEAD is as GET."""
-        node, values = self._end(raw_path)
-        route = node.routes.get("GET" if method == "HEAD" else method)
+        found, routes = self._match(raw_path)
+        route = routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            methods = self.methods(raw_path)
+            methods = _allowed(routes)
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
-        return route, dict(zip(route.path_params, map(_decoded, values), strict=True))
+        end, names = found.lastindex or 0, route.path_params  # its parameters come before the group of its name
+        return route, {name: _decoded(found[end - len(names) + i]) for i, name in enumerate(names)}
 
     def methods(self, raw_path: bytes) -> str:
         """Return the methods of a path, as in the header Allow."""
-        found = {*self._end(raw_path)[0].routes, "OPTIONS"}
-        return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
+        return _allowed(self._match(raw_path)[1])
 
-    def _end(self, raw_path: bytes) -> tuple[_Node, list[bytes]]:
-        """Return the node of a path and the values of its parameters. A literal segment wins over a parameter."""
-        node, values = self._root, []
-        for segment in raw_path.split(b"/")[1:]:
-            child = node.literals.get(segment)
-            if child is None:
-                if node.parameter is None or not segment:
-                    raise _not_found()
-                values.append(segment)
-                child = node.parameter
-            node = child
-        if not node.routes:
-            raise _not_found()
-        return node, values
+    def _match(self, raw_path: bytes) -> tuple[re.Match[bytes], dict[str, Route]]:
+        found = self._pattern.fullmatch(raw_path)
+        if found is None:
+            raise ApiError("not_found", "there is no such address; /openapi.json describes all")
+        return found, self._routes[found.lastgroup or ""]
 
 
-def _not_found() -> ApiError:
-    return ApiError("not_found", "there is no such address; /openapi.json describes all")
+def _allowed(routes: Iterable[str]) -> str:
+    found = {*routes, "OPTIONS"}
+    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
 
 
 def _decoded(segment: bytes) -> str:
