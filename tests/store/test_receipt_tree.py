@@ -23,7 +23,7 @@ def root_of(receipts: list[bytes]) -> bytes:
 def tree() -> ReceiptTree:
     tree = ReceiptTree()
     for receipt in RECEIPTS:
-        tree.extend([receipt])
+        tree.append(receipt)
     return tree
 
 
@@ -48,7 +48,8 @@ def test_roots_and_inclusion(tree: ReceiptTree) -> None:
 
 def test_consistency(tree: ReceiptTree) -> None:
     rewritten = ReceiptTree()
-    rewritten.extend([b"another", *RECEIPTS[1:]])
+    for receipt in (b"another", *RECEIPTS[1:]):
+        rewritten.append(receipt)
     for new in range(len(tree) + 1):
         for old in range(new + 1):
             proof = tree.consistency(old, new)

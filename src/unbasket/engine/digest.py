@@ -37,9 +37,9 @@ Hashes = npt.NDArray[np.uint8]
 class TreeProof(NamedTuple):
     """A path in the tree of users, as bytes.
 
-    `siblings` are the hashes beside the path of the id, from the root on; None is an empty subtree. `others` are the
-    entries of further users at the same place, which is rare: at their own path's end there is no other user. For an id
-    that is held, `nonce` opens its entry. For one that is not, each of `others` is opened as far as the hash of its id.
+    `siblings` are the hashes beside the path of the id, from the root on; None is an empty subtree. `nonce` opens the
+    entry of an id that is held. `others` are the entries of further users at the same place, which is rare. They are
+    opened as far as the hash of the id, so that no entry of the user can hide among them.
     """
 
     params: bytes
@@ -192,11 +192,9 @@ class Digest:
         self._hasher.hash_id(user, id_hash)
         siblings, members = self._tree.path(id_hash)
         code = self._state.users.codes.get(user)
-        if code is not None:
-            others = [self._tree.entry(member) for member in members if member != code]
-            return TreeProof(self._params, siblings, others, self._tree.nonce(self._hashes_of([code])[1][0]))
-        opened = []
-        for member in members:
+        nonce = None if code is None else self._tree.nonce(self._hashes_of([code])[1][0])
+        others = []
+        for member in set(members) - {code}:
             [other_id], [data] = self._hashes_of([member])
-            opened.append(other_id.tobytes() + self._tree.value(data))
-        return TreeProof(self._params, siblings, opened, None)
+            others.append(other_id.tobytes() + self._tree.value(data))
+        return TreeProof(self._params, siblings, others, nonce)
