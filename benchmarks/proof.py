@@ -31,8 +31,8 @@ import unbasket as ub
 from unbasket import verifier
 from unbasket.domain.events import Forget
 
-PURCHASES = 16
-"""Purchases of each user, in two baskets: fewer than in most shops, so that the tree over users weighs more."""
+PURCHASES = 80
+"""Purchases of each user, in ten baskets, as in `benchmarks/scale.py`."""
 
 BATCH = 20_000
 """Forgets in one transaction, when a million receipts are made."""
@@ -41,11 +41,11 @@ Figures = dict[str, float]
 console = Console(stderr=True)
 
 
-def frame(users: int) -> pl.DataFrame:
+def frame(users: int, purchases: int = PURCHASES) -> pl.DataFrame:
     """Return the purchases of a shop, always the same."""
-    items = np.random.default_rng(0).zipf(1.3, users * PURCHASES) % 20_000
-    owners = np.repeat(np.arange(users), PURCHASES)
-    return pl.DataFrame({"user": owners, "basket": np.tile(np.arange(PURCHASES) // 8, users), "item": items})
+    items = (np.random.default_rng(0).zipf(1.3, users * purchases) % 20_000).astype(np.int32)
+    owners, baskets = np.arange(users, dtype=np.int32), np.arange(purchases, dtype=np.int32) // 8
+    return pl.DataFrame({"user": np.repeat(owners, purchases), "basket": np.tile(baskets, users), "item": items})
 
 
 def timed(work: Callable[[], object], times: int) -> float:
@@ -124,10 +124,10 @@ def receipts(folder: Path, count: int) -> Figures:
             after_forgets.append(timed(lambda number=number: rec.prove_receipt(number), 1))  # type: ignore[misc]
         figures["first proof after a forget, ms"] = median(after_forgets)
         figures["proof of consistency, ms"] = timed(lambda: rec.prove_consistency(old), 100)
-    run = [sys.executable, "-m"]
-    figures["unbasket receipts export, s"] = program(*run, "unbasket", "receipts", "export", exported, "--db", path)
-    figures["unbasket receipts verify --db, s"] = program(*run, "unbasket", "receipts", "verify", "--db", path)
-    figures["unbasket receipts verify FILE, s"] = program(*run, "unbasket", "receipts", "verify", exported)
+    unbasket = Path(sys.executable).with_name("unbasket"), "receipts"
+    figures["unbasket receipts export, s"] = program(*unbasket, "export", exported, "--db", path)
+    figures["unbasket receipts verify --db, s"] = program(*unbasket, "verify", "--db", path)
+    figures["unbasket receipts verify FILE, s"] = program(*unbasket, "verify", exported)
     figures["verifier.py FILE, s"] = program(sys.executable, verifier.__file__, exported)
     return figures
 
@@ -176,7 +176,8 @@ OPEN = (
     SHOP
     + """
 with ub.open(path, params) as rec:
-    rec.fit(frame)
+    if not len(rec):
+        rec.fit(frame)
 del frame, rec
 for line in sys.stdin:
     start = time.perf_counter()
@@ -215,9 +216,11 @@ def _pipes(process: "subprocess.Popen[str]") -> tuple[IO[str], IO[str]]:
     return process.stdin, process.stdout
 
 
-def compared(program: str, folder: Path, against: Path, count: int, rounds: int) -> dict[str, tuple[float, float]]:
+def compared(
+    program: str, folder: Path, against: Path, count: int, purchases: int, rounds: int
+) -> dict[str, tuple[float, float]]:
     """Return the medians of both checkouts, here and there."""
-    frame(count).write_parquet(folder / "frame.parquet")
+    frame(count, purchases).write_parquet(folder / "frame.parquet")
     found: dict[str, tuple[list[float], list[float]]] = {}
     with ExitStack() as stack:
         sources = {"here": Path(__file__).parents[1], "there": against.resolve()}
@@ -236,7 +239,8 @@ def main() -> None:
     parser.add_argument("part", choices=["users", "receipts", "events", "open"])
     parser.add_argument("--count", type=int, help="users or receipts: a million, for events 100,000")
     parser.add_argument("--against", type=Path, help="a checkout of an older commit, built in place")
-    parser.add_argument("--folder", type=Path, help="keep the database of the receipts here, and use it again")
+    parser.add_argument("--folder", type=Path, help="keep databases of receipts and of open here, and use them again")
+    parser.add_argument("--purchases", type=int, default=PURCHASES, help="of each user of events and of open")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
     count = options.count or (100_000 if options.part == "events" else 1_000_000)
@@ -251,8 +255,8 @@ def main() -> None:
             if options.against is None:
                 parser.error("--against FOLDER is missing")
             table = Table("", "here", "there", "ratio")
-            program = {"events": EVENTS, "open": OPEN}[options.part]
-            for figure, (here, there) in compared(program, folder, options.against, count, options.rounds).items():
+            work = {"events": EVENTS, "open": OPEN}[options.part], folder, options.against
+            for figure, (here, there) in compared(*work, count, options.purchases, options.rounds).items():
                 table.add_row(figure, f"{here:.3g}", f"{there:.3g}", f"{here / there:.2f}")
     Console().print(table)
 

@@ -250,6 +250,41 @@ def test_the_tree_is_rewritten_with_the_shops_own_key(audited: Audited) -> None:
     assert "begins with the 1 receipt of" in verifier.verify(whole, key=audited.key, since=audited.old)
 
 
+def signed(keys: SigningKeys, receipt: ub.Receipt, **changes: Any) -> ub.Receipt:
+    draft = msgspec.structs.replace(receipt, key=keys.public, signature="", **changes)
+    return msgspec.structs.replace(draft, signature=keys.sign(draft.to_json()).hex())
+
+
+def test_links_that_the_shop_has_signed_are_checked(audited: Audited) -> None:
+    keys = SigningKeys.of(signing_keys_of(audited.path))
+    first, second, third = (msgspec.convert(receipt, ub.Receipt) for receipt in audited.receipts)
+    for chain, named in (
+        ([first, signed(keys, second, previous="ab" * 32)], "receipt 2 does not follow the one before it"),
+        ([signed(keys, first, previous="ab" * 32)], "receipt 1 does not begin a chain"),
+        ([first, second, signed(keys, third, number=5)], "after receipt 2 comes receipt 5"),
+        ([first, second, signed(keys.successor(), third)], "another key, which the key before it has not signed"),
+    ):
+        with pytest.raises(ProofError, match=named):
+            verifier.verify("\n".join(receipt.to_json().decode() for receipt in chain))
+
+
+def test_a_new_key_that_the_old_one_has_not_signed(audited: Audited) -> None:
+    """All files are whole under another key of the log; the receipt that hands over to it is forged, or missing."""
+    other = SigningKeys.of(signing_keys_of(audited.path)).successor()
+    receipts = [msgspec.convert(receipt, ub.Receipt) for receipt in audited.receipts]
+    users = verifier.read_checkpoint(audited.absence["checkpoint"]).users
+    checkpoint = Prover(other, lambda first, last: receipts[first - 1 : last]).checkpoint(3, users)
+    assert verifier.verify(json.dumps(audited.absence | {"checkpoint": checkpoint}), key=other.public)
+    forged = audited.receipts[0] | {"scope": "key", "detail": other.public}
+    for proof in (audited.receipt, audited.consistency):
+        for keys, named in (([], "another key signed this"), ([forged], "receipt 1: its signature is not valid")):
+            with pytest.raises(ProofError, match=named):
+                verifier.verify(json.dumps(proof | {"checkpoint": checkpoint, "keys": keys}))
+            absence = json.dumps(audited.absence | {"checkpoint": checkpoint, "keys": keys})
+            with pytest.raises(ProofError, match=named):
+                verifier.verify(absence, key=audited.key)
+
+
 def test_another_old_checkpoint_is_compared_with(audited: Audited) -> None:
     newer = audited.receipt["checkpoint"]
     with pytest.raises(ProofError, match="ask the shop for a proof of consistency"):

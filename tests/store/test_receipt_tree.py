@@ -46,6 +46,14 @@ def test_roots_and_inclusion(tree: ReceiptTree) -> None:
                 )
 
 
+def test_a_checkpoint_with_another_size_than_its_tree() -> None:
+    """The root of one receipt is signed as that of three, so that the receipt would be proven without a path."""
+    leaf = verifier.leaf_hash(RECEIPTS[0])
+    verifier.check_inclusion(leaf, 0, Checkpoint("", "origin", 1, leaf, "", "", ""), [])
+    with pytest.raises(ProofError):
+        verifier.check_inclusion(leaf, 0, Checkpoint("", "origin", 3, leaf, "", "", ""), [])
+
+
 def test_consistency(tree: ReceiptTree) -> None:
     rewritten = ReceiptTree()
     for receipt in (b"another", *RECEIPTS[1:]):
