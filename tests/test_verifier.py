@@ -12,11 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 import pytest
 
 import unbasket as ub
 from unbasket import verifier
+from unbasket.core.codec import UserTree
+from unbasket.engine.digest import digest_of
 from unbasket.store.proofs import Prover
+from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.signing import SigningKeys, signing_keys_of
 from unbasket.verifier import ProofError
 
@@ -145,6 +149,31 @@ def test_receipts_that_were_tampered_with(
         verifier.verify("\n".join(map(json.dumps, receipts)))
 
 
+def test_signatures_that_the_next_receipt_covers(audited: Audited) -> None:
+    """A forged receipt is named, whatever its place; so is one that says itself that it failed."""
+    for number in range(3):
+        for field, value, named in (("purchases", 9, "signature"), ("previous", "0" * 64, "signature|begin|follow")):
+            receipts = copy.deepcopy(audited.receipts)
+            if receipts[number][field] != value:
+                receipts[number][field] = value
+                with pytest.raises(ProofError, match=named):
+                    verifier.verify(json.dumps(receipts))
+    with pytest.raises(ProofError, match="there is no receipt in this file"):
+        verifier.verify("[]")
+    resigned = [msgspec.convert(receipt, ub.Receipt) for receipt in audited.receipts]
+    resigned[0] = msgspec.structs.replace(resigned[0], verified=False)
+    with pytest.raises(ProofError, match="receipt 1 says itself that the model differed"):
+        verifier.verify(b"\n".join(receipt.to_json() for receipt in forged(audited, resigned)).decode())
+
+
+def test_a_line_separator_in_a_reason(tmp_path: Path) -> None:
+    """Receipts have a line each; a reason may have characters that some programs take for the end of a line."""
+    keys = SigningKeys.create(tmp_path / "keys")
+    signer = ReceiptSigner(keys, None)
+    lines = [signer.issue_note("rollback", "one\u2028two\x85", "0" * 64).to_json().decode() for _ in range(2)]
+    assert "Receipts 1 to 2" in verifier.verify("\n".join(lines))
+
+
 def test_a_key_twice_in_json(audited: Audited) -> None:
     line = json.dumps(audited.receipts[0])
     for text in (line.replace('"number": 1', '"number": 9, "number": 1'), line.replace('"key"', '"key": "", "key"')):
@@ -196,9 +225,8 @@ def forged(audited: Audited, receipts: list[ub.Receipt]) -> list[ub.Receipt]:
 def consistency(audited: Audited, receipts: list[ub.Receipt]) -> str:
     """Return the best proof that a shop with these receipts can make for the auditor's old checkpoint."""
     keys = SigningKeys.of(signing_keys_of(audited.path))
-    payloads = [receipt.to_json() for receipt in receipts]
-    prover = Prover(keys, lambda first, last: payloads[first - 1 : last])
-    size, old = len(payloads), verifier.read_checkpoint(audited.old)
+    prover = Prover(keys, lambda first, last: receipts[first - 1 : last])
+    size, old = len(receipts), verifier.read_checkpoint(audited.old)
     path = prover.tree(size).consistency(old.size, size) if old.size <= size else []
     proof = {"old": audited.old, "proof": [b64encode(each).decode() for each in path]}
     return json.dumps(audited.consistency | proof | {"checkpoint": prover.checkpoint(size, "0" * 64)})
@@ -206,7 +234,7 @@ def consistency(audited: Audited, receipts: list[ub.Receipt]) -> str:
 
 def test_the_tail_is_cut(audited: Audited) -> None:
     """Yesterday's database, or one without its newest receipts: it has fewer receipts than the auditor knows of."""
-    with pytest.raises(ProofError, match="the log was cut or rolled back: it had 1 receipts"):
+    with pytest.raises(ProofError, match="the log was cut or rolled back: it had 1 receipt on"):
         verifier.verify(consistency(audited, []), key=audited.key, since=audited.old)
 
 
@@ -216,10 +244,45 @@ def test_the_tree_is_rewritten_with_the_shops_own_key(audited: Audited) -> None:
     for changed in (receipts[1:], [receipts[1], receipts[0], receipts[2]]):
         rewritten = forged(audited, changed)
         assert ub.store.audit(rewritten, key=audited.key).ok
-        with pytest.raises(ProofError, match="the log was rewritten: it no longer has the 1 receipts"):
+        with pytest.raises(ProofError, match="the log was rewritten: it no longer begins with the 1 receipt of"):
             verifier.verify(consistency(audited, rewritten), key=audited.key, since=audited.old)
     whole = consistency(audited, receipts)
-    assert "all 1 receipts" in verifier.verify(whole, key=audited.key, since=audited.old)
+    assert "begins with the 1 receipt of" in verifier.verify(whole, key=audited.key, since=audited.old)
+
+
+def signed(keys: SigningKeys, receipt: ub.Receipt, **changes: Any) -> ub.Receipt:
+    draft = msgspec.structs.replace(receipt, key=keys.public, signature="", **changes)
+    return msgspec.structs.replace(draft, signature=keys.sign(draft.to_json()).hex())
+
+
+def test_links_that_the_shop_has_signed_are_checked(audited: Audited) -> None:
+    keys = SigningKeys.of(signing_keys_of(audited.path))
+    first, second, third = (msgspec.convert(receipt, ub.Receipt) for receipt in audited.receipts)
+    for chain, named in (
+        ([first, signed(keys, second, previous="ab" * 32)], "receipt 2 does not follow the one before it"),
+        ([signed(keys, first, previous="ab" * 32)], "receipt 1 does not begin a chain"),
+        ([first, second, signed(keys, third, number=5)], "after receipt 2 comes receipt 5"),
+        ([first, second, signed(keys.successor(), third)], "another key, which the key before it has not signed"),
+    ):
+        with pytest.raises(ProofError, match=named):
+            verifier.verify("\n".join(receipt.to_json().decode() for receipt in chain))
+
+
+def test_a_new_key_that_the_old_one_has_not_signed(audited: Audited) -> None:
+    """All files are whole under another key of the log; the receipt that hands over to it is forged, or missing."""
+    other = SigningKeys.of(signing_keys_of(audited.path)).successor()
+    receipts = [msgspec.convert(receipt, ub.Receipt) for receipt in audited.receipts]
+    users = verifier.read_checkpoint(audited.absence["checkpoint"]).users
+    checkpoint = Prover(other, lambda first, last: receipts[first - 1 : last]).checkpoint(3, users)
+    assert verifier.verify(json.dumps(audited.absence | {"checkpoint": checkpoint}), key=other.public)
+    forged = audited.receipts[0] | {"scope": "key", "detail": other.public}
+    for proof in (audited.receipt, audited.consistency):
+        for keys, named in (([], "another key signed this"), ([forged], "receipt 1: its signature is not valid")):
+            with pytest.raises(ProofError, match=named):
+                verifier.verify(json.dumps(proof | {"checkpoint": checkpoint, "keys": keys}))
+            absence = json.dumps(audited.absence | {"checkpoint": checkpoint, "keys": keys})
+            with pytest.raises(ProofError, match=named):
+                verifier.verify(absence, key=audited.key)
 
 
 def test_another_old_checkpoint_is_compared_with(audited: Audited) -> None:
@@ -247,6 +310,44 @@ def test_an_absence_proof_for_a_person_who_is_there(audited: Audited) -> None:
     for attempt in (audited.absence | {"user": "ann"}, audited.absence | own | {"user": "ann"}):
         with pytest.raises(ProofError, match="the path does not end in the checkpoint"):
             verifier.verify(json.dumps(attempt))
+
+
+def test_an_absence_proof_under_another_spelling(tmp_path: Path) -> None:
+    """A shop that holds 17 can't prove the absence of "17": an id as a number and as text is one person."""
+    with ub.open(tmp_path / "shop.db") as rec:
+        rec.learn(17, ["milk"], basket=1)
+        rec.learn(18, ["milk"], basket=1)
+        access, absence = rec.prove(17), rec.prove_absence(19)
+    assert verifier.verify(json.dumps(absence | {"user": "19"}))
+    own = {name: access[name] for name in ("siblings", "params", "others", "checkpoint")}
+    with pytest.raises(ProofError, match="the path does not end in the checkpoint"):
+        verifier.verify(json.dumps(absence | own | {"user": "17"}))
+
+
+def forged_shop(audited: Audited, proof: dict[str, Any], *data: bytes) -> dict[str, Any]:
+    """Return the proof with the tree of a shop that has an entry of the same person for each of these data."""
+    tree, digests = UserTree(bytes(32)), np.frombuffer(b"".join(data), np.uint8).reshape(-1, 32)
+    ids = np.frombuffer(verifier.user_hash(proof["user"]) * len(data), np.uint8).reshape(-1, 32)
+    tree.put_users(list(range(len(data))), ids, digests)
+    digest = digest_of(bytes.fromhex(proof["params"]), tree.root())
+    siblings, _ = tree.path(ids[0])
+    checkpoint = Prover(SigningKeys.of(signing_keys_of(audited.path)), lambda *_: []).checkpoint(0, digest)
+    nonce, others = tree.nonce(digests[0]).hex(), [(bytes(ids[1]) + tree.value(each)).hex() for each in digests[1:]]
+    return proof | {"siblings": siblings, "checkpoint": checkpoint, "nonce": nonce, "others": others}
+
+
+def test_a_second_entry_of_a_person_does_not_hide(audited: Audited) -> None:
+    """The shop commits to two histories of one person, and shows one."""
+    shown, hidden = verifier.data_hash(audited.access), verifier.data_hash(audited.access | {"suppressed": []})
+    assert verifier.verify(json.dumps(forged_shop(audited, audited.access, shown)))
+    proof = forged_shop(audited, audited.access, shown, hidden)
+    with pytest.raises(ProofError, match="an entry of the person is shown as that of another"):
+        verifier.verify(json.dumps(proof))
+    elsewhere = bytes.fromhex(proof["others"][0])
+    with pytest.raises(ProofError, match="or one of another place"):
+        verifier.verify(json.dumps(proof | {"others": [(bytes(32) + elsewhere[32:]).hex()]}))
+    with pytest.raises(ProofError, match="another entry is not written as 128"):
+        verifier.verify(json.dumps(proof | {"others": [verifier._hash(b"ub-entry", elsewhere).hex()]}))
 
 
 def without_a_basket(proof: dict[str, Any]) -> None:
@@ -299,9 +400,11 @@ def test_a_proof_of_another_moment(audited: Audited) -> None:
         ({"params": 7}, "'params' of a proof of this kind is not of the type str: 7"),
         ({"extra": 1}, "other fields: 'extra'"),
         ({"kind": "other"}, "not a proof that this program knows"),
+        ({"format": "unbasket user"}, "The value of 'proof' in it is one"),
         ({"version": 2}, "not a proof that this program knows"),
         ({"checkpoint": 7}, "'checkpoint' of a proof of this kind is not of the type str: 7"),
-        ({"user": 1.5}, "neither an id nor a time"),
+        ({"user": 1.5}, "this is not an id: 1.5"),
+        ({"user": True}, "this is not an id: True"),
         ({"user": 10**400}, "neither an id nor a time, which have at most 64 bits"),
         ({"others": {}}, "not of the type list"),
         ({"baskets": [{"basket": 1}]}, "a basket has other fields: 'items', 'opens', 'time'"),
@@ -377,8 +480,10 @@ def test_no_mutation_is_accepted_or_causes_another_error(audited: Audited, name:
         else:
             accepted.append(mutation)
     assert all(len(fault.splitlines()) == 1 for fault in faults)
+    if name == "absence":  # an empty subtree proves the absence of every id that leads there
+        accepted = [each for each in accepted if each != document | {"user": each["user"]}]
     fewer = [document[1:], document[:1]] if name == "receipts" else []
-    assert accepted == [[], *fewer]  # fewer receipts are a part of the chain, which holds
+    assert accepted == fewer  # fewer receipts are a part of the chain, which holds
 
 
 def test_a_malformed_file_has_exit_code_1(audited: Audited, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ import hashlib
 import json
 import re
 import sys
+from collections.abc import Iterable
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,9 +46,13 @@ FIELDS = {
 }
 """The fields of a receipt, in the order in which they are signed."""
 
+NOTES = {"key": "a new key", "rollback": "an accepted rollback"}
+"""The scopes of receipts that forget nothing."""
+
 FIRST = "0" * 64  # the hash of the predecessor in the first receipt
 DEPTH = 48  # levels of the tree over users
 EMPTY = bytes(32)  # an empty subtree of it
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class ProofError(Exception):
@@ -114,6 +120,11 @@ def _head(short: int, limit: int, kind: int, sizes: tuple[int, ...], length: int
         return bytes([short | length])
     number, size = next((i, size) for i, size in enumerate(sizes) if length < 2 ** (8 * size))
     return bytes([kind + number]) + length.to_bytes(size, "big")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun."""
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def check_signature(key: bytes, signature: bytes, message: bytes, name: str) -> None:
@@ -228,14 +239,16 @@ def check_consistency(old: Checkpoint, new: Checkpoint, proof: list[bytes]) -> N
         raise ProofError(f"the checkpoints are of different logs: {old.origin} and {new.origin}")
     if new.size < old.size:
         raise ProofError(
-            f"the log was cut or rolled back: it had {old.size} receipts on {old.time}, and {new.size} on {new.time}"
+            f"the log was cut or rolled back: it had {counted(old.size, 'receipt')} on {old.time}, "
+            f"and {new.size} on {new.time}"
         )
     if old.size == new.size or old.size == 0:
         holds = not proof and (old.size == 0 or old.root == new.root)
     else:
         holds = _extends(old, new, proof)
     if not holds:
-        raise ProofError(f"the log was rewritten: it no longer has the {old.size} receipts of {old.time} as they were")
+        receipts = counted(old.size, "receipt")
+        raise ProofError(f"the log was rewritten: it no longer begins with the {receipts} of {old.time}")
 
 
 def _extends(old: Checkpoint, new: Checkpoint, proof: list[bytes]) -> bool:
@@ -264,12 +277,11 @@ def _extends(old: Checkpoint, new: Checkpoint, proof: list[bytes]) -> bool:
 
 def receipt_bytes(receipt: Any) -> bytes:
     """Return the one encoding of a receipt, which its fields must have."""
-    if not isinstance(receipt, dict) or set(receipt) != set(FIELDS):
+    if not isinstance(receipt, dict) or receipt.keys() != FIELDS.keys():
         raise ProofError(f"this is not a receipt: it must have the fields {', '.join(FIELDS)}, and no others")
     if any(type(receipt[name]) is not kind for name, kind in FIELDS.items()):
         raise ProofError("a field of the receipt has another type")
-    ordered = {name: receipt[name] for name in FIELDS}
-    return json.dumps(ordered, ensure_ascii=False, separators=(",", ":")).encode()
+    return _COMPACT.encode({name: receipt[name] for name in FIELDS}).encode()
 
 
 def check_receipt(receipt: dict[str, Any]) -> None:
@@ -277,27 +289,46 @@ def check_receipt(receipt: dict[str, Any]) -> None:
     name, unsigned = f"receipt {receipt.get('number')}", receipt_bytes({**receipt, "signature": ""})
     signature = from_hex(receipt["signature"], 64, f"the signature of {name}")
     check_signature(from_hex(receipt["key"], 32, f"the key of {name}"), signature, unsigned, name)
+    _check_verified(receipt)
+
+
+def _check_verified(receipt: dict[str, Any]) -> None:
     if not receipt["verified"]:
-        raise ProofError(f"{name} says itself that the model differed from one that never saw what was forgotten")
-
-
-def check_chain(receipts: list[dict[str, Any]]) -> None:
-    """Check receipts, and that each has the hash of the one before; a key may only change as the old one has signed."""
-    for before, receipt in zip([None, *receipts], receipts, strict=False):
-        check_receipt(receipt)
         number = receipt["number"]
+        raise ProofError(f"receipt {number} says itself that the model differed from one that never saw the data")
+
+
+def check_chain(receipts: Iterable[dict[str, Any]]) -> tuple[range, list[str]]:
+    """Check that each receipt has the hash of the one before, and return their numbers and keys.
+
+    By these hashes, a signature covers all receipts before it. So only the last one of each key is checked, and that of
+    a receipt which the next one does not cover. A key may only change as the old one has signed.
+    """
+    first, before, link, keys = 0, None, FIRST, dict[str, None]()
+    for receipt in receipts:
+        encoded, number = receipt_bytes(receipt), receipt["number"]
+        follows = receipt["previous"] == link
         if before is None:
-            if number == 1 and receipt["previous"] != FIRST:
+            first = number
+            if number == 1 and not follows:
                 raise ProofError("receipt 1 does not begin a chain")
-            continue
-        if number != before["number"] + 1:
-            raise ProofError(
-                f"after receipt {before['number']} comes receipt {number}: one is missing, or they are out of order"
-            )
-        if receipt["previous"] != hashlib.blake2b(receipt_bytes(before), digest_size=32).hexdigest():
-            raise ProofError(f"receipt {number} does not follow the receipt before it, which was changed or removed")
-        if receipt["key"] != before["key"] and before["key"] != successor(before, receipt["key"]):
-            raise ProofError(f"receipt {number} is signed with another key, which the key before it has not signed")
+        else:
+            if not follows or receipt["key"] != before["key"]:
+                check_receipt(before)
+            if number != before["number"] + 1:
+                raise ProofError(
+                    f"after receipt {before['number']} comes receipt {number}: one is missing, or they are out of order"
+                )
+            if not follows:
+                raise ProofError(f"receipt {number} does not follow the one before it, which was changed or removed")
+            if receipt["key"] != before["key"] and before["key"] != successor(before, receipt["key"]):
+                raise ProofError(f"receipt {number} is signed with another key, which the key before it has not signed")
+        _check_verified(receipt)
+        before, link, keys[receipt["key"]] = receipt, hashlib.blake2b(encoded, digest_size=32).hexdigest(), None
+    if before is None:
+        raise ProofError("there is no receipt in this file")
+    check_receipt(before)
+    return range(first, before["number"] + 1), list(keys)
 
 
 def successor(receipt: dict[str, Any], key: str) -> str | None:
@@ -309,7 +340,7 @@ def check_keys(trusted: str, rotations: list[dict[str, Any]], key: str) -> None:
     """Check that a trusted key, or its successors, signed the successor that a checkpoint is signed with."""
     for receipt in rotations:
         check_receipt(receipt)
-        if successor(receipt, receipt["detail"]) == trusted:
+        if trusted != key and successor(receipt, receipt["detail"]) == trusted:
             trusted = receipt["detail"]
     if trusted != key:
         raise ProofError(f"another key signed this: {key}, not {trusted}, and no receipt hands over to it")
@@ -328,16 +359,14 @@ def check_subject(receipt: dict[str, Any], user: Any, secret: object) -> None:
 
 def check_user(proof: dict[str, Any], checkpoint: Checkpoint) -> None:
     """Check that exactly this data, or for an absence nothing, is held about a user in the tree of a checkpoint."""
-    id_hash = _hash(b"ub-id", messagepack(proof["user"]))
-    others = [from_hex(text, 32 if proof["kind"] == "access" else 64, "another entry") for text in proof["others"]]
+    id_hash = user_hash(proof["user"])
+    held = [from_hex(text, 64, "another entry") for text in proof["others"]]  # by others at the same place: hardly ever
+    if any(other[:32] == id_hash or other[: DEPTH // 8] != id_hash[: DEPTH // 8] for other in held):
+        raise ProofError("an entry of the person is shown as that of another, or one of another place")
     if proof["kind"] == "access":
-        nonce, data = from_hex(proof["nonce"], 32, "the nonce"), data_hash(proof)
-        entries = [_hash(b"ub-entry", id_hash, _hash(b"ub-value", nonce, data)), *others]
-    else:
-        if any(other[:32] == id_hash for other in others):
-            raise ProofError("the proof of absence shows an entry of the person")
-        entries = [_hash(b"ub-entry", other) for other in others]
-    node = _leaf(sorted(entries))
+        nonce = from_hex(proof["nonce"], 32, "the nonce")
+        held.append(id_hash + _hash(b"ub-value", nonce, data_hash(proof)))
+    node = _leaf(sorted(_hash(b"ub-entry", entry) for entry in held))
     place = int.from_bytes(id_hash[: DEPTH // 8], "big")
     siblings = [EMPTY if text is None else from_hex(text, 32, "a hash") for text in proof["siblings"]]
     if len(siblings) != DEPTH:
@@ -346,8 +375,15 @@ def check_user(proof: dict[str, Any], checkpoint: Checkpoint) -> None:
         left, right = (sibling, node) if place >> depth & 1 else (node, sibling)
         node = EMPTY if left == right == EMPTY else _hash(b"ub-node", left, right)
     if _hash(b"ub-state", from_hex(proof["params"], 32, "the parameters"), node).hex() != checkpoint.users:
-        held = "this is not, or not all of, what" if proof["kind"] == "access" else "something, or something else,"
-        raise ProofError(f"the path does not end in the checkpoint: {held} the shop held about {proof['user']!r} then")
+        what = "this is not, or not all of, what" if proof["kind"] == "access" else "something, or something else,"
+        raise ProofError(f"the path does not end in the checkpoint: {what} the shop held about {proof['user']!r} then")
+
+
+def user_hash(user: Any) -> bytes:
+    """Return the hash of an id, which leads to the user's place: the same for 17 and "17", which are one person."""
+    if type(user) not in (int, str):
+        raise ProofError(f"this is not an id: {user!r}")
+    return _hash(b"ub-id", str(user).encode())
 
 
 def data_hash(proof: dict[str, Any]) -> bytes:
@@ -409,14 +445,15 @@ def _verified(text: str, key: str | None, since: str | None, witnesses: tuple[st
         found = read_checkpoint(text)
     else:
         document = _read(text)
-        if isinstance(document, list):
+        if not isinstance(document, dict):
             if since or witnesses:
                 raise ProofError("receipts alone have no checkpoint. Ask for a proof")
-            check_chain(document)
-            if key is not None and document:
-                check_keys(key, document, document[-1]["key"])
-                check_keys(key, [], document[0]["key"])
-            return f"{len(document)} receipts are as the shop signed them, each follows the one before" + _by(document)
+            numbers, keys = check_chain(document)
+            if key is not None and key not in keys:
+                raise ProofError(f"another key signed this: {keys[-1]}, not {key}")
+            several = f"Receipts {numbers[0]} to {numbers[-1]} are as the shop signed them, each follows the one before"
+            alone = f"Receipt {numbers[0]} is as the shop signed it"
+            return f"{several if len(numbers) > 1 else alone}; key {keys[-1]}"
         proof, found = document, read_checkpoint(document["checkpoint"])
     if key is not None:
         check_keys(key, proof["keys"], found.key)
@@ -424,19 +461,15 @@ def _verified(text: str, key: str | None, since: str | None, witnesses: tuple[st
     said = _check_proof(proof, found)
     if since is not None and (proof["kind"] != "consistency" or proof["old"] != since):
         raise ProofError("to compare with an older checkpoint, ask the shop for a proof of consistency since then")
-    cosigned = f", which {len(times)} witnesses cosigned" if times else ""
-    return f"{said}. Checkpoint of {found.origin} with {found.size} receipts, {found.time}{cosigned}; key {found.key}"
-
-
-def _by(receipts: list[dict[str, Any]]) -> str:
-    return f"; key {receipts[-1]['key']}" if receipts else ""
+    log = f"Checkpoint of {found.origin} with {counted(found.size, 'receipt')}, {found.time}"
+    cosigned = f", with {counted(len(times), 'cosignature')}" if times else ""
+    return f"{said}. {log}{cosigned}; key {found.key}"
 
 
 def _read(text: str) -> Any:
-    """Return a proof, or a list of receipts."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if len(lines) > 1 and lines[0].rstrip().endswith("}"):
-        return [parse_json(line) for line in lines]
+    """Return a proof, or the receipts in a list or on lines, which may be a million."""
+    if re.match(r"\s*\{[^\n]*\}\s*\n\s*\{", text):
+        return (parse_json(line) for line in StringIO(text) if line.strip())
     document = parse_json(text)
     if isinstance(document, list):
         return document
@@ -444,7 +477,8 @@ def _read(text: str) -> Any:
         return [document]
     kind = document.get("kind")
     if (document["format"], document.get("version")) != ("unbasket proof", 1) or kind not in KINDS:
-        raise ProofError("this is not a proof that this program knows")
+        advice = ". The value of 'proof' in it is one" if document["format"] == "unbasket user" else ""
+        raise ProofError(f"this is not a proof that this program knows{advice}")
     optional = OPTIONAL.get(kind, {})
     has_optional = any(name in document for name in optional)
     _check_fields(document, COMMON | KINDS[kind] | (optional if has_optional else {}), "a proof of this kind")
@@ -474,12 +508,12 @@ def _check_proof(proof: dict[str, Any], found: Checkpoint) -> str:
         if "secret" in proof:
             check_subject(receipt, proof.get("user"), proof["secret"])
             about = f", about {proof['user']!r},"
-        return f"Receipt {receipt['number']}{about} is in the log: {receipt['scope']} forgotten on {receipt['time']}"
+        event = NOTES.get(receipt["scope"], f"{receipt['scope']} forgotten")
+        return f"Receipt {receipt['number']}{about} is in the log: {event} on {receipt['time']}"
     if proof["kind"] == "access":
         check_user(proof, found)
-        return (
-            f"These {len(proof['baskets'])} baskets are all that the shop has committed to hold about {proof['user']!r}"
-        )
+        baskets = counted(len(proof["baskets"]), "basket")
+        return f"This is all that the shop has committed to hold about {proof['user']!r}: {baskets}"
     if proof["kind"] == "absence":
         check_user(proof, found)
         return f"The shop has committed to hold nothing about {proof['user']!r}"
@@ -488,7 +522,8 @@ def _check_proof(proof: dict[str, Any], found: Checkpoint) -> str:
         if old.key != found.key:
             check_keys(old.key, proof["keys"], found.key)
         check_consistency(old, found, _hashes(proof["proof"]))
-        return f"The log has all {old.size} receipts of {old.time} as they were, and {found.size - old.size} more"
+        receipts = counted(old.size, "receipt")
+        return f"The log begins with the {receipts} of {old.time}, and has {found.size - old.size} more"
     return "The checkpoint is as the shop signed it"
 
 
@@ -506,11 +541,12 @@ def main() -> int:
     options = parser.parse_args()
     try:
         since = options.since.read_text(encoding="utf-8") if options.since else None
-        print(verify(options.file.read_text(encoding="utf-8"), options.key, since, tuple(options.witness)))
+        said, holds = verify(options.file.read_text(encoding="utf-8"), options.key, since, tuple(options.witness)), True
     except (ProofError, OSError, UnicodeDecodeError) as error:
-        print(f"{options.file}: {error}", file=sys.stderr)
-        return 1
-    return 0
+        said, holds = f"{options.file}: {error}", False
+    line = "".join(each if each.isprintable() else "?" for each in said)  # the file's own texts are in it
+    print(line, file=sys.stdout if holds else sys.stderr)
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":

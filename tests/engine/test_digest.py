@@ -46,7 +46,7 @@ def leaf_of(state: EngineState, user: Any, salt: bytes) -> tuple[int, bytes]:
     if user in state.suppressed:
         message = data + msgspec.msgpack.encode(in_order(state.suppressed[user]))
         data = blake2b(message, digest_size=32, person=b"suppressions").digest()
-    id_hash = blake2s(msgspec.msgpack.encode(user), person=b"ub-id").digest()
+    id_hash = blake2s(str(user).encode(), person=b"ub-id").digest()
     nonce = blake2s(salt + data, person=b"ub-nonce").digest()
     value = blake2s(nonce + data, person=b"ub-value").digest()
     return int.from_bytes(id_hash[:6], "big"), blake2s(id_hash + value, person=b"ub-entry").digest()

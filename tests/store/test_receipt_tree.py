@@ -23,7 +23,7 @@ def root_of(receipts: list[bytes]) -> bytes:
 def tree() -> ReceiptTree:
     tree = ReceiptTree()
     for receipt in RECEIPTS:
-        tree.extend([receipt])
+        tree.append(receipt)
     return tree
 
 
@@ -46,9 +46,18 @@ def test_roots_and_inclusion(tree: ReceiptTree) -> None:
                 )
 
 
+def test_a_checkpoint_with_another_size_than_its_tree() -> None:
+    """The root of one receipt is signed as that of three, so that the receipt would be proven without a path."""
+    leaf = verifier.leaf_hash(RECEIPTS[0])
+    verifier.check_inclusion(leaf, 0, Checkpoint("", "origin", 1, leaf, "", "", ""), [])
+    with pytest.raises(ProofError):
+        verifier.check_inclusion(leaf, 0, Checkpoint("", "origin", 3, leaf, "", "", ""), [])
+
+
 def test_consistency(tree: ReceiptTree) -> None:
     rewritten = ReceiptTree()
-    rewritten.extend([b"another", *RECEIPTS[1:]])
+    for receipt in (b"another", *RECEIPTS[1:]):
+        rewritten.append(receipt)
     for new in range(len(tree) + 1):
         for old in range(new + 1):
             proof = tree.consistency(old, new)

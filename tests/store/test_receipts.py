@@ -128,6 +128,8 @@ def test_no_receipt_has_an_id(path: Path) -> None:
 def test_json_and_back(path: Path) -> None:
     for receipt in three_receipts(path):
         assert Receipt.from_json(receipt.to_json()) == receipt
+        assert Receipt.from_row(receipt.to_row()) == receipt
+        assert len(receipt.to_row()) < len(receipt.to_json()) / 2
     for text in ("", "{}", "[1]", '{"number": "x"}', "\0"):
         with pytest.raises(ub.InvalidReceiptError):
             Receipt.from_json(text)

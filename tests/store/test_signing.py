@@ -1,5 +1,6 @@
 """The keys of receipts: their file, its damage, their loss, and their change."""
 
+import json
 import resource
 import stat
 from pathlib import Path
@@ -9,9 +10,8 @@ from tests.store.test_faults import digest_of, filled
 from tests.store.test_receipts import three_receipts
 
 import unbasket as ub
-from unbasket.errors import (
-    StoreError,
-)
+from unbasket import verifier
+from unbasket.errors import StoreError
 from unbasket.store import audit
 from unbasket.store.signing import SigningKeys
 
@@ -45,7 +45,9 @@ def test_missing_keys_are_an_error(path: Path) -> None:
         receipts = engine.receipts()
     assert receipts[-2].detail == "the key before was lost: the disk died"
     assert "which the key before it has not signed" in audit(receipts).faults[0]
+    assert audit(receipts[-2:], key=receipts[-1].key, whole=False).ok
     with ub.open(path) as engine:  # rows have the seals of the new key
+        assert verifier.verify(json.dumps(engine.prove_absence("unknown")), key=receipts[-1].key)
         assert engine.digest() == digest
         assert engine.verify().ok
     with pytest.raises(StoreError, match="is there"):
@@ -64,7 +66,13 @@ def test_the_old_key_signs_the_new_one(path: Path) -> None:
     assert SigningKeys.of(file).origin == origin
     assert [receipt.key for receipt in receipts[-2:]] == [first[0].key, public]
     assert (receipts[-2].scope, receipts[-2].detail) == ("key", public)
-    assert audit(receipts, key=first[0].key).ok
+    for known in (first[0].key, public):  # the old key hands over to the new one, which covers all before
+        assert audit(receipts, key=known).ok
+        lines = "\n".join(receipt.to_json().decode() for receipt in receipts)
+        assert "Receipts 1 to 5 are as" in verifier.verify(lines, key=known)
+    assert [fault[:9] for fault in audit(receipts, key="00").faults] == [f"receipt {n}" for n in range(1, 6)]
+    gap = [*receipts[:3], receipts[4]]
+    assert "receipt 1: another key" in audit(gap, key=public, whole=False).faults[0]
     ub.open(path).close()
 
 

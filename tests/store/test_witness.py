@@ -8,6 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from socketserver import BaseRequestHandler, ThreadingTCPServer
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -142,7 +143,7 @@ def test_a_witness_over_http_cosigns(tmp_path: Path, address: str) -> None:
     shop(tmp_path / "shop.db", 1, address)
     with ub.open(tmp_path / "shop.db", witness=address) as rec:
         note = rec.publish_checkpoint()
-        assert "1 witnesses cosigned" in verifier.verify(note, witnesses=(vkey(SmallWitness),))
+        assert "with 1 cosignature;" in verifier.verify(note, witnesses=(vkey(SmallWitness),))
         with pytest.raises(verifier.ProofError, match="did not cosign"):
             verifier.verify(rec.checkpoint(), witnesses=(vkey(SmallWitness),))
         forged = re.sub(r"(witness.example/small \S{40})(.)", lambda m: m[1] + ("A" if m[2] != "A" else "B"), note)
@@ -152,6 +153,36 @@ def test_a_witness_over_http_cosigns(tmp_path: Path, address: str) -> None:
             verifier.verify(note, witnesses=("witness.example/small+00000000+AAAA",))
         with pytest.raises(ub.StoreError, match="never cosigns a log that was rolled back"):
             rec.accept_rollback("no")
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        (b"garbage\r\n\r\n", "cannot reach the witness at .*garbage"),
+        (b"HTTP/1.1 " + b"9" * 70_000, "cannot reach the witness"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n\xff", "cannot reach the witness"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 3\r\n\r\nno\n", "did not cosign the checkpoint: it answered 200"),
+        (b"HTTP/1.1 409 Conflict\r\ncontent-length: 3\r\n\r\n\xc2\xb2\n", "has seen a checkpoint"),
+        (b"HTTP/1.1 409 Conflict\r\ncontent-length: 5000\r\n\r\n" + b"9" * 5000, "has seen a checkpoint"),
+        (b"", "cannot reach the witness"),
+    ],
+)
+def test_a_garbled_answer(tmp_path: Path, answer: bytes, named: str) -> None:
+    """Each is an error of ours, and leaves no lock."""
+
+    class Garbled(BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.recv(65_536)
+            self.request.sendall(answer)
+
+    with ThreadingTCPServer(("127.0.0.1", 0), Garbled) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        with pytest.raises((ub.StoreError, ub.RollbackError), match=named):
+            ub.open(tmp_path / "shop.db", witness=f"http://127.0.0.1:{server.server_address[1]}")
+        server.shutdown()
+        thread.join()
+    ub.open(tmp_path / "shop.db").close()
 
 
 def test_witnesses_that_are_not_there(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ NO_SALT = bytes(SALT_SIZE)
 _SIZE = 32
 _MAX_STALE = 4096  # users to list as changed; with more, all users are scanned
 _STEP = 256  # users that a step hashes, in about a millisecond
+_LINKED = 4096  # users that a step links into the tree
+_NONE = np.empty(0, np.int64)
 
 Hashes = npt.NDArray[np.uint8]
 
@@ -37,9 +39,9 @@ Hashes = npt.NDArray[np.uint8]
 class TreeProof(NamedTuple):
     """A path in the tree of users, as bytes.
 
-    `siblings` are the hashes beside the path of the id, from the root on; None is an empty subtree. `others` are the
-    entries of further users at the same place, which is rare: at their own path's end there is no other user. For an id
-    that is held, `nonce` opens its entry. For one that is not, each of `others` is opened as far as the hash of its id.
+    `siblings` are the hashes beside the path of the id, from the root on; None is an empty subtree. `nonce` opens the
+    entry of an id that is held. `others` are the entries of further users at the same place, which is rare. They are
+    opened as far as the hash of the id, so that no entry of the user can hide among them.
     """
 
     params: bytes
@@ -52,6 +54,11 @@ def params_hash(params: Params) -> bytes:
     """Return the hash of the parameters that are not None."""
     given = tuple(value for value in astuple(params) if value is not None)
     return blake2b(repr(given).encode(), digest_size=_SIZE, person=b"unbasket params").digest()
+
+
+def _region_bits(users: int) -> int:
+    """Return the length of the start of a place that about as many users have as a step hashes."""
+    return (users // _STEP).bit_length()
 
 
 def digest_of(params: bytes, root: bytes) -> str:
@@ -83,7 +90,8 @@ class Digest:
         self._tree = UserTree(self.salt)
         self._stale: set[int] = set()
         self._seen: int | None = 0  # number of users scanned so far, while all are scanned
-        self._region = self._bits = 0  # after a scan: regions of the tree still to be hashed, bits of their numbers
+        self._unlinked = _NONE  # after a scan: users to be linked into the tree
+        self._region = self._bits = 0  # then: regions of the tree still to be hashed, bits of their numbers
 
     def wipe(self, code: int) -> None:
         """Take a user who is new, has changed or was removed out of the tree, with all hashes of their data."""
@@ -111,25 +119,26 @@ class Digest:
         for code in codes:
             self._tree.remove(code)
         self._stale.clear()
-        self._seen = 0
+        self._seen, self._unlinked = 0, _NONE
 
     def advance(self) -> bool:
         """Run a step of a scan, if there is one; return whether there are more."""
         if self._seen is not None:
             names, first = self._state.users.names, self._seen
             self._seen = min(first + _STEP, len(names))
-            self._hash([code for code in range(first, self._seen) if names[code] != FREE and code not in self._tree])
+            codes = [code for code in range(first, self._seen) if names[code] != FREE and code not in self._tree]
+            self._tree.stage_users(codes, *self._hashes_of(codes))
             if self._seen == len(names):
-                self._seen, self._bits = None, self._region_bits()
+                self._seen, self._unlinked = None, self._tree.staged()
+                self._bits = _region_bits(self._tree.count + len(self._unlinked))
                 self._region = 1 << self._bits
+        elif len(self._unlinked):
+            self._tree.link(self._unlinked[:_LINKED])
+            self._unlinked = self._unlinked[_LINKED:]
         elif self._region:
             self._region -= 1
             self._tree.hash_region(self._region, self._bits)
         return self._seen is not None or self._region > 0
-
-    def _region_bits(self) -> int:
-        """Return the length of the start of a place that about as many users have as a step hashes."""
-        return max(0, (self._tree.count // _STEP).bit_length())
 
     def follow_params(self) -> None:
         """Use the hash of the current parameters from now on."""
@@ -140,13 +149,10 @@ class Digest:
         while self.advance():
             pass
         names = self._state.users.names
-        self._hash([code for code in self._stale if names[code] != FREE])
+        codes = [code for code in self._stale if names[code] != FREE]
+        self._tree.put_users(codes, *self._hashes_of(codes))
         self._stale.clear()
         return digest_of(self._params, self._tree.root())
-
-    def _hash(self, codes: list[int]) -> None:
-        """Hash users, and put them into the tree."""
-        self._tree.put_users(codes, *self._hashes_of(codes))
 
     def _hashes_of(self, codes: list[int]) -> tuple[Hashes, Hashes]:
         """Return the hashes of the ids of users, and of their data."""
@@ -178,7 +184,7 @@ class Digest:
         for first in range(0, len(names), _STEP):
             free = (code for code, name in enumerate(names[first : first + _STEP], first) if name == FREE)
             yield all(map(self._tree.is_free, free))
-        bits = self._region_bits()
+        bits = _region_bits(self._tree.count)
         for region in range(1 << bits):
             yield self._tree.check_region(region, bits)
         self.value()
@@ -192,11 +198,9 @@ class Digest:
         self._hasher.hash_id(user, id_hash)
         siblings, members = self._tree.path(id_hash)
         code = self._state.users.codes.get(user)
-        if code is not None:
-            others = [self._tree.entry(member) for member in members if member != code]
-            return TreeProof(self._params, siblings, others, self._tree.nonce(self._hashes_of([code])[1][0]))
-        opened = []
-        for member in members:
+        nonce = None if code is None else self._tree.nonce(self._hashes_of([code])[1][0])
+        others = []
+        for member in set(members) - {code}:
             [other_id], [data] = self._hashes_of([member])
-            opened.append(other_id.tobytes() + self._tree.value(data))
-        return TreeProof(self._params, siblings, opened, None)
+            others.append(other_id.tobytes() + self._tree.value(data))
+        return TreeProof(self._params, siblings, others, nonce)

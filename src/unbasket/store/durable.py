@@ -68,7 +68,7 @@ class DurableRecommender(Recommender):
     def receipts(self, first: int = 1, last: int = 2**62) -> list[Receipt]:
         """Return the receipts of these numbers, oldest first."""
         with closing(Database(self._path, read_only=True)) as database:
-            return [Receipt.from_json(payload) for _, payload in database.reader.payloads("receipts", first, last)]
+            return list(database.reader.receipts(first, last))
 
     @property
     def receipt_count(self) -> int:

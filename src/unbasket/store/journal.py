@@ -6,7 +6,7 @@ Callers in many threads share commits: one of them writes for all that wait.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ from unbasket.store.id_conversion import rewrite
 from unbasket.store.lock import WriterLock
 from unbasket.store.persistent_model import PersistentModel, Settings
 from unbasket.store.presence import Forgets
-from unbasket.store.receipts import ReceiptSigner
+from unbasket.store.receipts import Receipt, ReceiptSigner
 from unbasket.store.signing import SigningKeys, next_keys_of
 from unbasket.store.wal import wal_path
 from unbasket.store.write_request import NO_CURSORS, WriteRequest
@@ -276,7 +276,7 @@ class DiskJournal:
         new = PersistentModel(Model(old.state.params, old.digest.salt), self._database, content)
         kept = new.model.state.sizes() == old.state.sizes()
         record = ErasureRecord(Forgotten(0, 0, 0), old.fingerprint(), new.model.fingerprint(), verified=kept)
-        self._database.append("receipts", self.signer.issue_conversion(record).to_json())
+        self._database.append("receipts", self.signer.issue_conversion(record).to_row())
         return new
 
     # Proofs -----------------------------------------------------------------------------------------------------
@@ -288,12 +288,13 @@ class DiskJournal:
         with self._writing, self._proving.after(prover.reset):
             return make(self._persistent.model, self.signer.count)
 
-    def read_receipts(self, first: int, last: int) -> list[bytes]:
-        """Return the receipts with these numbers, as they are stored; inside `prove`."""
+    def read_receipts(self, first: int, last: int) -> Iterator[Receipt]:
+        """Yield the receipts with these numbers; inside `prove`."""
         if self.is_writable:
-            return [payload for _, payload in self._database.reader.payloads("receipts", first, last)]
-        with closing(Database(self._database.path, read_only=True)) as database:
-            return [payload for _, payload in database.reader.payloads("receipts", first, last)]
+            yield from self._database.reader.receipts(first, last)
+        else:
+            with closing(Database(self._database.path, read_only=True)) as database:
+                yield from database.reader.receipts(first, last)
 
     def rotate_key(self, path: Path) -> SigningKeys:
         """Have the old key sign a new one in a receipt, and use the new one from then on. `path` is the keys' file."""
@@ -314,7 +315,7 @@ class DiskJournal:
     def _note(self, scope: Literal["key", "rollback"], detail: str) -> None:
         digest = self._persistent.model.fingerprint()
         self._write(
-            (), lambda: self._database.append("receipts", self.signer.issue_note(scope, detail, digest).to_json())
+            (), lambda: self._database.append("receipts", self.signer.issue_note(scope, detail, digest).to_row())
         )
 
     # Transactions -----------------------------------------------------------------------------------------------
@@ -360,7 +361,7 @@ class DiskJournal:
         try:
             touched = self._database.roll_back()
             self._persistent.restore(users, touched)
-            signer.resume(self._database.reader.last_payload("receipts"))
+            signer.resume(self._database.reader.last_receipt())
         except StoreError as error:
             self._is_intact = False
             raise UncertainError(
@@ -381,7 +382,7 @@ class DiskJournal:
         database.try_to_erase()
         if signer is not None:
             self._persistent = PersistentModel.read(database)
-            signer.resume(database.reader.last_payload("receipts"))
+            signer.resume(database.reader.last_receipt())
 
     # Closing ----------------------------------------------------------------------------------------------------
 

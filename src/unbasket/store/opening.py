@@ -28,7 +28,7 @@ from unbasket.store.id_conversion import merged_baskets, mixed_error, mixed_ids,
 from unbasket.store.journal import DiskJournal
 from unbasket.store.lock import WriterLock, noted_rows
 from unbasket.store.persistent_model import PersistentModel, Settings, stored_settings
-from unbasket.store.receipts import Receipt, ReceiptSigner
+from unbasket.store.receipts import ReceiptSigner
 from unbasket.store.signing import SigningKeys, next_keys_of, signing_keys_of
 from unbasket.store.wal import check_wal, is_wal_empty, wal_path
 from unbasket.store.writer import TIMEOUT, Database
@@ -218,7 +218,7 @@ def _open_to_write(
             database.append("settings", settings.to_json())
             database.commit()
             database.sync()
-        signer = ReceiptSigner(keys, database.reader.last_payload("receipts"))
+        signer = ReceiptSigner(keys, database.reader.last_receipt())
         try:
             journal = _load(database, params, progress)
         except MixedIdsError:
@@ -230,7 +230,7 @@ def _open_to_write(
         if lost_keys is not None:
             database.reseal(keys.rows)
             receipt = signer.issue_note("key", f"the key before was lost: {lost_keys}", digest)
-            database.append("receipts", receipt.to_json())
+            database.append("receipts", receipt.to_row())
             database.commit()
             database.sync()
         lock.mark_open(database.reader.rows_written)
@@ -255,8 +255,8 @@ def _keys_of(database: Database, file: Path, lost: str | None) -> SigningKeys:
     database.reader.row_key = keys.rows
     pending = next_keys_of(file)
     if pending.exists():  # a crash came while the key was being changed
-        successor, last = SigningKeys.of(pending), database.reader.last_payload("receipts")
-        if last is not None and Receipt.from_json(last).detail == successor.public:
+        successor, last = SigningKeys.of(pending), database.reader.last_receipt()
+        if last is not None and last.detail == successor.public:
             pending.replace(file)
             return successor
         pending.unlink()
@@ -271,7 +271,7 @@ def _merge_ids(database: Database, kinds: Collection[Kind], signer: ReceiptSigne
     content = rewrite(database, baskets, types)
     after = PersistentModel(Model(params, salt), database, content).model.fingerprint()
     record = ErasureRecord(Forgotten(0, 0, merged), "", after, verified=len(baskets.owners) == held)
-    database.append("receipts", signer.issue_conversion(record).to_json())
+    database.append("receipts", signer.issue_conversion(record).to_row())
     database.commit()
     database.erase(TIMEOUT)
     database.sync()

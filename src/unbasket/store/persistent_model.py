@@ -89,7 +89,7 @@ class PersistentModel:
         record = self.model.apply_with_proof(event)
         erased = Erased(*record.result) if isinstance(event, Forget) else ErasedId(*record.result)
         erased.receipt, erased.secret = signer.issue(event, record)
-        self._database.append("receipts", erased.receipt.to_json())
+        self._database.append("receipts", erased.receipt.to_row())
         return erased
 
     def _suppressions(self, users: Iterable[Id]) -> set[tuple[Id, Id]]:

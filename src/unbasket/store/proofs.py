@@ -24,8 +24,8 @@ Proof = dict[str, Any]
 class Prover:
     """The tree of a database's receipts, and the proofs that follow from it."""
 
-    def __init__(self, keys: SigningKeys, read: Callable[[int, int], Iterable[bytes]]) -> None:
-        """`read` returns the receipts with these numbers, as they are stored."""
+    def __init__(self, keys: SigningKeys, read: Callable[[int, int], Iterable[Receipt]]) -> None:
+        """`read` returns the receipts with these numbers."""
         self._keys, self._read = keys, read
         self.reset()
 
@@ -37,9 +37,10 @@ class Prover:
     def tree(self, size: int) -> ReceiptTree:
         """Return the tree, which has at least the first receipts in it."""
         if len(self._tree) < size:
-            receipts = list(self._read(len(self._tree) + 1, size))
-            self._rotations += [Receipt.from_json(each) for each in receipts if b'"scope":"key"' in each]
-            self._tree.extend(receipts)
+            for receipt in self._read(len(self._tree) + 1, size):
+                self._tree.append(receipt.to_json())
+                if receipt.scope == "key":
+                    self._rotations.append(receipt)
         return self._tree
 
     def checkpoint(self, size: int, digest: str) -> str:

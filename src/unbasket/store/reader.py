@@ -19,6 +19,7 @@ from unbasket.engine.workspaces import ThreadPool
 from unbasket.errors import MixedIdsError, StoreCorruptError, StoreError
 from unbasket.files import create
 from unbasket.store.compaction import Spaces
+from unbasket.store.receipts import Receipt
 from unbasket.store.row_codec import STEP, TABLE_SEEDS, TABLES, checked_payload, checksum_of, decode_basket
 from unbasket.store.row_totals import COUNTED, RowTotals, TotalsRecord
 from unbasket.store.sqlite_errors import translating
@@ -86,12 +87,6 @@ class DatabaseReader:
         """Return the payload of a row; an error if there is no such row."""
         return checked_payload(table, row, self.body(table, row), self.row_key)
 
-    def last_payload(self, table: str) -> bytes | None:
-        """Return the payload of the newest row of a table."""
-        last = self.totals.last[table]
-        with translating(self.path):
-            return self.payload(table, last) if last else None
-
     def payloads(self, table: str, first: int = 1, last: int = 2**62) -> Iterator[tuple[int, bytes]]:
         """Yield the rows of a table that are not zeroed, with their numbers: all, or those from `first` to `last`."""
         with translating(self.path):
@@ -99,6 +94,16 @@ class DatabaseReader:
                 payload = checked_payload(table, row, body, self.row_key)
                 if payload:
                     yield row, payload
+
+    def receipts(self, first: int = 1, last: int = 2**62) -> Iterator[Receipt]:
+        """Yield all receipts, oldest first, or those with the numbers from `first` to `last`."""
+        return (Receipt.from_row(payload) for _, payload in self.payloads("receipts", first, last))
+
+    def last_receipt(self) -> Receipt | None:
+        """Return the newest receipt."""
+        last = self.totals.last["receipts"]
+        with translating(self.path):
+            return Receipt.from_row(self.payload("receipts", last)) if last else None
 
     def payloads_of(self, table: str, rows: Iterable[int]) -> Iterator[tuple[int, bytes]]:
         """Yield those of these rows that are there and not zeroed."""

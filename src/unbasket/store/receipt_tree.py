@@ -1,7 +1,5 @@
 """The Merkle tree of receipts (RFC 9162, section 2.1): each receipt is a leaf, and heads of the tree are signed."""
 
-from collections.abc import Iterable
-
 from unbasket.verifier import leaf_hash, node_hash
 
 _SIZE = 32
@@ -17,17 +15,16 @@ class ReceiptTree:
     def __len__(self) -> int:
         return len(self._levels[0]) // _SIZE
 
-    def extend(self, receipts: Iterable[bytes]) -> None:
-        """Append receipts, as they are encoded."""
-        for receipt in receipts:
-            node, level = leaf_hash(receipt), 0
-            self._levels[0] += node
-            while len(self._levels[level]) // _SIZE % 2 == 0:
-                node = node_hash(bytes(self._levels[level][-2 * _SIZE : -_SIZE]), node)
-                level += 1
-                if level == len(self._levels):
-                    self._levels.append(bytearray())
-                self._levels[level] += node
+    def append(self, receipt: bytes) -> None:
+        """Append a receipt, as it is encoded."""
+        node, level = leaf_hash(receipt), 0
+        self._levels[0] += node
+        while len(self._levels[level]) // _SIZE % 2 == 0:
+            node = node_hash(bytes(self._levels[level][-2 * _SIZE : -_SIZE]), node)
+            level += 1
+            if level == len(self._levels):
+                self._levels.append(bytearray())
+            self._levels[level] += node
 
     def root(self, size: int) -> bytes:
         """Return the root of the first receipts."""

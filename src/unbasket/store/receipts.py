@@ -1,11 +1,12 @@
 """Receipts of forgets: signed, chained by hash, and without anything that names a person; and their audit."""
 
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from hashlib import blake2b, blake2s
 from secrets import token_bytes, token_hex
-from typing import Literal, NamedTuple, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import msgspec
 
@@ -66,6 +67,22 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """Decode the receipt in a line of JSON."""
         return cast(Self, _decoded(line, "this is not a receipt")[0])
 
+    def to_row(self) -> bytes:
+        """Encode the receipt for the database, without field names and hex: with less than half as many bytes,
+        a forget seldom begins a new page.
+        """
+        fields = msgspec.structs.asdict(self)
+        return _row_encoder.encode([bytes.fromhex(fields[name]) if name in _HEX else fields[name] for name in fields])
+
+    @classmethod
+    def from_row(cls, payload: bytes) -> Self:
+        """Decode the receipt in a row of the database."""
+        try:
+            fields = [field.hex() if isinstance(field, bytes) else field for field in _row_decoder.decode(payload)]
+            return msgspec.convert(dict(zip(cls.__struct_fields__, fields, strict=True)), cls)
+        except (ValueError, TypeError) as error:  # of msgspec, or of zip
+            raise InvalidReceiptError(f"a row holds no receipt: {error}; it was written by something else") from error
+
     def hash(self) -> str:
         """Return the hash by which the next receipt refers to this one."""
         return blake2b(self.to_json(), digest_size=32).hexdigest()
@@ -76,6 +93,8 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
+_row_encoder, _row_decoder = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(list[Any])
+_HEX = {"request", "subject", "before", "after", "previous", "key", "signature"}  # the fields that are bytes in hex
 
 
 def read_receipts(data: bytes) -> list[Receipt]:
@@ -111,13 +130,13 @@ class Issued(NamedTuple):
 class ReceiptSigner:
     """The issuer of receipts, each chained to the one before."""
 
-    def __init__(self, keys: SigningKeys, last: bytes | None) -> None:
+    def __init__(self, keys: SigningKeys, last: Receipt | None) -> None:
         self.keys = keys
         self.resume(last)
 
-    def resume(self, last: bytes | None) -> None:
+    def resume(self, last: Receipt | None) -> None:
         """Continue the chain after this receipt."""
-        self._last = None if last is None else Receipt.from_json(last)
+        self._last = last
 
     @property
     def count(self) -> int:
@@ -223,7 +242,7 @@ def _are(first: int, last: int) -> str:
 def audit(
     receipts: Iterable[Receipt], key: str | None = None, *, whole: bool = True, every_signature: bool = True
 ) -> Audit:
-    """Check signatures and links; with `key`, also that this public key, or one that it handed over to, signed.
+    """Check signatures and links; with `key`, also that this public key, its predecessors or successors signed.
 
     Of a `whole` chain, every receipt up to the last must be there; of a part, any may be missing. Without
     `every_signature`, one that the next receipt of the same key covers by its link is not checked: a hundredth of the
@@ -244,6 +263,7 @@ class Auditor:
         self._chained, self._missing = list[Run](), list[Run]()
         self._count = self._signed = 0
         self._before: Receipt | None = None
+        self._foreign: list[str] = []  # faults of a run so far, unless a receipt by the known key follows in it
         self._found: list[str] = []  # the faults of the receipt before, whose signature is yet to be checked
 
     def check(self, receipts: Iterable[Receipt]) -> None:
@@ -254,8 +274,6 @@ class Auditor:
             wrong = _faults(receipt, before)
             follows = before is not None and number == last + 1 and _UNCHAINED not in wrong
             self._finish(is_covered=follows and before is not None and before.key == receipt.key)
-            if self._key is not None and receipt.key != self._key:
-                wrong.append(f"another key signed it: {receipt.key}")
             if before and before.time > receipt.time:
                 self._warnings.append(
                     f"receipt {number}: its time, {receipt.time}, is before that of receipt {before.number}, "
@@ -267,11 +285,23 @@ class Auditor:
                 self._chained[-1] = (self._chained[-1][0], number)
             else:
                 self._chained.append((number, number))
+                self._end_run()
+            self._check_key(receipt)
             self._keys[receipt.key] = None
             self._before, self._found = receipt, wrong
             self._count += 1
-            if (receipt.scope, receipt.key) == ("key", self._key):
-                self._key = receipt.detail
+
+    def _check_key(self, receipt: Receipt) -> None:
+        """Check that the key is the known one, or that a receipt by that hands over to it, or follows and covers it."""
+        if self._key in (None, receipt.key):
+            self._foreign.clear()
+            self._key = self._key and (_successor(receipt) or self._key)
+        else:
+            self._foreign.append(f"receipt {receipt.number}: another key signed it: {receipt.key}")
+
+    def _end_run(self) -> None:
+        self._faults += self._foreign
+        self._foreign.clear()
 
     def _finish(self, *, is_covered: bool) -> None:
         """Check the signature of the receipt before, unless the next one covers it, and note its faults."""
@@ -297,6 +327,7 @@ class Auditor:
     def outcome(self, *, whole: bool = True) -> Audit:
         """Return the result, once. Of a `whole` chain, every receipt up to the last must have been checked."""
         self._finish(is_covered=False)
+        self._end_run()
         faults, missing = self._faults, self._missing
         if whole:
             gaps = [f"receipt{'s' * (last > first)} {_are(first, last)} missing" for first, last in missing]
@@ -321,7 +352,9 @@ def _faults(receipt: Receipt, before: Receipt | None) -> list[str]:
 
 
 def _successor(receipt: Receipt) -> str | None:
-    return receipt.detail if receipt.scope == "key" else None
+    """Return the key that a receipt hands over to; after a loss of the key, the reason is there instead."""
+    is_key = receipt.scope == "key" and re.fullmatch("[0-9a-f]{64}", receipt.detail)
+    return receipt.detail if is_key else None
 
 
 def _expected_link(receipt: Receipt, before: Receipt | None) -> str:

@@ -4,10 +4,12 @@ A witness is a folder, best one that the shop can only add to, or the address of
 tlog-witness: it cosigns a checkpoint only if that extends the last one that it saw.
 """
 
+import re
 import urllib.error
 import urllib.request
 from base64 import b64encode
 from collections.abc import Callable
+from http.client import HTTPException
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Protocol
@@ -116,7 +118,7 @@ class HttpWitness:
 
     def add(self, checkpoint: Checkpoint, prove: Consistency) -> str:
         status, body = self._post(checkpoint, prove)
-        if status == _CONFLICT and body.strip().isdigit() and int(body) != self._size:
+        if status == _CONFLICT and re.fullmatch(r"[0-9]{1,18}\n?", body) and int(body) != self._size:
             self._size = int(body)  # what it saw last, while this program was not running
             if self._size <= checkpoint.size:
                 status, body = self._post(checkpoint, prove)
@@ -148,5 +150,5 @@ class HttpWitness:
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read(65_536).decode(errors="replace")
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, HTTPException, UnicodeDecodeError) as error:
             raise StoreError(f"cannot reach the witness at {self._address}: {error}") from error

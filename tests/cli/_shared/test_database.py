@@ -51,9 +51,10 @@ WRITING = [
     ["forget", "ann"],
     ["receipts", "rotate-key", "--yes"],
 ]
+ASKING = ["receipts", "rotate-key"]
 
 
-@pytest.mark.parametrize("command", [*READING, *WRITING, ["backup", "b.db"]])
+@pytest.mark.parametrize("command", [*READING, *WRITING, ASKING, ["backup", "b.db"]])
 def test_a_mistyped_name_makes_no_database(tmp_path: Path, command: list[str]) -> None:
     assert "does not exist" in error(*command, "--db", tmp_path / "shpo.db")
     assert list(tmp_path.iterdir()) == []

@@ -185,6 +185,15 @@ def test_checkpoints_and_proofs_of_receipts(db: Path, tmp_path: Path) -> None:
     assert "there is no receipt 99" in error("receipts", "prove", 99, "--db", db)
     assert "0 faults" in run("receipts", "verify", "--db", db, "--since", old)
     assert "not a signed note" in error("receipts", "verify", "--db", db, "--since", proof)
+    with ub.open(tmp_path / "other.db") as other:
+        (tmp_path / "other.checkpoint").write_text(other.checkpoint())
+    foreign = ["receipts", "verify", "--db", str(db), "--since", str(tmp_path / "other.checkpoint")]
+    assert "the checkpoint is of another log" in CliRunner().invoke(app, foreign).stderr
+    run("receipts", "prove", "--since", old, "--db", db, "--output", proof)
+    assert "The log begins with the 3 receipts" in verifier.verify(proof.read_text(), since=old.read_text())
+    assert "say what to prove" in error("receipts", "prove", "--db", db)
+    assert "say what to prove" in error("receipts", "prove", number, "--since", old, "--db", db)
+    assert "different logs" in error("receipts", "prove", "--since", tmp_path / "other.checkpoint", "--db", db)
     exported = tmp_path / "all.ndjson"
     run("receipts", "export", exported, "--db", db)
     lines = exported.read_text().splitlines(keepends=True)

@@ -49,7 +49,7 @@ def test_hashes_are_those_of_hashlib(histories: dict[Any, list[Any]], person: by
     )
     assert [row.tobytes() for row in hashes] == [expected(state, user, person) for user in histories]
     assert [row.tobytes() for row in ids] == [
-        blake2s(msgspec.msgpack.encode(user), person=b"ub-id").digest() for user in histories
+        blake2s(str(user).encode(), person=b"ub-id").digest() for user in histories
     ]
     hasher.hash_id(next(iter(histories)), hashes[0])
     assert hashes[0].tobytes() == ids[0].tobytes()

@@ -120,6 +120,36 @@ def test_many_users_region_by_region() -> None:
     assert tree.root() == root_of([leaf(*hashes) for hashes in users.values()])
 
 
+def test_users_who_are_linked_together() -> None:
+    """Users who are noted, and changed or removed before they are linked, and others who are there already."""
+    chance, tree = random.Random(2), UserTree(SALT)
+    users = {code: (some_id(chance, near=code % 3 == 0), chance.randbytes(32)) for code in range(300)}
+    assert len(tree.staged()) == 0
+    put(tree, {code: users[code] for code in range(100)})
+    later = list(range(100, 300))
+    ids, data = (np.array([list(users[code][i]) for code in later], np.uint8) for i in range(2))
+    tree.stage_users(later, ids, data)
+    assert tree.count == 100
+    assert 150 in tree
+    order = tree.staged()
+    assert sorted(order.tolist()) == later
+    places = [users[code][0][:2] for code in order.tolist()]
+    assert places == sorted(places)
+    for code in (150, 151):
+        tree.remove(code)
+        assert tree.is_free(code)
+        del users[code]
+    users[152] = users[152][0], chance.randbytes(32)
+    put(tree, {152: users[152]})
+    tree.link(order[:50])
+    tree.link(order)
+    assert len(tree.staged()) == 0
+    check(tree, users, chance)
+    for code in users:
+        tree.remove(code)
+    assert tree.residue() == 0
+
+
 def test_a_spoiled_hash_is_found() -> None:
     """Put the same code under another id: its place is then wrong, and the check says so."""
     chance, tree = random.Random(1), UserTree(SALT)

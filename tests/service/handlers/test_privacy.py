@@ -72,7 +72,7 @@ def test_a_checkpoint(service: Service) -> None:
     assert "Checkpoint of unbasket.local/" in verify(old.text, key)
     assert read_checkpoint(service.client.get("/v1/checkpoint").text).size == 1
     consistency = service.engine.prove_consistency(old.text)
-    assert "and 1 more" in verify(json.dumps(consistency), key, since=old.text)
+    assert "and has 1 more" in verify(json.dumps(consistency), key, since=old.text)
 
 
 def test_a_file_is_verified_in_words(service: Service) -> None:

@@ -200,7 +200,7 @@ def test_the_proof_of_what_is_held(service: Service) -> None:
     service("PUT", "/v1/users/ann/suppressed/gin")
     held = service("GET", "/v1/users/ann")
     proof = held["proof"]
-    assert "These 2 baskets are all" in verify(json.dumps(proof))
+    assert ": 2 baskets" in verify(json.dumps(proof))
     assert [(each["basket"], each["time"]) for each in proof["baskets"]] == [
         (each["basket"], each["time"]) for each in held["baskets"]
     ]

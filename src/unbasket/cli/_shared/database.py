@@ -37,10 +37,16 @@ def open_to_write(
     db: Path, keys: Path | None = None, *, may_create: bool = False, **options: Any
 ) -> Iterator[DurableRecommender]:
     """Open a database with further options of `unbasket.open`; an existing one, unless it `may_create` one."""
-    if not (may_create or db.exists()):
-        raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
+    if not may_create:
+        check_exists(db)
     with _closing(_open(db, keys=keys, **options)) as rec:
         yield rec
+
+
+def check_exists(db: Path) -> None:
+    """Raise if there is no database of this name."""
+    if not db.exists():
+        raise StoreError(f"{db} does not exist. Check its name; `unbasket import` creates a database")
 
 
 @contextmanager

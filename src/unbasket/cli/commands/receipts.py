@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from unbasket import verifier
-from unbasket.cli._shared.database import Db, OptionalDb, open_to_read, open_to_write
+from unbasket.cli._shared.database import Db, OptionalDb, check_exists, open_to_read, open_to_write
 from unbasket.cli._shared.terminal import (
     AsJson,
     Group,
@@ -191,8 +191,11 @@ def checkpoint(
 
 @subcommand(app)
 def prove(
-    number: Annotated[int, typer.Argument(metavar="NUMBER", help="The number of a receipt.")],
     db: Db,
+    number: Annotated[int | None, typer.Argument(metavar="NUMBER", help="The number of a receipt.")] = None,
+    since: Annotated[
+        Path | None, typer.Option(help="An older checkpoint, which the log is proven to extend.", metavar="FILE")
+    ] = None,
     output: Annotated[Path | None, _OUTPUT] = None,
     user: Annotated[
         str | None, typer.Option(help="Also prove whom it is about; needs --secret.", metavar="USER")
@@ -201,13 +204,19 @@ def prove(
 ) -> None:
     """Prove that a receipt is in the log: one file with the receipt, the path to it and a checkpoint.
 
-    Anyone can check it offline: `python -m unbasket.verifier FILE`.
+    With --since instead of a number, prove that the log begins with the receipts of an older checkpoint. Anyone can
+    check it offline: `python -m unbasket.verifier FILE`.
     """
     if (user is None) != (secret is None):
         raise InvalidRequestError("--user and --secret belong together: the secret came with the receipt")
-    proof = open_to_read(db).prove_receipt(number)
-    if user is not None:
-        proof |= {"user": parse_id(user), "secret": secret}
+    if number is not None and since is None:
+        proof = open_to_read(db).prove_receipt(number)
+        if user is not None:
+            proof |= {"user": parse_id(user), "secret": secret}
+    elif number is None and since is not None and user is None:
+        proof = open_to_read(db).prove_consistency(_checkpoint_in(since).note)
+    else:
+        raise InvalidRequestError("say what to prove: the NUMBER of a receipt, or --since FILE")
     _write(to_json(proof) + "\n", output)
 
 
@@ -228,6 +237,7 @@ def rotate_key(
 
     Publish the new public key, which is printed.
     """
+    check_exists(db)
     if not yes:
         typer.confirm(f"{db} gets a new key for its receipts. Go on?", abort=True)
     with open_to_write(db, lost_keys=lost) as rec:
@@ -246,24 +256,30 @@ def _write(text: str, output: Path | None) -> None:
 def _receipts_in(db: Path) -> list[Receipt]:
     """Read the receipts of a database without opening it as an engine, which would build the model first."""
     with closing(Database(db, read_only=True)) as database:
-        return [Receipt.from_json(payload) for _, payload in database.reader.payloads("receipts")]
+        return list(database.reader.receipts())
 
 
 def _faults_since(since: Path, receipts: list[Receipt]) -> list[str]:
     """Return what was cut or rewritten since an older checkpoint."""
-    try:
-        old = verifier.read_checkpoint(since.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, verifier.ProofError) as error:
-        raise InvalidReceiptError(f"{since}: {error}") from error
-    if len(receipts) < old.size:
-        return [
-            f"the log was cut or rolled back: it had {old.size} receipts on {old.time}, and has {len(receipts)} now"
-        ]
+    old = _checkpoint_in(since)
+    before, now = counted(old.size, "receipt"), len(receipts)
+    if now < old.size:
+        return [f"the log was cut or rolled back: it had {before} on {old.time}, and has {now} now"]
+    if receipts and old.key not in {receipt.key for receipt in receipts}:
+        return [f"the checkpoint is of another log, or its key was lost: {old.key} signed it, and no receipt here"]
     tree = ReceiptTree()
-    tree.extend(receipt.to_json() for receipt in receipts[: old.size])
+    for receipt in receipts[: old.size]:
+        tree.append(receipt.to_json())
     if tree.root(old.size) != old.root:
-        return [f"the log was rewritten: it no longer has the {old.size} receipts of {old.time} as they were"]
+        return [f"the log was rewritten: it no longer begins with the {before} of {old.time}"]
     return []
+
+
+def _checkpoint_in(file: Path) -> verifier.Checkpoint:
+    try:
+        return verifier.read_checkpoint(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, verifier.ProofError) as error:
+        raise InvalidReceiptError(f"{file}: {error}") from error
 
 
 def _is_database(file: Path) -> bool:

@@ -72,13 +72,12 @@ cdef class UserHasher:
             self.writer.clear()
 
     def hash_id(self, name, uint8_t[::1] result):
-        """Write the BLAKE2s hash of an id as MessagePack, which says where the user is in the tree of users."""
+        """Write the BLAKE2s hash of an id as text, which says where the user is in the tree: the same for 17 and "17"."""
         self._hash_id(name, &result[0])
 
     cdef int _hash_id(self, name, uint8_t *result) except -1:
-        self.writer.put_id(name)
-        blake2s_of(result, self.writer.bytes, self.writer.length, ID)
-        self.writer.clear()
+        cdef bytes text = str(name).encode()
+        blake2s_of(result, <const uint8_t *> PyBytes_AS_STRING(text), len(text), ID)
 
     cdef int _put_user(
         self, Histories histories, Py_ssize_t user, name, list items, const int64_t[::1] labels, list baskets

@@ -13,8 +13,10 @@ they are needed: 28 levels of them hide where the neighbors of a place are.
 
 cimport cython
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport int32_t, uint8_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcmp, memcpy, memset
+
+import numpy as np
 
 from unbasket.core.memory.buffers cimport give_back, grown, nonzero_bytes
 
@@ -41,6 +43,7 @@ memset(EMPTY, 0, SIZE)
 
 cdef uint64_t IS_PLACED = <uint64_t> 1 << DEPTH  # set in the place of a user who is in the tree
 cdef uint64_t IS_SHARED = <uint64_t> 1 << (DEPTH + 1)  # set if `shared` has the place
+cdef uint64_t IS_STAGED = <uint64_t> 1 << (DEPTH + 2)  # set in the place of a user who waits for `link`
 cdef uint64_t PLACE = IS_PLACED - 1
 
 
@@ -107,7 +110,7 @@ cdef class UserTree:
 
     cdef uint8_t[SIZE] salt
     cdef uint8_t *entries  # by code; zero without a user
-    cdef uint64_t *places  # by code, with IS_PLACED and perhaps IS_SHARED; 0 if the user is not in the tree
+    cdef uint64_t *places  # by code, with IS_PLACED and perhaps IS_SHARED, or with IS_STAGED; 0 without a user
     cdef Py_ssize_t codes  # capacity of both
     cdef int32_t *children  # two per node
     cdef uint8_t *depths  # of the nodes
@@ -165,16 +168,45 @@ cdef class UserTree:
         for i in range(len(codes)):
             code, place = codes[i], place_of(&id_hashes[i, 0])
             self._make_room(code)
-            if self.places[code]:
+            if self.places[code] & IS_PLACED:
                 self._touch(place)
             else:
                 self._insert(code, place)
             self._entry(&id_hashes[i, 0], &data[i, 0], nonce, self.entries + code * SIZE)
 
+    def stage_users(self, list codes, const uint8_t[:, ::1] id_hashes, const uint8_t[:, ::1] data):
+        """Note users who are not in the tree, for `link`."""
+        cdef uint8_t[SIZE] nonce
+        cdef Py_ssize_t i, code
+        for i in range(len(codes)):
+            code = codes[i]
+            self._make_room(code)
+            self._entry(&id_hashes[i, 0], &data[i, 0], nonce, self.entries + code * SIZE)
+            self.places[code] = place_of(&id_hashes[i, 0]) | IS_STAGED
+
+    def staged(self):
+        """Return the users for `link`, by the first 16 bits of their places: neighbors' nodes are in the cache then."""
+        if self.codes == 0:
+            return np.empty(0, np.int64)
+        places = np.asarray(<uint64_t[:self.codes]> self.places)
+        codes = np.flatnonzero(places & IS_STAGED)
+        return codes[np.argsort((places[codes] >> (DEPTH - 16)).astype(np.uint16), kind="stable")]
+
+    def link(self, const int64_t[::1] codes):
+        """Put users into the tree that were noted for it, and not removed since."""
+        cdef Py_ssize_t i
+        for i in range(len(codes)):
+            if self.places[codes[i]] & IS_STAGED:
+                self._make_room(codes[i])
+                self._insert(codes[i], self.places[codes[i]] & PLACE)
+
     def remove(self, Py_ssize_t code):
-        """Remove a user, if they are in the tree."""
-        if code < self.codes and self.places[code]:
+        """Remove a user, if they are in the tree or noted for it."""
+        if code < self.codes and self.places[code] & IS_PLACED:
             self._remove(code)
+        elif code < self.codes:
+            self.places[code] = 0
+            memset(self.entries + code * SIZE, 0, SIZE)
 
     def holds(self, Py_ssize_t code, const uint8_t[::1] id_hash, const uint8_t[::1] data):
         """Return whether a user with these hashes is in the tree."""

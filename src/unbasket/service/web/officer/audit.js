@@ -40,7 +40,7 @@ function actions(area, some) {
       'p',
       {},
       'Each receipt is signed and carries the hash of the one before it. A changed or missing receipt is noticed; ' +
-        'to notice that the newest is missing, keep its number elsewhere. Receipts name no person.',
+        'to notice that the newest are missing, or that all were rewritten, keep a checkpoint elsewhere. Receipts name no person.',
     ),
     h(
       'div',
