@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unbasket.errors import SparkError
 from unbasket.params import Params
 from unbasket.spark.batch import BatchReport, Maintainer
-from unbasket.spark.bulk import open_or_create
+from unbasket.spark.manifest import State
 from unbasket.spark.settings import STREAM_SETTINGS
 from unbasket.spark.sources import id_types, in_types, ordered
 
@@ -28,7 +28,7 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, shards: int 
     for name, value in STREAM_SETTINGS.items():
         events.sparkSession.conf.set(name, value)
     events = ordered(events)
-    state = open_or_create(checkpoint, params, id_types(events.schema), shards, stripes)
+    state = State.create(checkpoint, params, id_types(events.schema), shards, stripes)
     if id_types(events.schema) != state.manifest.kinds:
         events = in_types(events, state.manifest.kinds)
     idle = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
