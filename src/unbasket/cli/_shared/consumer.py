@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from unbasket.cli._shared.client_options import read_client_options
 from unbasket.cli._shared.terminal import needing
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ class ConsumerOptions(NamedTuple):
         """Return the settings of a consumer."""
         with needing("kafka"):  # no other command needs it
             from unbasket.kafka import ConsumerSettings
-            from unbasket.kafka.settings import read_client_options
 
         given = self._asdict()
         file = given.pop("client_config")
