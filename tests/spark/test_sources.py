@@ -1,4 +1,4 @@
-"""Events from files of each format, from messages, and from frames without a sequence."""
+"""Events from files of each format, and from frames without a sequence."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +10,7 @@ from pyspark.sql import functions as sql
 from unbasket import InvalidFrameError
 from unbasket.domain.events import Change, Learn
 from unbasket.errors import SparkError
-from unbasket.spark import event_schema, parse_messages, read_files
+from unbasket.spark import event_schema, read_files
 from unbasket.spark.sources import Format, in_types, ordered
 from unbasket.spark.updates import Rejection
 from unbasket.spark.updates import parsed as parsed_table
@@ -134,16 +134,6 @@ def test_events_take_the_types_of_the_checkpoint(spark: SparkSession) -> None:
 def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     with pytest.raises(SparkError, match="nowhere does not exist"):
         read_files(spark, str(tmp_path / "nowhere"), event_schema(), kind=kind)
-
-
-def test_messages(spark: SparkSession) -> None:
-    lines = JSON.splitlines()
-    messages = spark.createDataFrame(
-        [(bytearray(lines[3], "utf8"), 0, 2), (bytearray(lines[0], "utf8"), 0, 1)],
-        "value binary, partition int, offset long",
-    )
-    events, _ = parsed(parse_messages(messages, event_schema()))
-    assert [len(event) for event in events] == [4, 3]
 
 
 def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: SparkSession) -> None:

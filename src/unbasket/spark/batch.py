@@ -29,6 +29,7 @@ from unbasket.errors import SparkError
 from unbasket.spark.history_rows import arrow_type, flat, stored_schema, vector_table
 from unbasket.spark.manifest import State
 from unbasket.spark.shard import Shard
+from unbasket.spark.sources import FAULT, FIELDS
 from unbasket.spark.updates import Update, parsed, update
 
 UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
@@ -61,10 +62,14 @@ class Maintainer:
     """The function that Spark calls with each batch."""
 
     def __init__(
-        self, checkpoint: str, sink: Callable[[DataFrame, int], object] | None, reports: deque[BatchReport]
+        self,
+        checkpoint: str,
+        sink: Callable[[DataFrame, int], object] | None,
+        reports: deque[BatchReport],
+        rejected: Callable[[DataFrame], object] | None = None,
     ) -> None:
         self.reports = reports
-        self._sink = sink
+        self._sink, self._rejected = sink, rejected
         self._state = State(checkpoint)
         self._state.take_over()
 
@@ -76,7 +81,8 @@ class Maintainer:
             raise SparkError(
                 f"{state.checkpoint} is at batch {state.batch}, and Spark repeats {batch}: offsets are lost"
             )
-        if batch > state.batch:
+        is_repeated = batch == state.batch
+        if not is_repeated:
             done = self._update(events, batch)
         times.append(perf_counter())
         counts = {name: sum(one[name] for one in done) for name in _COUNTS}
@@ -87,6 +93,8 @@ class Maintainer:
             state.commit(after)
         state.clean()
         times.append(perf_counter())
+        if self._rejected is not None and (is_repeated or counts["rejected"]):
+            self._rejected(events.where(sql.col(FAULT).isNotNull()))
         if self._sink is not None:
             self._sink(_changes(events.sparkSession, state, batch), batch)
         times.append(perf_counter())
@@ -100,6 +108,7 @@ class Maintainer:
         """Let tasks update the shards."""
         tasks = min(self._state.manifest.shards, events.sparkSession.sparkContext.defaultParallelism)
         hashes = {"hash": sql.xxhash64("user"), "other_hash": sql.xxhash64("other")}
+        events = events.select(*FIELDS, FAULT, "sequence")
         events = events.withColumns({**hashes, "row": sql.monotonically_increasing_id()})
         run = partial(on_shards, self._state, tasks=tasks, order=("hash", "sequence", "row"))
         done = run(events, partial(_update_shard, batch, None))

@@ -9,6 +9,7 @@ task, where an engine that holds it answers for the users of the task. Nothing e
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import sqrt
 from typing import NamedTuple
@@ -67,8 +68,33 @@ def recommend(
     selects, and hidden, a boolean: such items are not recommended. The result has the columns user and recommendations,
     an array of (item, score), best first. A user without a history has no row.
     """
-    n, filters, params = checked_count(n), Filters.checked(exclude, only, category), params.seeded()
-    histories = histories.select("user", "baskets", "suppressed")
+    return _recommended(histories, params, users, n, Filters.checked(exclude, only, category), products, only_new)[0]
+
+
+@contextmanager
+def recommending(histories: DataFrame, params: Params, users: Iterable[Id], n: int) -> Iterator[DataFrame]:
+    """Recommend n items to some users, in a block; after it, tasks have no vectors left in memory or temporary files.
+
+    For a sink of a stream, whose session goes on.
+    """
+    found, broadcast = _recommended(histories, params, users, n)
+    try:
+        yield found
+    finally:
+        broadcast.destroy(blocking=True)
+
+
+def _recommended(
+    histories: DataFrame,
+    params: Params,
+    users: Iterable[Id] | DataFrame | None,
+    n: int,
+    filters: Filters | None = None,
+    products: DataFrame | None = None,
+    only_new: bool = False,
+) -> tuple[DataFrame, Broadcast[_Job]]:
+    """Return recommendations, and the data that is sent to tasks when these are computed."""
+    n, params, histories = checked_count(n), params.seeded(), histories.select("user", "baskets", "suppressed")
     described, hidden = _described(products)
     if filters is not None and filters.categories is not None and not described:
         raise InvalidRequestError("category needs products, a frame with the columns item and category")
@@ -76,8 +102,8 @@ def recommend(
     job = _Job(params, _pool_of(histories, params), items, weights, described, hidden, filters, only_new, n)
     user, item = (histories.schema[name].dataType.simpleString() for name in ("user", "suppressed"))
     schema = f"user {user}, recommendations array<struct<item: {item[6:-1]}, score: double>>"
-    task = partial(_best_items, histories.sparkSession.sparkContext.broadcast(job))
-    return _of_users(histories, users).mapInArrow(task, schema)
+    broadcast = histories.sparkSession.sparkContext.broadcast(job)
+    return _of_users(histories, users).mapInArrow(partial(_best_items, broadcast), schema), broadcast
 
 
 def _described(products: DataFrame | None) -> tuple[list[Product], list[Id]]:
@@ -95,7 +121,7 @@ def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> D
     if not isinstance(users, DataFrame):
         kind = histories.schema["user"].dataType.simpleString()
         names = all_in_type(checked_users(users), id_type(kind), "user")
-        users = histories.sparkSession.createDataFrame([(name,) for name in names], f"user {kind}")
+        users = sql.broadcast(histories.sparkSession.createDataFrame([(name,) for name in names], f"user {kind}"))
     return histories.join(users.select("user"), "user", "leftsemi")
 
 

@@ -96,15 +96,8 @@ def in_types(events: DataFrame, kinds: dict[str, str]) -> DataFrame:
     return events.withColumns({FAULT: sql.coalesce(*faults), **typed})
 
 
-def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
-    """Parse messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`."""
-    event = sql.from_json(sql.col("value").cast("string"), _with_texts(schema, ArrayType(StringType()))).alias("event")
-    parsed = messages.select(event, sql.struct("partition", "offset").alias("sequence"))
-    return in_types(parsed.select(*(f"event.{name}" for name in FIELDS), "sequence"), id_types(schema))
-
-
 def ordered(events: DataFrame) -> DataFrame:
-    """Return all fields of the events, their `fault` if an id has one, and their `sequence`.
+    """Return events with all their fields, their `fault` if an id has one, and their `sequence`.
 
     Without a `sequence`, baskets are learned in the order of time, then baskets without a time, and then the other
     events are applied.
@@ -118,4 +111,4 @@ def ordered(events: DataFrame) -> DataFrame:
     if "sequence" not in events.columns:
         comes_later = (sql.col("event") != "learn").cast("int")
         events = events.withColumn("sequence", sql.struct(comes_later, sql.coalesce("time", sql.lit(2**63 - 1))))
-    return events.select(*FIELDS, FAULT, "sequence")
+    return events
