@@ -61,7 +61,7 @@ test: setup
 	rm -f .coverage*
 	$(MAKE) --jobs=6 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described interrupted
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --omit='*/unbasket/kafka/*'  # which `make test-kafka` covers
+	$(BIN)/coverage report --omit='*/unbasket/kafka/*,*/unbasket/spark/kafka.py'  # which `make test-kafka` covers
 
 # Thousands of tests wait for a sync to disk. In memory they don't, if there is room for their files.
 ROOM := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
@@ -111,18 +111,28 @@ sanitized: setup  # without a test that inspects freed memory itself
 
 # Apache Kafka, of which tests start one node, from Maven Central.
 KAFKA := build/kafka/.fetched
+fetch = mvn --batch-mode --quiet --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
 $(KAFKA): tests/kafka/pom.xml
 	$(call install,java,openjdk-17-jre-headless)
 	$(call install,mvn,maven)
 	rm -rf $(@D)
-	mvn --batch-mode --quiet --file $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(CURDIR)/$(@D)
+	$(fetch)
 	touch $@
 
-broker: $(KAFKA)
+# Spark's connector, of the installed Spark's version or, while Maven Central lacks that, of those that the pom names.
+CONNECTOR := build/spark-kafka/.fetched
+LACKED_BY_SPARK := spark-sql-kafka-0-10_2.13,spark-token-provider-kafka-0-10_2.13,kafka-clients,commons-pool2
+$(CONNECTOR): tests/kafka/connector.xml | $(KAFKA) $(VENV)/dev
+	rm -rf $(@D)
+	version=$$($(BIN)/python -c 'import pyspark; print(pyspark.__version__)'); copy='$(fetch) -DincludeArtifactIds=$(LACKED_BY_SPARK)'; \
+		$$copy -Dspark.version=$$version -Dtoken.version=$$version >/dev/null || $$copy
+	touch $@
 
-test-kafka: setup broker  # some four minutes; on a disk, since a broker that is killed keeps only what it has written
+broker: $(KAFKA) $(CONNECTOR)
+
+test-kafka: setup broker  # some five minutes; on a disk, since a broker that is killed keeps only what it has written
 	$(COVERED) -p no:schemathesis -m 'not slow' tests/kafka
-	COVERAGE_FILE=.coverage.$@ $(BIN)/coverage report --include='*/unbasket/kafka/*'
+	COVERAGE_FILE=.coverage.$@ $(BIN)/coverage report --include='*/unbasket/kafka/*,*/unbasket/spark/kafka.py'
 
 bench-kafka: setup broker
 	$(BIN)/python -m benchmarks.kafka

@@ -43,6 +43,7 @@ ELSEWHERE = {
     "store/sqlite_errors.py": "tests/store/test_faults.py",
     "store/write_request.py": "tests/store/test_journal.py",
     "store/writer.py": "tests/store/test_forensics.py",
+    "domain/rejection.py": "tests/kafka/test_messages.py",
     # through HTTP
     "service/static.py": "tests/service/web/test_web.py",
     "service/decoding.py": "tests/service/test_bad_input.py",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import unbasket as ub
-from unbasket.domain.events import parse_event, rechecked
+from unbasket.domain.events import parse_change, parse_event, rechecked
 
 
 def test_valid_events() -> None:
@@ -18,6 +18,7 @@ def test_valid_events() -> None:
     ("fields", "error", "match"),
     [
         ([1], ub.InvalidEventError, r"must be an object with the field 'event', not \[1\]"),
+        ({"event": ["buy"]}, ub.InvalidEventError, r"must be 'learn' or 'forget', not \['buy'\]"),
         ({"event": "buy"}, ub.InvalidEventError, "must be 'learn' or 'forget', not 'buy'"),
         ({"event": "forget", "user": 1, "items": []}, ub.InvalidEventError, "has no field 'items'"),
         ({"event": "learn", "user": 1, "items": ["tea"]}, ub.InvalidEventError, "needs the field 'basket'"),
@@ -28,8 +29,9 @@ def test_valid_events() -> None:
     ],
 )
 def test_invalid_events(fields: Any, error: type[Exception], match: str) -> None:
-    with pytest.raises(error, match=match):
-        parse_event(fields)
+    for parse in (parse_event, parse_change):
+        with pytest.raises(error, match=match):
+            parse(fields)
 
 
 def test_events_of_a_caller_are_validated() -> None:

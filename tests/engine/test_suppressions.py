@@ -5,7 +5,7 @@ import pytest
 import unbasket as ub
 from unbasket.domain.events import Suppress
 from unbasket.domain.ids import Id
-from unbasket.engine.model import MAX_SUPPRESSIONS
+from unbasket.engine.histories import MAX_SUPPRESSIONS
 from unbasket.engine.state import EngineState
 
 

@@ -16,8 +16,8 @@ from tests.kafka.consuming import Producers, cursors, encoded, produce, random_e
 
 import unbasket as ub
 from unbasket.domain.events import Forget, Learn
+from unbasket.domain.rejection import Reason
 from unbasket.kafka import ConsumerSettings, EventConsumer
-from unbasket.kafka.messages import Reason
 
 pytestmark = pytest.mark.kafka
 

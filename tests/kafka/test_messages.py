@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unbasket.domain.events import Forget, Learn, parse_event
+from unbasket.domain.rejection import Reason
 from unbasket.errors import UnbasketError
-from unbasket.kafka.messages import Reason, RejectedError, parse_message
+from unbasket.kafka.messages import RejectedError, parse_message
 
 KEY = b"ann"
 

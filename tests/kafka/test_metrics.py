@@ -5,8 +5,8 @@ from collections import Counter
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from unbasket.domain.rejection import Reason
 from unbasket.kafka import Counters, CountersCollector
-from unbasket.kafka.messages import Reason
 from unbasket.kafka.metrics import Rate
 
 

@@ -1,6 +1,5 @@
 """Settings: what is refused, and the options of the client."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +7,6 @@ from confluent_kafka import Consumer, Producer
 
 from unbasket.errors import SettingsError
 from unbasket.kafka import ConsumerSettings
-from unbasket.kafka.settings import read_client_options
 
 
 @pytest.mark.parametrize(
@@ -36,14 +34,3 @@ def test_the_client_accepts_the_options() -> None:
     assert options["client.id"] == "shop"
     Consumer({**options, "log_level": 0}).close()
     Producer({**settings.producer_options(), "log_level": 0})
-
-
-def test_a_file_of_client_options(tmp_path: Path) -> None:
-    file = tmp_path / "client.properties"
-    file.write_text("# a comment\n\nsecurity.protocol = SASL_SSL\nsasl.password=a=b\n")
-    assert read_client_options(file) == {"security.protocol": "SASL_SSL", "sasl.password": "a=b"}
-    file.write_text("security.protocol=SSL\nsecret")
-    with pytest.raises(SettingsError, match=r"client.properties, line 2: an option is written as name=value$"):
-        read_client_options(file)
-    with pytest.raises(SettingsError, match="cannot read"):
-        read_client_options(tmp_path / "missing")

@@ -16,7 +16,7 @@ import pytest
 from tests.service.serving import Service, make_shop, serving
 
 from unbasket.domain.ids import Id
-from unbasket.engine.model import MAX_SUPPRESSIONS
+from unbasket.engine.histories import MAX_SUPPRESSIONS
 from unbasket.service.api_keys import KeyFile, Role
 from unbasket.service.auth import Authenticator
 from unbasket.service.clock import Clock

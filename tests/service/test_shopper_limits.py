@@ -9,7 +9,7 @@ import pytest
 from tests.service.serving import Service, make_shop, quoted, serving
 
 import unbasket as ub
-from unbasket.engine.model import MAX_SUPPRESSIONS
+from unbasket.engine.histories import MAX_SUPPRESSIONS
 from unbasket.service.api_keys import KeyFile
 from unbasket.service.auth import Authenticator
 from unbasket.service.routes import ROUTES, Route
@@ -99,7 +99,7 @@ def test_a_shopper_suppresses_known_items_only(service: Service, token: dict[str
 
 
 def test_the_suppressions_of_a_user(service: Service, token: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.model.MAX_SUPPRESSIONS", 1)
+    monkeypatch.setattr("unbasket.engine.histories.MAX_SUPPRESSIONS", 1)
     path = "/v1/users/ann/suppressed"
     service("PUT", f"{path}/milk", headers=token)
     for headers in (token, bearer(KEY)):

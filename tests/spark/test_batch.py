@@ -17,7 +17,6 @@ from unbasket import Params, Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import State, event_schema, histories
 from unbasket.spark.batch import Maintainer
-from unbasket.spark.bulk import open_or_create
 from unbasket.spark.sources import ordered
 
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
@@ -58,7 +57,7 @@ def test_a_driver_that_dies_anywhere_applies_each_batch_once(spark: SparkSession
     chance, users = random.Random(2), [f"user {i}" for i in range(20)]
     events = random_shop_events(chance, users, ["a", "b", "c", "d"], ["p", "q", "r", "s"])
     rec, sink, checkpoint = Recommender(PARAMS), Sink(), str(tmp_path)
-    open_or_create(checkpoint, PARAMS, KINDS, shards=2, stripes=2)
+    State.create(checkpoint, PARAMS, KINDS, shards=2, stripes=2)
     for batch, point in enumerate(POINTS):
         own = list(islice(events, 40))
         apply(rec, own)
@@ -74,14 +73,14 @@ def test_a_driver_that_dies_anywhere_applies_each_batch_once(spark: SparkSession
         assert again.reports[-1].batch == batch
         state = State(checkpoint)
         assert (state.batch, len(state)) == (batch, len(rec))
-        assert set(state.folder.names()) == state.manifest.files(), point
+        assert set(state.folder.names()) == {state.manifest.name, *state.manifest.files}, point
     expected = {user: rec.vector(user) for user in rec.users()}
     assert vectors_in(histories(spark, checkpoint), PARAMS) == sink.vectors == expected
 
 
 def test_a_second_driver_ends_the_first(spark: SparkSession, tmp_path: Path) -> None:
     """The first one's next batch fails, and changes nothing."""
-    open_or_create(str(tmp_path), PARAMS, KINDS, shards=2, stripes=2)
+    State.create(str(tmp_path), PARAMS, KINDS, shards=2, stripes=2)
     frame = frame_of(spark, list(islice(random_shop_events(random.Random(3), ["u", "v"], ["a"], ["p"]), 9)))
     first = Maintainer(str(tmp_path), None, deque())
     second = Maintainer(str(tmp_path), None, deque())
@@ -91,13 +90,13 @@ def test_a_second_driver_ends_the_first(spark: SparkSession, tmp_path: Path) -> 
     second(frame, 0)  # a batch that comes again
     held = State(str(tmp_path))
     assert held.manifest == second._state.manifest
-    assert set(held.folder.names()) == held.manifest.files()
+    assert set(held.folder.names()) == {held.manifest.name, *held.manifest.files}
     with pytest.raises(SparkError, match="offsets are lost"):
         second(frame, -1)
 
 
 def test_rejected_events_and_reports(spark: SparkSession, tmp_path: Path) -> None:
-    open_or_create(str(tmp_path), PARAMS, KINDS, shards=2, stripes=2)
+    State.create(str(tmp_path), PARAMS, KINDS, shards=2, stripes=2)
     rows = [
         ("learn", "ann", "1", ["tea"]),
         ("learn", "ann", None, ["tea"]),

@@ -8,43 +8,48 @@ import pytest
 
 from unbasket import Params
 from unbasket.errors import SparkError
-from unbasket.spark.manifest import Manifest, ShardFiles, State
+from unbasket.spark.manifest import Manifest, State
 
 KINDS = {"user": "string", "basket": "bigint", "item": "bigint"}
-NEW = Manifest(0, 0, -1, Params(pool=5, pool_seed=3), KINDS, 4, 0, 0, [ShardFiles({}, {})] * 2)
+PARAMS = Params(pool=5, pool_seed=3)
+NEW = Manifest(PARAMS, KINDS, shards=2, stripes=4)
 
 
-def write(state: State, batch: int) -> ShardFiles:
-    """Write a file that no manifest names yet; return the files of a shard with it."""
-    name = state.manifest.new_file(batch, 0, "delta")
+def new_state(folder: Path) -> State:
+    return State.create(str(folder), PARAMS, KINDS, shards=2, stripes=4)
+
+
+def write(state: State, batch: int) -> str:
+    """Write a file that no manifest names yet; return its name."""
+    name = state.manifest.new_file(0, "delta", batch)
     state.folder.write(name, pa.table({"user": ["ann"]}))
-    return ShardFiles({}, {str(batch): name})
+    return name
 
 
 def test_a_manifest_is_read_as_it_was_written(tmp_path: Path) -> None:
-    state = State.create(str(tmp_path), NEW)
+    state = new_state(tmp_path)
     assert state.manifest == NEW
     state.take_over()
-    state.commit(state.manifest.next(batch=7, users=3, rejected=1, shards=[write(state, 7), NEW.shards[1]]))
+    state.commit(state.manifest.after(7, [write(state, 7)], users=3, rejected=1))
     again = State(str(tmp_path))
     assert again.manifest == state.manifest
-    assert (again.batch, len(again), again.rejected, again.params) == (7, 3, 1, NEW.params)
-    assert State.create(str(tmp_path), NEW).manifest == state.manifest
+    assert (again.batch, len(again), again.rejected, again.params) == (7, 3, 1, PARAMS)
+    assert new_state(tmp_path).manifest == state.manifest
     with pytest.raises(SparkError, match="is not a checkpoint of unbasket"):
         State(str(tmp_path / "nowhere"))
 
 
 def test_the_commit_of_an_earlier_driver_fails(tmp_path: Path) -> None:
     """Also if the later driver has committed several times, and the version to create is free again."""
-    first = State.create(str(tmp_path), NEW)
+    first = new_state(tmp_path)
     first.take_over()
     second = State(str(tmp_path))
     second.take_over()
-    late = first.manifest.next(batch=0, shards=[write(first, 0), NEW.shards[1]])
+    late = first.manifest.after(0, [write(first, 0)])
     with pytest.raises(SparkError, match="another driver has taken over"):
         first.commit(late)
     for batch in range(3):
-        second.commit(second.manifest.next(batch=batch, shards=[write(second, batch), NEW.shards[1]]))
+        second.commit(second.manifest.after(batch, [write(second, batch)]))
         second.clean()
     with pytest.raises(SparkError, match="another driver has taken over"):
         first.commit(late)
@@ -52,28 +57,28 @@ def test_the_commit_of_an_earlier_driver_fails(tmp_path: Path) -> None:
 
 
 def test_an_earlier_driver_leaves_the_files_of_a_later_one(tmp_path: Path) -> None:
-    first = State.create(str(tmp_path), NEW)
+    first = new_state(tmp_path)
     first.take_over()
     write(first, 0)
     second = State(str(tmp_path))
     second.take_over()  # removes the first one's file
-    [file] = write(second, 0).deltas.values()
+    file = write(second, 0)
     first.clean()
     assert file in second.folder.names()
     second.clean()
-    assert set(second.folder.names()) == second.manifest.files()
+    assert second.folder.names() == [second.manifest.name]
 
 
 def test_one_of_many_drivers_commits(tmp_path: Path) -> None:
     """Threads that all have the same version try to create the next one."""
-    State.create(str(tmp_path), NEW)
+    new_state(tmp_path)
     states, won = [State(str(tmp_path)) for _ in range(8)], []
     barrier = threading.Barrier(8)
 
     def commit(number: int) -> None:
         barrier.wait()
         try:
-            states[number].commit(NEW.next(batch=number))
+            states[number].commit(NEW.after(number, []))
         except SparkError:
             return
         won.append(number)

@@ -9,8 +9,8 @@ import pytest
 
 from unbasket import Params
 from unbasket.spark.history_rows import stored_schema
-from unbasket.spark.manifest import Manifest, ShardFiles, State
-from unbasket.spark.shard import Shard, positions_in
+from unbasket.spark.manifest import State
+from unbasket.spark.shard import Shard
 
 KINDS = {"user": "string", "basket": "bigint", "item": "bigint"}
 
@@ -25,13 +25,17 @@ def table(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, stored_schema(KINDS))
 
 
-def test_users_with_equal_hashes_are_different_users() -> None:
-    rows = table([row(hash_, user, 1) for hash_, user in [(-5, "a"), (3, "b"), (3, "c"), (3, "d"), (2**63 - 1, "e")]])
+def test_users_with_equal_hashes_are_different_users(tmp_path: Path) -> None:
+    rows = [row(hash_, user, 1) for hash_, user in [(-5, "a"), (3, "b"), (3, "c"), (3, "d"), (2**63 - 1, "e")]]
     wanted = table(
         [row(hash_, user, None) for hash_, user in [(3, "d"), (3, "x"), (-5, "a"), (2**63 - 1, "e"), (3, "b")]]
     )
-    assert positions_in(rows, wanted).tolist() == [3, -1, 0, 4, 1]
-    assert positions_in(table([]), wanted).tolist() == [-1] * 5
+    state = new_state(tmp_path, 4)
+    assert len(Shard(state, 0).find(wanted)) == 0
+    shard = Shard(state, 0)
+    shard.write(0, table(rows))
+    state.commit(state.manifest.after(0, shard.written))
+    assert sorted(Shard(state, 0).find(wanted)["user"].to_pylist()) == ["a", "b", "d", "e"]
 
 
 @pytest.mark.parametrize("stripes", [2, 4, 7])
@@ -42,7 +46,7 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
     held: dict[str, int] = {}
     written: dict[tuple[str, int], int] = {}  # the last batch that held a row
     for batch in range(6 * stripes):
-        shard, changes = Shard(state.folder, state.manifest, 0), {}
+        shard, changes = Shard(state, 0), {}
         for hash_, user in chance.sample(users, chance.choice([0, 0, 1, 8])):
             changes[user] = row(hash_, user, None if user in held and chance.random() < 0.4 else 1000 + batch)
         for user, change in changes.items():
@@ -50,14 +54,10 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
                 written[user, held.pop(user)] = batch
             if change["baskets"]:
                 held[user] = 1000 + batch
-        delta, base, _ = shard.write(batch, table([*changes.values()]))
-        files = state.manifest.shards[0]
-        bases = files.bases | ({str(batch % stripes): base} if base else {})
-        deltas = {n: file for n, file in files.deltas.items() if int(n) > batch - stripes + 1}
-        deltas |= {str(batch): delta} if delta else {}
-        state.commit(state.manifest.next(shards=[ShardFiles(bases, deltas)]))
+        shard.write(batch, table([*changes.values()]))
+        state.commit(state.manifest.after(batch, shard.written))
         state.clean()
-        shard = Shard(state.folder, state.manifest, 0)
+        shard = Shard(state, 0)
         rows = [found for stripe in shard.rows() for found in stripe.to_pylist()]
         assert {found["user"]: found["baskets"][0]["items"][0] for found in rows} == held
         assert len(rows) == len(held)
@@ -68,7 +68,7 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
 
 
 def new_state(folder: Path, stripes: int) -> State:
-    return State.create(str(folder), Manifest(0, 0, -1, Params(), KINDS, stripes, 0, 0, [ShardFiles({}, {})]))
+    return State.create(str(folder), Params(alpha=0.8), KINDS, 1, stripes)
 
 
 def stored_rows(state: State) -> set[tuple[str, int]]:

@@ -1,15 +1,16 @@
-"""Events from files of each format, from messages, and from frames without a sequence."""
+"""Events from files of each format, and from frames without a sequence."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
 
 from unbasket import InvalidFrameError
-from unbasket.domain.events import Change
+from unbasket.domain.events import Change, Learn
 from unbasket.errors import SparkError
-from unbasket.spark import event_schema, parse_messages, read_files
+from unbasket.spark import event_schema, read_files
 from unbasket.spark.sources import Format, in_types, ordered
 from unbasket.spark.updates import Rejection
 from unbasket.spark.updates import parsed as parsed_table
@@ -54,11 +55,18 @@ def parsed(frame: DataFrame) -> tuple[list[Change], list[Rejection]]:
 
 
 def collected(stream: DataFrame, folder: Path) -> DataFrame:
-    """Collect all rows of a stream."""
-    rows: list[Row] = []
-    writer = stream.writeStream.foreachBatch(lambda frame, _: rows.extend(frame.collect()))
-    writer.option("checkpointLocation", str(folder)).trigger(availableNow=True).start().awaitTermination()
-    return stream.sparkSession.createDataFrame(rows[::-1], stream.schema)
+    """Collect all rows of a stream in one batch, in an order that only their sequence undoes."""
+    found: list[DataFrame] = []
+
+    def collect(frame: DataFrame, _: int) -> None:
+        whole = sql.struct("sequence", sql.monotonically_increasing_id())  # as in a batch
+        frame = frame.withColumn("sequence", whole)
+        found.append(frame.sparkSession.createDataFrame(frame.collect()[::-1], frame.schema))
+
+    writer = stream.writeStream.foreachBatch(collect).option("checkpointLocation", str(folder))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    [rows] = found
+    return rows
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -69,6 +77,21 @@ def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea"), ("ann", "bob")]
     assert len(rejected) == 1
     assert "must be 'learn' or 'forget'" in rejected[0][1]
+
+
+def test_a_large_file_is_read_in_pieces_and_applied_in_order(spark: SparkSession, tmp_path: Path) -> None:
+    learns = [f'{{"event": "learn", "user": "ann", "basket": "{number}", "items": ["tea"]}}' for number in range(900)]
+    write_text("b.ndjson", "\n".join(learns[500:]), tmp_path / "events")
+    (tmp_path / "events" / "a.ndjson").write_text("\n".join(learns[:500]))
+    spark.conf.set("spark.sql.files.maxPartitionBytes", "7777b")
+    try:
+        rows = collected(read_files(spark, str(tmp_path / "events"), event_schema()), tmp_path / "checkpoint")
+    finally:
+        spark.conf.unset("spark.sql.files.maxPartitionBytes")
+    assert len({row.sequence.sequence for row in rows.collect()}) > 5, "one piece proves nothing"
+    assert [event.basket for event in parsed(rows)[0] if isinstance(event, Learn)] == [
+        str(number) for number in range(900)
+    ]
 
 
 SPELLED = """{"event": "learn", "user": 17, "basket": 1, "items": [1, "2"]}
@@ -111,16 +134,6 @@ def test_events_take_the_types_of_the_checkpoint(spark: SparkSession) -> None:
 def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     with pytest.raises(SparkError, match="nowhere does not exist"):
         read_files(spark, str(tmp_path / "nowhere"), event_schema(), kind=kind)
-
-
-def test_messages(spark: SparkSession) -> None:
-    lines = JSON.splitlines()
-    messages = spark.createDataFrame(
-        [(bytearray(lines[3], "utf8"), 0, 2), (bytearray(lines[0], "utf8"), 0, 1)],
-        "value binary, partition int, offset long",
-    )
-    events, _ = parsed(parse_messages(messages, event_schema()))
-    assert [len(event) for event in events] == [4, 3]
 
 
 def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: SparkSession) -> None:

@@ -24,7 +24,6 @@ from unbasket import Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import State, histories
 from unbasket.spark.batch import Maintainer
-from unbasket.spark.bulk import open_or_create
 from unbasket.spark.storage import Folder
 
 
@@ -62,7 +61,7 @@ def test_batches_on_an_object_store(spark: SparkSession, bucket: str) -> None:
     """Executors read and write the state there; Spark's own checkpoint is no part of it. A second driver is refused."""
     events = random_shop_events(random.Random(6), [f"user {i}" for i in range(30)], ["a", "b", "c"], ["p", "q", "r"])
     rec, checkpoint = Recommender(PARAMS), bucket.format("checkpoint")
-    open_or_create(checkpoint, PARAMS, KINDS, shards=2, stripes=3)
+    State.create(checkpoint, PARAMS, KINDS, shards=2, stripes=3)
     maintainer = Maintainer(checkpoint, lambda changes, _: changes.count(), deque())
     for batch in range(4):
         own = list(islice(events, 60))
@@ -70,7 +69,7 @@ def test_batches_on_an_object_store(spark: SparkSession, bucket: str) -> None:
         maintainer(frame_of(spark, own), batch)
     assert vectors_in(histories(spark, checkpoint), PARAMS) == {user: rec.vector(user) for user in rec.users()}
     state = State(checkpoint)
-    assert set(state.folder.names()) == state.manifest.files()
+    assert set(state.folder.names()) == {state.manifest.name, *state.manifest.files}
     Maintainer(checkpoint, None, deque())
     with pytest.raises(SparkError, match="another driver has taken over"):
         maintainer(frame_of(spark, []), 4)

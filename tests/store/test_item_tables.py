@@ -53,7 +53,7 @@ def test_a_database_with_too_many_suppressions_opens(path: Path, monkeypatch: py
     with ub.open(path).fit(SHOP) as rec:
         for item in ("wine", "gin", "rum"):
             rec.suppress("ann", item)
-    monkeypatch.setattr("unbasket.engine.model.MAX_SUPPRESSIONS", 2)
+    monkeypatch.setattr("unbasket.engine.histories.MAX_SUPPRESSIONS", 2)
     with ub.open(path) as rec:
         assert rec.suppressed("ann") == ["gin", "rum", "wine"]
         with pytest.raises(ub.InvalidEventError, match="would have 4 suppressed items, of at most 2"):

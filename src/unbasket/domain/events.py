@@ -176,8 +176,8 @@ def parse_change(fields: Mapping[str, Any]) -> Change:
     Traceback (most recent call last):
     unbasket.errors.InvalidEventError: a rename event has the fields 'event', 'user' and 'other', not ['event', ...]
     """
-    kind = fields.get("event")
-    if kind not in _OTHERS:
+    kind = fields.get("event") if isinstance(fields, Mapping) else None
+    if not isinstance(kind, str) or kind not in _OTHERS:
         return parse_event(fields)
     change, field = _OTHERS[kind]
     if set(fields) != {"event", "user", field}:

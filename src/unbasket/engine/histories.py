@@ -12,9 +12,14 @@ import numpy as np
 from unbasket.core.arrays import Int64s
 from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
 from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.events import Change, Rename, Suppress
 from unbasket.domain.ids import NO_TYPES, BasketIds, Id, Ids, IdTypes, in_order
 from unbasket.domain.results import Basket, Forgotten, Learned, Renamed
+from unbasket.errors import BasketConflictError, InvalidEventError, UnknownUserError
 from unbasket.params import LEARNED, Params
+
+MAX_SUPPRESSIONS = 1_000
+"""Items that a user may suppress."""
 
 LONG = 512  # baskets of a long history, which gets a set of its basket ids; shorter ones are searched
 
@@ -126,10 +131,37 @@ class HistoryState:
         self.forget(user, None, None)
         return Renamed(sum(len(basket.items) for basket in baskets), len(baskets))
 
-    def common_baskets(self, user: Id, other: Id) -> set[Id]:
-        """Return the basket ids that two users have in common."""
-        owners = [self.users.codes[name] for name in (user, other) if name in self.users]
-        return set.intersection(*map(self.basket_ids, owners)) if len(owners) == 2 else set()
+    def check(self, event: Change) -> None:
+        """Raise an error if a suppress or a rename can't be applied; the other events always can."""
+        if type(event) is Suppress and event.user not in self.users:
+            raise UnknownUserError(
+                f"nothing is held about user {event.user!r}: suppressions are stored only for users with baskets"
+            )
+        if isinstance(event, Rename):
+            if event.user not in self.users:
+                raise UnknownUserError(f"nothing is held about user {event.user!r}")
+            owners = [self.users.codes[name] for name in event if name in self.users]
+            common = set.intersection(*map(self.basket_ids, owners)) if len(owners) == 2 else set()
+            if common:
+                raise BasketConflictError(
+                    f"users {event.user!r} and {event.other!r} both have a basket {in_order(common)[0]!r}. "
+                    "Forget one of the two, or learn it under another id first"
+                )
+
+    def check_suppressions(self, event: Change) -> None:
+        """Raise an error if an event would leave a user with too many suppressions."""
+        if type(event) is Suppress:
+            user, added = event.user, {event.item}
+        elif isinstance(event, Rename):
+            user, added = event.other, self.suppressed.get(event.user, set())
+        else:
+            return
+        held = self.suppressed.get(user, set())
+        if not added <= held and len(held | added) > MAX_SUPPRESSIONS:
+            raise InvalidEventError(
+                f"user {user!r} would have {len(held | added):,} suppressed items, of at most {MAX_SUPPRESSIONS:,}. "
+                "Allow some of them first"
+            )
 
     def suppress(self, user: Id, item: Id) -> bool:
         """Suppress an item for a known user; return whether that is new."""

@@ -39,7 +39,6 @@ from unbasket.engine.workspaces import WorkspacePool
 from unbasket.errors import (
     BasketConflictError,
     BusyError,
-    InvalidEventError,
     InvalidFrameError,
     InvalidRequestError,
     UnbasketError,
@@ -48,9 +47,6 @@ from unbasket.errors import (
 from unbasket.params import Params
 
 _CHUNK = 256  # users that are rebuilt under one lock: writers wait for no more than these
-
-MAX_SUPPRESSIONS = 1_000
-"""Items that a user may suppress."""
 
 EventResult = Learned | Forgotten | Renamed | bool
 """The answer to an event; to suppress and allow, whether they changed anything."""
@@ -131,23 +127,8 @@ class Model:
             return events
         canonical = in_types(events, self.id_types())
         for event in canonical:
-            self._check_suppressions(event)
+            self.state.check_suppressions(event)
         return canonical
-
-    def _check_suppressions(self, event: Change) -> None:
-        suppressed = self.state.suppressed
-        if type(event) is Suppress:
-            user, added = event.user, {event.item}
-        elif isinstance(event, Rename):
-            user, added = event.other, suppressed.get(event.user, set())
-        else:
-            return
-        held = suppressed.get(user, set())
-        if not added <= held and len(held | added) > MAX_SUPPRESSIONS:
-            raise InvalidEventError(
-                f"user {user!r} would have {len(held | added):,} suppressed items, of at most {MAX_SUPPRESSIONS:,}. "
-                "Allow some of them first"
-            )
 
     def canonical_products(self, products: Iterable[Product]) -> list[Product]:
         """Return the same for products."""
@@ -269,14 +250,10 @@ class Model:
         return forgotten
 
     def _suppress(self, event: Suppress) -> bool:
-        owner = self.state.users.codes.get(event.user)
-        if owner is None:
-            raise UnknownUserError(
-                f"nothing is held about user {event.user!r}: suppressions are stored only for users with baskets"
-            )
+        self.state.check(event)
         is_new = self.state.suppress(*event)
         if is_new:
-            self.digest.wipe(owner)
+            self.digest.wipe(self.state.users.codes[event.user])
         return is_new
 
     def _allow(self, event: Allow) -> bool:
@@ -286,14 +263,7 @@ class Model:
         return was_there
 
     def _rename(self, event: Rename) -> Renamed:
-        if event.user not in self.state.users:
-            raise UnknownUserError(f"nothing is held about user {event.user!r}")
-        common = self.state.common_baskets(*event)
-        if common:
-            raise BasketConflictError(
-                f"users {event.user!r} and {event.other!r} both have a basket {in_order(common)[0]!r}. "
-                "Forget one of the two, or learn it under another id first"
-            )
+        self.state.check(event)
         return self._move(event)
 
     def _move(self, event: Rename) -> Renamed:

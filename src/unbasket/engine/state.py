@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Iterable
 from hashlib import blake2b
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from unbasket.core.arrays import Int64s
 from unbasket.core.index import SHARD_SIZE, Index, LiveIndex, Pool
 from unbasket.core.model import FoldWorkspace, Histories, LearnedSums, Vector, queries
 from unbasket.domain.ids import FREE, Id, in_order
@@ -53,11 +55,19 @@ class ModelState:
         self.live = LiveIndex(histories, rule_of(params), self.index, self.pool, self.sums)
 
 
+class GivenWeights(NamedTuple):
+    """Alpha and the factors of items, by code, that were learned from more users than an engine holds."""
+
+    alpha: float
+    factors: Int64s
+
+
 class EngineState(HistoryState):
     """Histories and a model of them, which every event keeps up to date."""
 
     def __init__(self, params: Params) -> None:
         super().__init__(params)
+        self.given: GivenWeights | None = None  # instead of the weights learned here
         self.swap(self.new_model(params))
 
     def new_model(self, params: Params) -> ModelState:
@@ -121,6 +131,9 @@ class EngineState(HistoryState):
         With a workspace, the query is a history that is not stored, and its share counts instead of that of the user
         with the code `owner` (None: an unknown user).
         """
+        if self.given is not None:
+            query.weigh_by(self.given.factors)
+            return self.given.alpha
         if self.sums is None:
             return float(self.params.alpha)
         if space is None:

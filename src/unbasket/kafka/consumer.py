@@ -10,8 +10,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message,
 from confluent_kafka import KafkaError as ClientError
 
 from unbasket.domain.events import Event, Forget
+from unbasket.domain.rejection import Reason
 from unbasket.errors import ErasureBlockedError, InvalidEventError, InvalidIdError, KafkaError
-from unbasket.kafka.messages import Reason, RejectedError, parse_message
+from unbasket.kafka.messages import RejectedError, parse_message
 from unbasket.kafka.metrics import Counters
 from unbasket.kafka.outbox import Outbox
 from unbasket.kafka.settings import ConsumerSettings

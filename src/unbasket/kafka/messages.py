@@ -1,6 +1,5 @@
 """Messages of a topic: the event in a message, or the reason why there is none."""
 
-from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -8,18 +7,8 @@ import msgspec
 from unbasket.domain.decoding import decode_json
 from unbasket.domain.events import Event, Forget, Learn, parse_event
 from unbasket.domain.ids import Id
-from unbasket.errors import InvalidBasketError, InvalidEventError, InvalidIdError, UnbasketError
-
-
-class Reason(StrEnum):
-    """Why a message was rejected. A reason holds nothing of the message: it may be logged and kept."""
-
-    NO_KEY = "it has no key, so the order of its user's events is unknown"
-    NOT_JSON = "it is not JSON"
-    NO_EVENT = "it is not an event: a field is missing, unknown or wrong"
-    INVALID_ID = "a user, basket or item is not an id: a nonempty text, or a whole number of 64 bits"
-    INVALID_BASKET = "its items or its time are not those of a basket"
-    OTHER_TYPE = "an id is of another type than those in the database"
+from unbasket.domain.rejection import FAULTS, Reason, reason_of
+from unbasket.errors import UnbasketError
 
 
 class RejectedError(UnbasketError):
@@ -59,14 +48,8 @@ def parse_message(key: bytes | None, value: bytes) -> Event:
         raise RejectedError(Reason.NO_KEY)
     try:
         return _parse(value)
-    except InvalidEventError:
-        raise RejectedError(Reason.NO_EVENT) from None  # without the error, which names the values
-    except InvalidIdError:
-        raise RejectedError(Reason.INVALID_ID) from None
-    except InvalidBasketError:
-        raise RejectedError(Reason.INVALID_BASKET) from None
-    except msgspec.DecodeError:
-        raise RejectedError(Reason.NOT_JSON) from None
+    except FAULTS as error:
+        raise RejectedError(reason_of(error)) from None  # without the error, which names the values
 
 
 def _parse(value: bytes) -> Event:

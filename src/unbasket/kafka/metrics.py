@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from unbasket.kafka.messages import Reason
+from unbasket.domain.rejection import Reason
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -7,8 +7,8 @@ from threading import Event as Flag
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka import Message, Producer
 
+from unbasket.domain.rejection import Reason
 from unbasket.errors import KafkaError
-from unbasket.kafka.messages import Reason
 from unbasket.kafka.settings import ConsumerSettings
 from unbasket.store import Receipt
 

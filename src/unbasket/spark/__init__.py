@@ -13,16 +13,18 @@ data.
 from unbasket.spark.batch import BatchReport
 from unbasket.spark.bulk import histories, into_table, load, vectors
 from unbasket.spark.history_rows import history_row, history_schema
+from unbasket.spark.kafka import Kafka, parse_messages
 from unbasket.spark.manifest import State
-from unbasket.spark.prediction import recommend
+from unbasket.spark.prediction import recommend, recommending
 from unbasket.spark.residue import Finding, audit
 from unbasket.spark.settings import session
-from unbasket.spark.sources import event_schema, parse_messages, read_files
+from unbasket.spark.sources import event_schema, read_files
 from unbasket.spark.stream import Stream, maintain, settle, watch
 
 __all__ = [
     "BatchReport",
     "Finding",
+    "Kafka",
     "State",
     "Stream",
     "audit",
@@ -36,6 +38,7 @@ __all__ = [
     "parse_messages",
     "read_files",
     "recommend",
+    "recommending",
     "session",
     "settle",
     "vectors",

@@ -13,7 +13,7 @@ code, and hands the resulting rows to the shards.
 import gc
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -21,21 +21,24 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark import TaskContext
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from unbasket.domain.ids import Id
 from unbasket.errors import SparkError
 from unbasket.spark.history_rows import arrow_type, flat, stored_schema, vector_table
-from unbasket.spark.manifest import Manifest, ShardFiles, State
+from unbasket.spark.manifest import State
 from unbasket.spark.shard import Shard
 from unbasket.spark.sources import FAULT, FIELDS
-from unbasket.spark.updates import Rejection, parsed, update
+from unbasket.spark.updates import Update, parsed, update
 
 UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
 """The kinds of changes."""
 
+Summary = dict[str, Any]
+"""The work of a task on one shard: the names of its files, and counts."""
+
+_COUNTS = ("events", "users", "rejected", "bytes", "added")
 _STAGES = ("read", "apply", "write")
 
 
@@ -55,220 +58,168 @@ class BatchReport(NamedTuple):
     is_settled: bool
 
 
-class Renamed(NamedTuple):
-    """The users in a batch's renames: the rows that changed among them, and their events that were rejected."""
-
-    users: frozenset[Id]
-    rows: pa.Table
-    rejected: list[Rejection]
-    added: int
-
-
 class Maintainer:
     """The function that Spark calls with each batch."""
 
     def __init__(
-        self, checkpoint: str, sink: Callable[[DataFrame, int], object] | None, reports: deque[BatchReport]
+        self,
+        checkpoint: str,
+        sink: Callable[[DataFrame, int], object] | None,
+        reports: deque[BatchReport],
+        rejected: Callable[[DataFrame], object] | None = None,
     ) -> None:
         self.reports = reports
-        self._sink = sink
+        self._sink, self._rejected = sink, rejected
         self._state = State(checkpoint)
         self._state.take_over()
 
     def __call__(self, events: DataFrame, batch: int) -> None:
         """Apply a batch, unless the state has it already, and pass its changes on."""
-        times, state = [perf_counter()], self._state
+        times, state, done = [perf_counter()], self._state, list[Summary]()
         state.check()
         if batch < state.batch:
             raise SparkError(
                 f"{state.checkpoint} is at batch {state.batch}, and Spark repeats {batch}: offsets are lost"
             )
-        done = [] if batch == state.batch else self._update(events, batch)
+        is_repeated = batch == state.batch
+        if not is_repeated:
+            done = self._update(events, batch)
         times.append(perf_counter())
-        if done:
-            state.commit(_next(state.manifest, batch, done))
+        counts = {name: sum(one[name] for one in done) for name in _COUNTS}
+        users, rejected = len(state) + counts.pop("added"), state.rejected + counts["rejected"]
+        written = [file for one in done for file in one["files"]]
+        after = state.manifest.after(batch, written, users=users, rejected=rejected)
+        if done and after.files != state.manifest.files:
+            state.commit(after)
         state.clean()
         times.append(perf_counter())
+        if self._rejected is not None and (is_repeated or counts["rejected"]):
+            self._rejected(events.where(sql.col(FAULT).isNotNull()))
         if self._sink is not None:
             self._sink(_changes(events.sparkSession, state, batch), batch)
         times.append(perf_counter())
         tasks, commit, sink = np.diff(times).tolist()
-        stages = zip(_STAGES, np.sum([[0.0] * len(_STAGES), *(one["seconds"] for one in done)], axis=0), strict=True)
-        count = {name: sum(one[name] for one in done) for name in ("events", "users", "rejected", "bytes")}
-        seconds = {**dict(stages), "tasks": tasks, "commit": commit, "sink": sink, "total": tasks + commit + sink}
-        is_settled = not count["events"] and not any(shard.deltas for shard in state.manifest.shards)
-        self.reports.append(BatchReport(batch, **count, seconds=seconds, is_settled=is_settled))
+        seconds = {stage: sum(one[stage] for one in done) for stage in _STAGES}
+        seconds |= {"tasks": tasks, "commit": commit, "sink": sink, "total": tasks + commit + sink}
+        is_settled = not counts["events"] and not any("-delta-" in name for name in state.manifest.files)
+        self.reports.append(BatchReport(batch, **counts, seconds=seconds, is_settled=is_settled))
 
-    def _update(self, events: DataFrame, batch: int) -> list[dict[str, Any]]:
-        """Let tasks update the shards; return a summary of each that had something to do."""
-        manifest, spark = self._state.manifest, events.sparkSession
-        cores = min(len(manifest.shards), spark.sparkContext.defaultParallelism)
-        routed = _routed(events, len(manifest.shards))
-        sent = routed.repartitionById(cores, (sql.col("shard") % cores).cast("int"))
-        sent = sent.sortWithinPartitions("shard", "hash", "sequence").drop("sequence")
-        task = partial(_update_shards, self._state.checkpoint, manifest.version, batch)
-        everything = [range(core, len(manifest.shards), cores) for core in range(cores)]
-        done = _collected(sent.mapInArrow(partial(task, everything, None), _SUMMARY))
-        pairs = [pair for one in done for pair in one["renames"]]
-        if pairs:
-            renamed = self._rename(routed, pairs)
-            done = _collected(sent.mapInArrow(partial(task, everything, renamed), _SUMMARY))
+    def _update(self, events: DataFrame, batch: int) -> list[Summary]:
+        """Let tasks update the shards."""
+        tasks = min(self._state.manifest.shards, events.sparkSession.sparkContext.defaultParallelism)
+        hashes = {"hash": sql.xxhash64("user"), "other_hash": sql.xxhash64("other")}
+        events = events.select(*FIELDS, FAULT, "sequence")
+        events = events.withColumns({**hashes, "row": sql.monotonically_increasing_id()})
+        run = partial(on_shards, self._state, tasks=tasks, order=("hash", "sequence", "row"))
+        done = run(events, partial(_update_shard, batch, None))
+        users = dict(pair for one in done for pair in one["renamed"])
+        if users:
+            own = sql.col("user").isin([*users])
+            renamed = self._rename(events.where(own).orderBy("sequence", "row"), users)
+            done = run(events.where(sql.coalesce(~own, sql.lit(True))), partial(_update_shard, batch, renamed))
             done[0]["added"] += renamed.added
-        updated = {one["shard"] for one in done}
-        idle = [n for n, files in enumerate(manifest.shards) if files.deltas and n not in updated]
-        if idle:  # Spark starts no task without events, and there are rows to erase
-            dealt = partial(task, [idle[core::cores] for core in range(cores)], None)
-            done += _collected(spark.range(0, cores, 1, cores).mapInArrow(dealt, _SUMMARY))
         return done
 
-    def _rename(self, routed: DataFrame, pairs: list[tuple[int, Id, int, Id]]) -> Renamed:
-        """Apply all events of the users in renames, given as hash and id of both, in their order."""
+    def _rename(self, events: DataFrame, users: dict[Id, int]) -> Update:
+        """Apply all events of users with these hashes, who are in renames."""
         manifest = self._state.manifest
-        users = {user: hash_ for pair in pairs for hash_, user in (pair[:2], pair[2:])}
         kind = arrow_type(manifest.kinds["user"])
         wanted = pa.table([pa.array(users.values(), pa.int64()), pa.array(users, kind)], names=["hash", "user"])
-        own = routed.where(sql.col("user").isin(list(users))).orderBy("sequence").drop("sequence").toArrow()
-        shards = _shard_of(wanted, len(manifest.shards))
-        rows = [
-            Shard(self._state.folder, manifest, shard).find(wanted.filter(pa.array(shards == shard)))
-            for shard in np.unique(shards).tolist()
-        ]
-        result = update(manifest.params, manifest.kinds, pa.concat_tables(rows), parsed(own))
-        rows = _with_hashes(result.rows, wanted)
-        return Renamed(frozenset(users), rows, result.rejected, result.added)
+        rows = [Shard(self._state, shard).find(own) for shard, own in by_shard(wanted, manifest.shards)]
+        result = update(manifest.params, manifest.kinds, pa.concat_tables(rows), parsed(events.toArrow()))
+        return result._replace(rows=with_hashes(result.rows, wanted))
 
 
-_SUMMARY = "summary string"
+def on_shards(
+    state: State, rows: DataFrame, work: Callable[[Shard, pa.Table], Summary], *, tasks: int, order: tuple[str, ...]
+) -> list[Summary]:
+    """Let tasks work on each shard with the rows of its users, by their hash, in order.
+
+    Every shard also gets a row without a hash, since Spark starts no task without rows, and there may be some to erase.
+    """
+    shards = state.manifest.shards
+    marks = rows.sparkSession.range(0, shards, 1, 1).select(sql.col("id").alias("shard"))
+    routed = rows.withColumn("shard", sql.pmod("hash", sql.lit(shards))).unionByName(marks, allowMissingColumns=True)
+    sent = routed.repartitionById(tasks, (sql.col("shard") % tasks).cast("int")).sortWithinPartitions(*order)
+    done = sent.drop("sequence", "row").mapInArrow(
+        partial(_on_shards, state.checkpoint, state.manifest.name, work), "summary string"
+    )
+    return [json.loads(row.summary) for row in done.collect()]
 
 
-def _collected(summaries: DataFrame) -> list[dict[str, Any]]:
-    return [json.loads(row.summary) for row in summaries.collect()]
+def _on_shards(
+    checkpoint: str, version: str, work: Callable[[Shard, pa.Table], Summary], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    state, rows = State(checkpoint, version), pa.Table.from_batches(batches)
+    gc.disable()  # there are many objects, and no cycles: a quarter of the time
+    try:
+        for number in pc.unique(rows["shard"]).to_pylist():
+            own = rows.filter((pc.field("shard") == number) & pc.field("hash").is_valid())
+            yield pa.RecordBatch.from_pydict({"summary": [json.dumps(work(Shard(state, number), own))]})
+    finally:
+        gc.enable()
 
 
-def hash_of(user: Column) -> Column:
-    """Return the hash of a user, which Spark computes faster than Python."""
-    return sql.xxhash64(user)
+def by_shard(rows: pa.Table, shards: int) -> Iterator[tuple[int, pa.Table]]:
+    """Yield each shard that has some of the rows, and these."""
+    numbers = flat(rows["hash"]).to_numpy() % shards
+    for number in np.unique(numbers).tolist():
+        yield number, rows.filter(pa.array(numbers == number))
 
 
-def shard_of(hash_: Column, shards: int) -> Column:
-    """Return the shard of a hash; its stripe depends on other bits."""
-    return sql.pmod(hash_, sql.lit(shards))
-
-
-def _routed(events: DataFrame, shards: int) -> DataFrame:
-    """Return events with the hash and shard of the user, and the hash of the other user in a rename."""
-    hashes = [hash_of(sql.col(name)).alias(alias) for name, alias in (("user", "hash"), ("other", "other_hash"))]
-    columns = events.select(*FIELDS, FAULT, "sequence", *hashes)
-    return columns.withColumn("shard", shard_of(sql.col("hash"), shards))
-
-
-def _shard_of(rows: pa.Table, shards: int) -> Any:
-    return flat(rows["hash"]).to_numpy() % shards
-
-
-def _with_hashes(rows: pa.Table, users: pa.Table) -> pa.Table:
+def with_hashes(rows: pa.Table, users: pa.Table) -> pa.Table:
     """Return history rows with the hashes of their users, which `users` has."""
     hashes = users["hash"].take(pc.index_in(rows["user"], flat(users["user"])))
     return rows.add_column(0, pa.field("hash", pa.int64()), hashes)
 
 
-def _update_shards(
-    checkpoint: str,
-    version: int,
-    batch: int,
-    shards: Sequence[Sequence[int]],
-    renamed: Renamed | None,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    """Update the shards of this task, which the partition's number selects, and yield a summary of each."""
-    context, received = TaskContext.get(), list(batches)
-    assert context is not None
-    state = State(checkpoint, version)
-    events = pa.Table.from_batches(received) if received and "shard" in received[0].schema.names else None
-    gc.disable()  # there are many objects, and no cycles: a quarter of the time
-    try:
-        for shard in shards[context.partitionId()]:
-            own = None if events is None else events.filter(pc.equal(events["shard"], shard))
-            if (own is not None and len(own)) or state.manifest.shards[shard].deltas or renamed:
-                summary = _update_shard(state, batch, shard, renamed, own)
-                yield pa.RecordBatch.from_pydict({"summary": [json.dumps(summary)]})
-    finally:
-        gc.enable()
-
-
-def _update_shard(
-    state: State, batch: int, number: int, renamed: Renamed | None, events: pa.Table | None
-) -> dict[str, Any]:
-    """Apply events to a shard and write its files; with renames that are not applied yet, only return these."""
-    manifest, count = state.manifest, 0 if events is None else len(events)
-    summary = {"shard": number, "renames": [], "events": count, "users": 0, "rejected": 0, "bytes": 0, "added": 0}
-    if events is not None and renamed is None:
-        moves = events.filter(pc.equal(events["event"], "rename")).select(["hash", "user", "other_hash", "other"])
-        if len(moves := moves.drop_null()):
-            return summary | {"renames": [*zip(*moves.to_pydict().values(), strict=True)]}
-    times = [perf_counter()]
-    shard, delta, rejected = Shard(state.folder, manifest, number), stored_schema(manifest.kinds).empty_table(), []
-    if renamed is not None:
-        delta = renamed.rows.filter(pa.array(_shard_of(renamed.rows, len(manifest.shards)) == number))
-        rejected += renamed.rejected if number == 0 else []
-        names = pa.array(renamed.users, arrow_type(manifest.kinds["user"]))
-        events = None if events is None else events.filter(pc.invert(pc.is_in(events["user"], names)))
-    if events is not None and len(events):
-        wanted = events.select(["hash", "user"]).group_by(["hash", "user"]).aggregate([])
-        rows = shard.find(wanted)
-        times.append(perf_counter())
-        result = update(manifest.params, manifest.kinds, rows, parsed(events))
-        delta = pa.concat_tables([delta, _with_hashes(result.rows, wanted)])
-        rejected += result.rejected
-        summary["added"] = result.added
-    times += [perf_counter()] * (3 - len(times))
+def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.Table) -> Summary:
+    """Apply events to a shard and write its files; with renames that are not applied yet, only return their users."""
+    manifest, times = shard.manifest, [perf_counter()]
+    summary = {"files": [], "renamed": [], **dict.fromkeys((*_COUNTS, *_STAGES), 0), "events": len(events)}
+    delta, rejected = stored_schema(manifest.kinds).empty_table(), []
+    if renamed is None:
+        pairs = events.filter(pc.field("event") == "rename").select(["user", "hash", "other", "other_hash"])
+        if len(pairs := pairs.drop_null()):
+            user, hash_, other, other_hash = pairs.to_pydict().values()
+            return summary | {"renamed": [*zip(user, hash_, strict=True), *zip(other, other_hash, strict=True)]}
+    else:
+        delta = dict(by_shard(renamed.rows, manifest.shards)).get(shard.number, delta)
+        rejected += renamed.rejected if shard.number == 0 else []
+    wanted = events.select(["hash", "user"]).group_by(["hash", "user"]).aggregate([])
+    rows = shard.find(wanted)
+    times.append(perf_counter())
+    result = update(manifest.params, manifest.kinds, rows, parsed(events))
+    delta, rejected = pa.concat_tables([delta, with_hashes(result.rows, wanted)]), [*rejected, *result.rejected]
+    times.append(perf_counter())
     if rejected:
         delta = delta.replace_schema_metadata({REJECTED: json.dumps(rejected)})
-    written = shard.write(batch, delta)
+    shard.write(batch, delta)
     times.append(perf_counter())
-    counts = {"users": len(delta), "rejected": len(rejected), "bytes": written.size, "seconds": np.diff(times).tolist()}
-    return summary | counts | {"delta": written.delta, "base": written.base}
-
-
-def _next(manifest: Manifest, batch: int, done: list[dict[str, Any]]) -> Manifest:
-    """Return the manifest with the files that a batch has written, and without those that it has replaced."""
-    shards = list(manifest.shards)
-    for one in done:
-        bases, deltas = (dict(files) for files in shards[one["shard"]])
-        if one["base"]:
-            bases[str(batch % manifest.stripes)] = one["base"]
-        if one["delta"]:
-            deltas[str(batch)] = one["delta"]
-        kept = {number: file for number, file in deltas.items() if int(number) > batch - manifest.stripes + 1}
-        shards[one["shard"]] = ShardFiles(bases, kept)
-    users = manifest.users + sum(one["added"] for one in done)
-    rejected = manifest.rejected + sum(one["rejected"] for one in done)
-    return manifest.next(batch=batch, users=users, rejected=rejected, shards=shards)
+    counts = (len(events), len(delta), len(rejected), shard.bytes_written, result.added)
+    stages = zip(_STAGES, np.diff(times).tolist(), strict=True)
+    return summary | {"files": shard.written, **dict(zip(_COUNTS, counts, strict=True)), **dict(stages)}
 
 
 def _changes(spark: SparkSession, state: State, batch: int) -> DataFrame:
     """Return the changes of users' vectors in a batch, and its rejected events, from its deltas."""
-    kinds = state.manifest.kinds
-    files = [files.deltas[str(batch)] for files in state.manifest.shards if str(batch) in files.deltas]
-    schema = f"user {kinds['user']}, change string, items array<{kinds['item']}>, weights array<double>, reason string"
-    read = partial(_read_changes, state.checkpoint, state.manifest.version, files)
-    return spark.range(0, len(files), 1, max(len(files), 1)).mapInArrow(read, schema)
+    kinds, files = state.manifest.kinds, [name for name in state.manifest.files if f"-delta-{batch}-" in name]
+    schema = f"user {kinds['user']}, items array<{kinds['item']}>, weights array<double>, reason string"
+    numbers = spark.range(0, len(files), 1, max(len(files), 1))
+    rows = numbers.mapInArrow(partial(_read_changes, state.checkpoint, state.manifest.name, files), schema)
+    is_rejected, is_removed = sql.col("reason").isNotNull(), sql.col("items").isNull()
+    change = sql.when(is_rejected, REJECTED).when(is_removed, REMOVED).otherwise(UPDATED).alias("change")
+    return rows.select("user", change, "items", "weights", "reason")
 
 
 def _read_changes(
-    checkpoint: str, version: int, files: list[str], batches: Iterable[pa.RecordBatch]
+    checkpoint: str, version: str, files: list[str], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     state = State(checkpoint, version)
-    kinds = state.manifest.kinds
-    lists = [("items", pa.list_(arrow_type(kinds["item"]))), ("weights", pa.list_(pa.float64()))]
-    schema = pa.schema([("user", arrow_type(kinds["user"])), ("change", pa.string()), *lists, ("reason", pa.string())])
     for number in (number for batch in batches for number in batch["id"].to_pylist()):
         delta = state.folder.read(files[number])
-        vectors = vector_table(delta, state.params)
-        change = [pa.array([UPDATED] * len(vectors), pa.string()), *vectors.columns[1:]]
-        yield from pa.table([vectors["user"], *change, pa.nulls(len(vectors), pa.string())], schema=schema).to_batches()
-        removed = delta["user"].filter(pc.equal(pc.list_value_length(delta["baskets"]), 0)).to_pylist()
+        changes = vector_table(delta, state.params)
+        changes = changes.append_column("reason", pa.nulls(len(changes), pa.string()))
         rejected = json.loads((delta.schema.metadata or {}).get(REJECTED.encode(), b"[]"))
-        rows = [{"user": user, "change": REMOVED} for user in removed]
-        rows += [{"user": user, "change": REJECTED, "reason": reason} for user, reason in rejected]
-        yield pa.RecordBatch.from_pylist(rows, schema)
+        rows = [{"user": user, "reason": reason} for user, reason in rejected]
+        yield from pa.concat_tables([changes, pa.Table.from_pylist(rows, changes.schema)]).to_batches()

@@ -6,7 +6,7 @@ Ids of a kind have one type, and items are in the order of ids, so equal histori
 begins with the hash of the user, and a row without baskets is a tombstone: the user is gone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,6 @@ Kinds = dict[str, str]
 def arrow_type(kind: str) -> pa.DataType:
     """Return the Arrow type of ids of an SQL type."""
     return pa.string() if kind == "string" else pa.int64()
-
-
-def sql_type(kind: pa.DataType) -> str:
-    """Return the SQL type of ids of an Arrow type."""
-    return "string" if kind == pa.string() else "bigint"
 
 
 def id_type(kind: str) -> IdType:
@@ -68,16 +63,15 @@ def history_row(user: Id, baskets: Iterable[tuple[tuple[Any, ...], bool]], suppr
     }
 
 
-def load_rows(state: HistoryState, rows: pa.Table, bought: Sequence[Id] = ()) -> None:
-    """Load the histories in a table of distinct new users; tombstones are skipped. Items in `bought` get codes too."""
+def load_rows(state: HistoryState, rows: pa.Table) -> None:
+    """Load the histories in a table of distinct new users; tombstones are skipped."""
     counts = flat(rows["baskets"]).value_lengths().to_numpy(zero_copy_only=False)
     if len(counts) and not counts.all():
         rows = rows.filter(pa.array(counts > 0))
     columns = columns_of(rows)
-    state.load(columns._replace(items=list(dict.fromkeys([*columns.items, *bought]))))
-    for user, items in zip(columns.users, rows["suppressed"].to_pylist(), strict=True):
-        if items:
-            state.suppressed[user] = set(items)
+    state.load(columns)
+    pairs = zip(columns.users, rows["suppressed"].to_pylist(), strict=True)
+    state.suppressed |= {user: set(items) for user, items in pairs if items}
 
 
 def columns_of(rows: pa.Table) -> BasketColumns:
@@ -126,18 +120,23 @@ def rows_of(state: HistoryState, users: list[Id], kinds: Kinds) -> pa.Table:
 
 
 def vector_table(rows: pa.Table, params: Params) -> pa.Table:
-    """Fold histories into vectors (Eq. uservector): user, items in the order of ids, and weights before rounding."""
+    """Fold histories into vectors (Eq. uservector): user, items in the order of ids, and weights before rounding.
+
+    A tombstone has neither items nor weights.
+    """
     state = HistoryState(params)
     load_rows(state, rows)
-    users = [user for user in rows["user"].to_pylist() if user in state.users]
-    owners = np.array([state.users.codes[user] for user in users], np.int64)
+    users = rows["user"].to_pylist()
+    is_known = np.array([user in state.users for user in users], bool)
+    owners = np.array([state.users.codes[user] for user in users if user in state.users], np.int64)
     ends, codes, weights, _ = queries.vectors(state.histories, FoldWorkspace(), state.rule, owners)
-    lengths = np.diff(ends, prepend=0)
+    lengths = np.zeros(len(users), np.int64)
+    lengths[is_known] = np.diff(ends, prepend=0)
     order = np.lexsort((state.items.labels[codes], np.repeat(np.arange(len(users)), lengths)))
-    kind = rows.schema.field("suppressed").type.value_type
-    names = pa.array(state.items.names, kind).take(pa.array(codes[order]))
-    lists = [pa.ListArray.from_arrays(offsets(lengths), values) for values in (names, pa.array(weights[order]))]
-    return pa.table([pa.array(users, rows.schema.field("user").type), *lists], names=["user", "items", "weights"])
+    names = pa.array(state.items.names, rows.schema.field("suppressed").type.value_type).take(pa.array(codes[order]))
+    columns, is_gone = (names, pa.array(weights[order])), pa.array(~is_known)
+    lists = [pa.ListArray.from_arrays(offsets(lengths), values, mask=is_gone) for values in columns]
+    return pa.table([flat(rows["user"]), *lists], names=["user", "items", "weights"])
 
 
 def flat(column: pa.ChunkedArray) -> pa.Array:

@@ -1,40 +1,52 @@
 """The prediction stage (paper, section 5): recommendations for many users, bit-equal to the engine's.
 
-    histories -> items, learned weights -> the pool -> index in every task
-    histories -----------------------------------------------------------> best items
+    histories -> learned weights, the pool -> an engine with the pool in every task
+    histories -------------------------------------------------------------------> best items
 
-One pass over all users lists the items and, with a learned alpha, adds up the users' shares of its sums. Another
-collects the pool: the users with the smallest priorities, which depend on ids alone, or all users without a pool. The
-driver sends the pool to every task, where the engine's index compares users with it. Nothing else is shuffled.
+With a learned alpha, one pass over all users adds up their shares of its sums. Another collects the pool: the users
+with the smallest priorities, which depend on ids alone, or all users without a pool. The driver sends the pool to every
+task, where an engine that holds it answers for the users of the task. Nothing else is shuffled.
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from unbasket.core.arrays import Codes
-from unbasket.core.index import Index
-from unbasket.core.memory import GrowableArray
-from unbasket.core.model import ONE, FoldWorkspace, Vector, alpha_from, factors_from, queries
-from unbasket.core.search import Query, QueryBatch, SearchWorkspace
+from unbasket.core.model import alpha_from, factors_from
 from unbasket.domain.ids import Id, all_in_type
+from unbasket.domain.results import Product
 from unbasket.domain.validation import Filters, checked_count, checked_users
-from unbasket.engine.histories import HistoryState
-from unbasket.engine.state import EngineState, PoolPriorities
+from unbasket.engine.model import Model
+from unbasket.engine.recommending import RecommendationQueries
+from unbasket.engine.state import EngineState, GivenWeights, PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.params import LEARNED, Params
-from unbasket.spark.history_rows import flat, id_type, load_rows, offsets, sql_type
+from unbasket.spark.history_rows import flat, id_type, load_rows
 
 _PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
+
+
+class _Job(NamedTuple):
+    """The data of a job that every task needs."""
+
+    params: Params
+    pool: pa.Table
+    items: list[Id]
+    weights: GivenWeights | None
+    products: list[Product]
+    hidden: list[Id]
+    filters: Filters | None
+    only_new: bool
+    n: int
 
 
 def recommend(
@@ -56,15 +68,51 @@ def recommend(
     selects, and hidden, a boolean: such items are not recommended. The result has the columns user and recommendations,
     an array of (item, score), best first. A user without a history has no row.
     """
-    n, filters = checked_count(n), Filters.checked(exclude, only, category)
-    histories = histories.select("user", "baskets", "suppressed")
-    items, alpha, factors = _weights(histories, params)
-    pool = _Vectors.of(_pool_of(histories, params.seeded()).sort_by("user"), items, params)
-    model = _Model(params, items, alpha, factors, pool, *_choice(items, filters, products), only_new, n)
-    kind = histories.schema["user"].dataType.simpleString()
-    schema = f"user {kind}, recommendations array<struct<item: {sql_type(items.type)}, score: double>>"
-    task = partial(_best_items, histories.sparkSession.sparkContext.broadcast(model))
-    return _of_users(histories, users).mapInArrow(task, schema)
+    return _recommended(histories, params, users, n, Filters.checked(exclude, only, category), products, only_new)[0]
+
+
+@contextmanager
+def recommending(histories: DataFrame, params: Params, users: Iterable[Id], n: int) -> Iterator[DataFrame]:
+    """Recommend n items to some users, in a block; after it, tasks have no vectors left in memory or temporary files.
+
+    For a sink of a stream, whose session goes on.
+    """
+    found, broadcast = _recommended(histories, params, users, n)
+    try:
+        yield found
+    finally:
+        broadcast.destroy(blocking=True)
+
+
+def _recommended(
+    histories: DataFrame,
+    params: Params,
+    users: Iterable[Id] | DataFrame | None,
+    n: int,
+    filters: Filters | None = None,
+    products: DataFrame | None = None,
+    only_new: bool = False,
+) -> tuple[DataFrame, Broadcast[_Job]]:
+    """Return recommendations, and the data that is sent to tasks when these are computed."""
+    n, params, histories = checked_count(n), params.seeded(), histories.select("user", "baskets", "suppressed")
+    described, hidden = _described(products)
+    if filters is not None and filters.categories is not None and not described:
+        raise InvalidRequestError("category needs products, a frame with the columns item and category")
+    items, weights = _learned(histories, params) if params.alpha == LEARNED else ([], None)
+    job = _Job(params, _pool_of(histories, params), items, weights, described, hidden, filters, only_new, n)
+    user, item = (histories.schema[name].dataType.simpleString() for name in ("user", "suppressed"))
+    schema = f"user {user}, recommendations array<struct<item: {item[6:-1]}, score: double>>"
+    broadcast = histories.sparkSession.sparkContext.broadcast(job)
+    return _of_users(histories, users).mapInArrow(partial(_best_items, broadcast), schema), broadcast
+
+
+def _described(products: DataFrame | None) -> tuple[list[Product], list[Id]]:
+    """Return the products that have a category, and the hidden items."""
+    if products is None:
+        return [], []
+    optional = [sql.col(name) if name in products.columns else sql.lit(None) for name in ("category", "hidden")]
+    rows = products.select("item", *optional).collect()
+    return [Product(item, category=category) for item, category, _ in rows if category], [r.item for r in rows if r[2]]
 
 
 def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> DataFrame:
@@ -73,33 +121,31 @@ def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> D
     if not isinstance(users, DataFrame):
         kind = histories.schema["user"].dataType.simpleString()
         names = all_in_type(checked_users(users), id_type(kind), "user")
-        users = histories.sparkSession.createDataFrame([(name,) for name in names], f"user {kind}")
+        users = sql.broadcast(histories.sparkSession.createDataFrame([(name,) for name in names], f"user {kind}"))
     return histories.join(users.select("user"), "user", "leftsemi")
 
 
-def _weights(histories: DataFrame, params: Params) -> tuple[pa.Array, float, Any]:
-    """Return all items in the order of ids, alpha, and with a learned alpha the factors of the items."""
-    kind = histories.schema["suppressed"].dataType.elementType.simpleString()  # type: ignore[attr-defined]
-    schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
+def _learned(histories: DataFrame, params: Params) -> tuple[list[Id], GivenWeights]:
+    """Return all items in the order of ids, and alpha and their factors, from the sums of all users."""
+    item = histories.schema["suppressed"].dataType.simpleString()[6:-1]
+    schema = f"item {item}, " + ", ".join(f"{name} long" for name in _SUMS)
     sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item")
     table = sums.agg(*(sql.sum(name).alias(name) for name in _SUMS)).toArrow().sort_by("item")  # null comes last
-    items = flat(table["item"]).drop_null()
-    if params.alpha != LEARNED:
-        return items, float(params.alpha), None
     rows = np.array([flat(table[name]).to_numpy(zero_copy_only=False) for name in _SUMS], np.int64).T
-    totals: Any = tuple(rows[-1].tolist()) if len(rows) else (0,) * len(_SUMS)
-    by_item = np.ascontiguousarray(rows[: len(items), 3:])
-    return items, alpha_from(totals), factors_from(totals, by_item, params.repurchase or 0.0)
+    users, hits, squares, purchases, buyers, weight = rows[-1].tolist() if len(rows) else (0,) * len(_SUMS)
+    totals = (users, hits, squares, purchases, buyers, weight)
+    factors = factors_from(totals, np.ascontiguousarray(rows[:-1, 3:]), params.repurchase or 0.0)
+    return table["item"].to_pylist()[:-1], GivenWeights(alpha_from(totals), factors)
 
 
 def _shares(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the items of some users, with their sums if weights are learned, and the totals without an item."""
+    """Yield the items of some users with their sums, and the totals without an item."""
     for batch in batches:
-        state: Any = (EngineState if params.alpha == LEARNED else HistoryState)(params.changed(pool=None))
+        state = EngineState(params.changed(pool=None))
         load_rows(state, pa.Table.from_batches([batch]))
-        codes = range(len(state.items.names))
-        totals, sums = state.sums.sums(codes) if params.alpha == LEARNED else ((0,) * 6, {})
-        rows = np.array([*((0, 0, 0, *sums.get(code, (0, 0, 0))) for code in codes), totals], np.int64)
+        assert state.sums is not None, "alpha is learned"
+        totals, by_item = state.sums.sums(range(len(state.items.names)))
+        rows = np.array([*((0, 0, 0, *sums) for sums in by_item.values()), totals], np.int64)
         items = pa.array([*state.items.names, None], batch.schema.field("suppressed").type.value_type)
         yield pa.RecordBatch.from_arrays([items, *map(pa.array, np.ascontiguousarray(rows.T))], ["item", *_SUMS])
 
@@ -131,100 +177,21 @@ def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBat
         yield batch.filter(pa.array(priorities.of_all(batch["user"].to_pylist()) <= limit))
 
 
-def _choice(items: pa.Array, filters: Filters | None, products: DataFrame | None) -> tuple[Codes, Codes | None]:
-    """Return the codes of banned items, hidden products among them, and of the only allowed ones (None: all)."""
-    exclude, only, categories = filters or Filters([], None, None)
-    hidden = [] if products is None or "hidden" not in products.columns else _items_of(products.where("hidden"))
-    allowed = None if only is None else _codes(items, only)
-    if categories is not None:
-        if products is None or "category" not in products.columns:
-            raise InvalidRequestError("category needs products, a frame with the columns item and category")
-        members = _codes(items, _items_of(products.where(sql.col("category").isin(categories))))
-        allowed = members if allowed is None else np.intersect1d(allowed, members)
-    return _codes(items, [*exclude, *hidden]), allowed
-
-
-def _items_of(products: DataFrame) -> list[Id]:
-    return [row.item for row in products.select("item").collect()]
-
-
-def _codes(items: pa.Array, names: Collection[Id]) -> Codes:
-    """Return the codes of those names that are items: their positions."""
-    named = pa.array(all_in_type(list(names), id_type(sql_type(items.type)), "item"), items.type)
-    codes: Codes = pc.index_in(named, items).drop_null().to_numpy().astype(np.uint32)
-    return codes
-
-
-class _Vectors(NamedTuple):
-    """Fixed-point vectors of users, as in the engine's index: their ends, item codes, weights, and scales by user."""
-
-    users: pa.Array
-    ends: Any
-    codes: Codes
-    weights: Codes
-    scales: Codes
-
-    @classmethod
-    def of(cls, rows: pa.Table, items: pa.Array, params: Params) -> "_Vectors":
-        """Fold histories."""
-        state = HistoryState(params)
-        load_rows(state, rows)
-        owners = np.array([state.users.codes[user] for user in rows["user"].to_pylist()], np.int64)
-        ends, codes, weights, scales = queries.vectors(state.histories, FoldWorkspace(), state.rule, owners)
-        positions = pc.index_in(pa.array(state.items.names, items.type), items).to_numpy(zero_copy_only=False)
-        fixed = np.maximum(np.rint(weights * ONE), params.alpha == LEARNED).astype(np.uint32)
-        return cls(flat(rows["user"]), ends, positions.astype(np.uint32)[codes], fixed, scales)
-
-    def indexed(self, items: int, hubs: int) -> Index:
-        """Build an index, in which a user's code is the position here."""
-        index = Index(hubs)
-        index.admit(len(self.users), items)
-        index.fill(self.ends, self.codes, self.weights, self.scales)
-        index.rebuild_hubs()
-        return index
-
-    def each(self) -> Iterator[tuple[Codes, Vector]]:
-        """Yield the items and the vector of each user, which lacks items whose weight is rounded to zero."""
-        codes, weights = (np.split(values, self.ends[:-1]) for values in (self.codes, self.weights))
-        for row, scale in enumerate(self.scales.tolist()):
-            yield codes[row], Vector(codes[row], weights[row], scale)
-
-
-class _Model(NamedTuple):
-    """The data of a job that every task needs."""
-
-    params: Params
-    items: pa.Array
-    alpha: float
-    factors: Any
-    pool: _Vectors
-    banned: Codes
-    allowed: Codes | None
-    only_new: bool
-    n: int
-
-    def queries(self, rows: pa.Table) -> Iterator[Query]:
-        """Return a query for each history."""
-        vectors = _Vectors.of(rows, self.items, self.params)
-        own = pc.fill_null(pc.index_in(vectors.users, self.pool.users), -1).to_pylist()
-        for (bought, vector), code, suppressed in zip(vectors.each(), own, rows["suppressed"].to_pylist(), strict=True):
-            banned = [self.banned, bought] if self.only_new else [self.banned]
-            banned += [_codes(self.items, suppressed)] if suppressed else []
-            if self.factors is not None:
-                vector.weigh_by(self.factors)
-            yield Query(vector, code, (np.concatenate(banned), self.allowed), min(self.n, len(self.items)))
-
-
-def _best_items(broadcast: Broadcast[_Model], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    model, workspace = broadcast.value, SearchWorkspace()
-    k, index = model.params.neighbors, model.pool.indexed(len(model.items), model.params.neighbors)
-    orders = GrowableArray.of(np.arange(len(model.pool.users))), GrowableArray.of(np.arange(len(model.items)))
+def _best_items(broadcast: Broadcast[_Job], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    job = broadcast.value
+    model = Model(job.params)
+    model.state.given = job.weights
+    model.state.items.add_all(job.items)  # first, so the code of an item is its position
+    load_rows(model.state, job.pool)
+    model.catalog.put_all(model.canonical_products(job.products))
+    model.availability.change(*model.canonical_availability(job.hidden, []))
+    queries = RecommendationQueries(model, None)
     for batch in batches:
-        asked = list(model.queries(pa.Table.from_batches([batch])))
-        workspace.recommend(QueryBatch(index, asked, k, model.alpha, orders))
-        best = [query.take() for query in asked]
-        codes = pa.array([code for ranked in best for code, _ in ranked], pa.int64())
-        scores = pa.array([score for ranked in best for _, score in ranked], pa.float64())
-        pairs = pa.StructArray.from_arrays([model.items.take(codes), scores], ["item", "score"])
-        lists = pa.ListArray.from_arrays(offsets([len(ranked) for ranked in best]), pairs)
-        yield pa.RecordBatch.from_arrays([batch["user"], lists], ["user", "recommendations"])
+        users = batch["user"].to_pylist()
+        is_new = pa.array([user not in model.state.users for user in users], pa.bool_())
+        load_rows(model.state, pa.Table.from_batches([batch]).filter(is_new))  # never into the pool, which is full
+        found = queries.recommend_many(users, job.n, job.filters, job.only_new, "raise", None)
+        rows = [{"user": user, "recommendations": [pair._asdict() for pair in best]} for user, best in found.items()]
+        pair = pa.struct([("item", batch.schema.field("suppressed").type.value_type), ("score", pa.float64())])
+        schema = pa.schema([batch.schema.field("user"), ("recommendations", pa.list_(pair))])
+        yield pa.RecordBatch.from_pylist(rows, schema)

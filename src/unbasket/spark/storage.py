@@ -37,10 +37,7 @@ class Folder:
 
     def read(self, name: str) -> pa.Table:
         """Read an Arrow file: memory-mapped from a local disk, where it stays readable after its removal."""
-        path = f"{self._root}/{name}"
-        if self._local:
-            return pa.ipc.open_file(pa.memory_map(path)).read_all()
-        with self._files.open_input_file(path) as file:
+        with self._files.open_input_file(f"{self._root}/{name}") as file:
             return pa.ipc.open_file(file.read_buffer()).read_all()
 
     def write(self, name: str, table: pa.Table) -> int:
@@ -68,26 +65,27 @@ class Folder:
         partial = f"{partial}-{uuid4().hex}"
         with self._files.open_output_stream(f"{self._root}/{partial}") as file:
             file.write(content)
-        if self._local is None:
-            if name in self.names():
-                self.remove([partial])
-                return False
-            self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
-            return True
-        fsync(self._local / partial)
         try:
-            os.link(self._local / partial, self._local / name)
+            if self._local:
+                fsync(self._local / partial)
+                os.link(self._local / partial, self._local / name)
+                fsync(self._local)
+            elif name not in self.names():
+                self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
+            else:
+                return False
         except FileExistsError:
             return False
         finally:
             self.remove([partial])
-        fsync(self._local)
         return True
 
 
 def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
     """Return the file system of a folder that is given as a path or as one of Spark's addresses, and its path there."""
-    if "://" not in uri and not uri.startswith("file:"):
-        return fs.LocalFileSystem(), os.path.abspath(uri)
-    files, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
-    return files, path
+    path = os.path.abspath(uri)
+    if "://" in uri or uri.startswith("file:"):
+        files, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
+        if not isinstance(files, fs.LocalFileSystem):
+            return files, path
+    return fs.LocalFileSystem(use_mmap=True), path

@@ -11,7 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unbasket.errors import SparkError
 from unbasket.params import Params
 from unbasket.spark.batch import BatchReport, Maintainer
-from unbasket.spark.bulk import open_or_create
+from unbasket.spark.manifest import State
 from unbasket.spark.settings import STREAM_SETTINGS
 from unbasket.spark.sources import id_types, in_types, ordered
 
@@ -28,7 +28,7 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, shards: int 
     for name, value in STREAM_SETTINGS.items():
         events.sparkSession.conf.set(name, value)
     events = ordered(events)
-    state = open_or_create(checkpoint, params, id_types(events.schema), shards, stripes)
+    state = State.create(checkpoint, params, id_types(events.schema), shards, stripes)
     if id_types(events.schema) != state.manifest.kinds:
         events = in_types(events, state.manifest.kinds)
     idle = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
@@ -43,14 +43,19 @@ class Stream:
         self._events, self._checkpoint = events, checkpoint
 
     def into(
-        self, sink: Callable[[DataFrame, int], object] | None = None, *, every: str = "10 seconds"
+        self,
+        sink: Callable[[DataFrame, int], object] | None = None,
+        *,
+        rejected: Callable[[DataFrame], object] | None = None,
+        every: str = "10 seconds",
     ) -> StreamingQuery:
         """Start maintaining the state; pass the changes of each batch, and its number, to a function.
 
-        The function is called when the batch is committed. After a crash, it may be called with the last batch again,
-        with the same number and the same changes.
+        `rejected` is another function, for the rows of a batch that have a `fault`, with all columns of the source.
+        Both are called when the batch is committed. After a crash, they may be called with the last batch again, with
+        the same number, changes and rows.
         """
-        maintainer = Maintainer(self._checkpoint, sink, deque(maxlen=_RECENT))
+        maintainer = Maintainer(self._checkpoint, sink, deque(maxlen=_RECENT), rejected)
         writer = self._events.writeStream.option("checkpointLocation", self._checkpoint)
         query = writer.trigger(processingTime=every).foreachBatch(maintainer).start()
         _reports[str(query.runId)] = maintainer.reports

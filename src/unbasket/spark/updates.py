@@ -10,12 +10,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, Suppress, parse_change
-from unbasket.domain.ids import Id, in_order
+from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, parse_change
+from unbasket.domain.ids import NO_TYPES, Id, in_order
 from unbasket.domain.results import Learned
 from unbasket.engine.histories import HistoryState
-from unbasket.engine.model import MAX_SUPPRESSIONS
-from unbasket.errors import BasketConflictError, InvalidEventError, InvalidIdError, UnbasketError, UnknownUserError
+from unbasket.errors import InvalidIdError, UnbasketError
 from unbasket.params import Params
 from unbasket.spark.history_rows import Kinds, flat, load_rows, rows_of
 from unbasket.spark.sources import FAULT, FIELDS
@@ -70,15 +69,16 @@ def update(params: Params, kinds: Kinds, rows: pa.Table, events: Iterable[Change
     """Apply events, in order, to the histories of all users that they are about."""
     state, rejected, changed = HistoryState(params), list[Rejection](), dict[Id, None]()
     events = list(events)
-    bought = [item for event in events if isinstance(event, Learn) for item in event.items]
-    load_rows(state, rows, bought)
+    state.items.add_all([item for event in events if isinstance(event, Learn) for item in event.items])
+    load_rows(state, rows)
     known = set(state.users.codes)
     for event in events:
         if isinstance(event, Rejection):
             rejected.append(event)
             continue
         try:
-            changed.update(dict.fromkeys(_apply(state, event)))
+            for user in _apply(state, event):
+                changed[user] = None
         except UnbasketError as error:
             rejected.append(Rejection(event.user, str(error)))
     left = [user for user in changed if user in known or user in state.users]
@@ -87,36 +87,19 @@ def update(params: Params, kinds: Kinds, rows: pa.Table, events: Iterable[Change
 
 def _apply(state: HistoryState, event: Change) -> tuple[Id, ...]:
     """Apply an event; return the users whose rows it changed."""
-    user, has_changed = event.user, False
-    if type(event) in (Suppress, Rename) and user not in state.users:
-        raise UnknownUserError(f"nothing is held about user {user!r}")
     match event:
-        case Learn():
-            event = event._replace(items=in_order(event.items))
-            has_changed = state.learn(*event) is not Learned.UNCHANGED
+        case Learn(user, items, basket, time):
+            has_changed = state.learn(user, in_order(items), basket, time) is not Learned.UNCHANGED
         case Forget():
             has_changed = bool(state.forget(*event))
         case Allow():
             has_changed = state.allow(*event)
-        case Suppress():
-            _check_suppressions(state, user, {event.item})
+        case _:
+            event = event.in_types(NO_TYPES)  # which refuses a rename to the same id
+            state.check(event)
+            state.check_suppressions(event)
+            if isinstance(event, Rename):
+                state.rename(*event)
+                return tuple(event)
             has_changed = state.suppress(*event)
-        case Rename():
-            _check_rename(state, *event)
-            state.rename(*event)
-            return event.user, event.other
-    return (user,) if has_changed else ()
-
-
-def _check_suppressions(state: HistoryState, user: Id, added: set[Id]) -> None:
-    held = state.suppressed.get(user, set())
-    if not added <= held and len(held | added) > MAX_SUPPRESSIONS:
-        raise InvalidEventError(f"user {user!r} would have {len(held | added):,} suppressed items, too many")
-
-
-def _check_rename(state: HistoryState, user: Id, other: Id) -> None:
-    if user == other:
-        raise InvalidEventError(f"user {user!r} can't be renamed to the same id")
-    if common := state.common_baskets(user, other):
-        raise BasketConflictError(f"users {user!r} and {other!r} both have a basket {in_order(common)[0]!r}")
-    _check_suppressions(state, other, state.suppressed.get(user, set()))
+    return (event.user,) if has_changed else ()

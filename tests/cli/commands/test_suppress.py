@@ -28,6 +28,6 @@ def test_a_suppressed_item_without_purchases_is_allowed_by_its_text(db: Path) ->
 
 
 def test_the_suppressions_of_a_user_are_limited(db: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.engine.model.MAX_SUPPRESSIONS", 1)
+    monkeypatch.setattr("unbasket.engine.histories.MAX_SUPPRESSIONS", 1)
     run("suppress", "ann", 12, "--db", db)
     assert "would have 2 suppressed items, of at most 1. Allow some" in error("suppress", "ann", 11, "--db", db)

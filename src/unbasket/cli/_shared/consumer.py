@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from unbasket.cli._shared.client_options import read_client_options
 from unbasket.cli._shared.terminal import needing
 
 if TYPE_CHECKING:
@@ -13,12 +14,13 @@ if TYPE_CHECKING:
 _KAFKA = "Events from Kafka"
 
 
-def _option(text: str, *names: str, **more: Any) -> Any:
+def option(text: str, *names: str, **more: Any) -> Any:
+    """Return an option in the panel of Kafka."""
     return typer.Option(*names, help=text, rich_help_panel=_KAFKA, **more)
 
 
-BROKERS = _option("Some brokers.", envvar="UNBASKET_BROKERS", metavar="HOST:PORT,...")
-TOPIC = _option("The topic of the events, with users as keys.", metavar="NAME")
+BROKERS = option("Some brokers.", envvar="UNBASKET_BROKERS", metavar="HOST:PORT,...")
+TOPIC = option("The topic of the events, with users as keys.", metavar="NAME")
 
 
 class ConsumerOptions(NamedTuple):
@@ -26,35 +28,34 @@ class ConsumerOptions(NamedTuple):
 
     group: Annotated[
         str | None,
-        _option(
+        option(
             "A consumer group that shares the partitions among databases. By default, this one reads all of them.",
             metavar="NAME",
         ),
     ] = None
     receipts_topic: Annotated[
-        str | None, _option("Write the receipts of all forgets to this topic.", metavar="NAME")
+        str | None, option("Write the receipts of all forgets to this topic.", metavar="NAME")
     ] = None
     dead_letter_topic: Annotated[
-        str | None, _option("Write messages that are no events to this topic.", metavar="NAME")
+        str | None, option("Write messages that are no events to this topic.", metavar="NAME")
     ] = None
     tombstone: Annotated[
         bool,
-        _option("Write a tombstone for each forgotten user's key into the topic, which is compacted.", "--tombstone"),
+        option("Write a tombstone for each forgotten user's key into the topic, which is compacted.", "--tombstone"),
     ] = False
-    batch: Annotated[int, _option("Messages in a transaction, at most.")] = 1000
+    batch: Annotated[int, option("Messages in a transaction, at most.")] = 1000
     client_config: Annotated[
         Path | None,
-        _option("Options of librdkafka, such as those of TLS and SASL: name=value lines.", metavar="FILE"),
+        option("Options of librdkafka, such as those of TLS and SASL: name=value lines.", metavar="FILE"),
     ] = None
     accept_loss: Annotated[
-        bool, _option("Go on if messages are gone from the topic before they were read.", "--accept-loss")
+        bool, option("Go on if messages are gone from the topic before they were read.", "--accept-loss")
     ] = False
 
     def settings(self, brokers: str, topic: str, *, until_end: bool = False) -> "ConsumerSettings":
         """Return the settings of a consumer."""
         with needing("kafka"):  # no other command needs it
             from unbasket.kafka import ConsumerSettings
-            from unbasket.kafka.settings import read_client_options
 
         given = self._asdict()
         file = given.pop("client_config")

@@ -12,6 +12,7 @@ import typer
 
 from unbasket.cli._shared.database import Db, open_or_create, open_to_read
 from unbasket.cli._shared.options import ModelOptions, with_options
+from unbasket.cli._shared.spark_topics import TopicOptions
 from unbasket.cli._shared.terminal import AsJson, Group, counted, errors, progress_bar, say, say_json, subcommand
 from unbasket.domain.events import Learn
 from unbasket.domain.id_text import parse_id
@@ -44,11 +45,14 @@ def _library() -> ModuleType:
 
 
 @subcommand(app)
-@with_options(model=ModelOptions)
+@with_options(model=ModelOptions, topics=TopicOptions)
 def run(
-    events: Annotated[str, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear.")],
     checkpoint: Checkpoint,
     model: ModelOptions,
+    topics: TopicOptions,
+    events: Annotated[
+        str | None, typer.Argument(metavar="FOLDER", help="The folder in which files of events appear, or --kafka.")
+    ] = None,
     kind: Annotated[
         str, typer.Option("--format", help="Format of the files: json (one event per line), csv or parquet.")
     ] = "json",
@@ -71,14 +75,19 @@ def run(
     progress: Annotated[bool, typer.Option("--progress", help="Show every batch with its seconds by stage.")] = False,
     master: Master = "local[*]",
 ) -> None:
-    """Apply the events in a folder as they appear to the histories in a checkpoint."""
+    """Apply the events in a folder, or in a topic of Kafka, as they appear to the histories in a checkpoint."""
+    topics.check(events)
     lib, params, sizes = _library(), Params(**model.given()), {"shards": shards, "stripes": stripes}
-    session = lib.session(master, work=f"{checkpoint}-work")
-    source = lib.read_files(session, events, lib.event_schema(users, baskets, items), kind=kind, most=files)
+    session = lib.session(master, work=f"{checkpoint}-work", settings=topics.spark_settings())
+    schema = lib.event_schema(users, baskets, items)
+    if topics.kafka:
+        source, sinks = topics.connect(lib, session, schema, checkpoint)
+    else:
+        source, sinks = lib.read_files(session, events, schema, kind=kind, most=files), {}
     if history is not None:
         lib.load(session.read.parquet(history), params, checkpoint=checkpoint, **sizes)
     stream = lib.maintain(source, params, checkpoint=checkpoint, **sizes)
-    query = stream.into(every="0 seconds" if once else every)
+    query = stream.into(**sinks, every="0 seconds" if once else every)
     try:
         total = 0
         for report in lib.watch(query, until_settled=once):

@@ -1,0 +1,149 @@
+"""Topics of Kafka: a source of events, and sinks for rejected messages and for recommendations.
+
+    topic -> parse_messages -> events, and faults of other messages -> the state
+                                         |                               |
+                                 dead-letter topic          recommendations of users who changed
+
+Spark's own connector reads and writes. The checkpoint has the offsets of a batch, by partition, before the batch
+starts. A batch that is repeated after a crash has the same messages, so its number identifies them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import StringType, StructField, StructType
+
+from unbasket.domain.decoding import decode_json
+from unbasket.domain.events import parse_change
+from unbasket.domain.ids import IdTypes
+from unbasket.domain.rejection import FAULTS, Reason, reason_of
+from unbasket.errors import InvalidIdError, SparkError
+from unbasket.spark.batch import REJECTED, UPDATED
+from unbasket.spark.bulk import histories
+from unbasket.spark.history_rows import arrow_type, id_type
+from unbasket.spark.manifest import State
+from unbasket.spark.prediction import recommending
+from unbasket.spark.sources import FAULT, id_types
+
+_MESSAGE = ("key", "value", "topic", "partition", "offset")
+_LARGEST = 900_000  # bytes of a rejected message: with its headers, it is below the default limit of a topic
+
+
+class Kafka:
+    """A cluster's brokers, with options of Kafka's Java client for reading and writing, such as those of TLS."""
+
+    def __init__(self, brokers: str, client: Mapping[str, str] | None = None) -> None:
+        options = {"isolation.level": "read_committed", **(client or {}), "bootstrap.servers": brokers}
+        self._options = {f"kafka.{name}": value for name, value in options.items()}
+
+    def read(
+        self,
+        spark: SparkSession,
+        topic: str,
+        schema: StructType,
+        *,
+        start: str = "earliest",
+        most: int | None = None,
+        accept_loss: bool = False,
+    ) -> DataFrame:
+        """Read the events of a topic, at most `most` messages in a batch.
+
+        A new checkpoint starts at the earliest message, the latest one, or at offsets by partition in Spark's JSON.
+        Messages that are gone before they were read are an error, unless the loss is accepted.
+        """
+        options = {"subscribe": topic, "startingOffsets": start, "failOnDataLoss": str(not accept_loss).lower()}
+        reader = spark.readStream.format("kafka").options(**self._options, **options)
+        if most is not None:
+            reader = reader.option("maxOffsetsPerTrigger", most)
+        try:
+            return parse_messages(reader.load(), schema)
+        except IllegalArgumentException as error:
+            raise SparkError(f"topic {topic} can't be read: {error.getMessage()}") from None
+        except AnalysisException as error:
+            raise SparkError(
+                f"Spark has no connector for Kafka: {error.getCondition()}. Its jars are those of "
+                f"spark-sql-kafka-0-10_2.13, version {spark.version}; see docs/kafka.md"
+            ) from None
+
+    def write_rejected(self, topic: str, messages: DataFrame) -> None:
+        """Write messages with faults to a dead-letter topic, as they are, with headers: the reason, and the place.
+
+        A message that is too large for that is written without key and value, and a header has its size.
+        """
+        fault, reasons = sql.col(FAULT), [reason.value for reason in Reason]  # others name an id of another type
+        size = sql.length("value") + sql.coalesce(sql.length("key"), sql.lit(0))
+        fits = size <= _LARGEST
+        headers = [
+            _header("reason", sql.when(fault.isin(reasons), fault).otherwise(Reason.OTHER_TYPE.value)),
+            *(_header(name, sql.col(name)) for name in ("topic", "partition", "offset")),
+            sql.when(~fits, _header("size", size)),
+        ]
+        content = [sql.when(fits, sql.col(name)).alias(name) for name in ("key", "value")]
+        self._write(messages.select(*content, sql.array_compact(sql.array(*headers)).alias("headers")), topic)
+
+    def write_recommendations(self, topic: str, checkpoint: str, n: int, changes: DataFrame, batch: int) -> None:
+        """Write n recommendations for each user whom a batch has changed; a user who is gone gets a tombstone.
+
+        The key is the user. The value has the number of the batch, since a crash may write those of the last one again.
+        """
+        rows = changes.where(sql.col("change") != REJECTED).select("user", "change").collect()
+        if not rows:
+            return
+        spark, state = changes.sparkSession, State(checkpoint)
+        updated = [row.user for row in rows if row.change == UPDATED]
+        removed = [(row.user,) for row in rows if row.change != UPDATED]
+        with recommending(histories(spark, checkpoint), state.params, updated, n) as found:
+            value = sql.to_json(sql.struct("user", sql.lit(batch).alias("batch"), "recommendations"))
+            gone = spark.createDataFrame(removed, found.select("user").schema)
+            messages = found.select("user", value.alias("value")).unionByName(gone, allowMissingColumns=True)
+            self._write(messages.select(sql.col("user").cast("string").alias("key"), "value"), topic)
+
+    def _write(self, messages: DataFrame, topic: str) -> None:
+        messages.write.format("kafka").options(**self._options, topic=topic).save()
+
+
+def _header(name: str, value: Column) -> Column:
+    return sql.struct(sql.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+
+
+def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
+    """Parse messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`.
+
+    The rules are those of events everywhere, and there must be a key. A message that breaks them has a `fault`, the
+    reason, instead of an event. One without a value is a tombstone, and left out.
+    """
+    messages = messages.where("value is not null").select(*_MESSAGE)
+    parsed = StructType([*schema, StructField(FAULT, StringType()), *messages.schema])
+    events = messages.mapInArrow(partial(_parse, id_types(schema)), parsed)
+    return events.withColumn("sequence", sql.struct("partition", "offset"))
+
+
+def _parse(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    user, basket, item = (arrow_type(kind) for kind in kinds.values())
+    ids = [("user", user), ("basket", basket), ("item", item), ("items", pa.list_(item))]
+    schema = pa.schema([("event", pa.string()), *ids, ("time", pa.int64()), ("other", user), (FAULT, pa.string())])
+    types = IdTypes(*(id_type(kind) for kind in kinds.values()))
+    for batch in batches:
+        messages = zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
+        events = pa.RecordBatch.from_pylist([_fields(types, key, value) for key, value in messages], schema)
+        yield pa.RecordBatch.from_arrays([*events.columns, *batch.columns], schema=pa.schema([*schema, *batch.schema]))
+
+
+def _fields(types: IdTypes, key: bytes | None, value: bytes) -> dict[str, Any]:
+    """Return the fields of the event in a message, or its fault, which holds nothing of the message."""
+    if key is None:
+        return {FAULT: Reason.NO_KEY}
+    try:
+        change = parse_change(decode_json(value, object))  # type: ignore[arg-type]
+    except FAULTS as error:
+        return {FAULT: reason_of(error)}
+    try:
+        change = change.in_types(types)
+    except FAULTS as error:
+        return {FAULT: Reason.OTHER_TYPE if isinstance(error, InvalidIdError) else reason_of(error)}
+    return {"event": type(change).__name__.lower(), **change._asdict()}
