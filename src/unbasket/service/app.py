@@ -126,25 +126,24 @@ class Application:
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
         """Return the response: at once if it is short, else from the executor."""
-        response = self._admit(request)
-        if response is not None:
-            return response
-        route = request.route
+        route = self._admit(request)
+        if isinstance(route, Response):
+            return route
         if route.runs_on == "loop":
-            return _success(request, route.handler(request))
+            return _success(request, route, route.handler(request))
         fast_path = self._fast_paths.get(route)
         if fast_path is not None and fast_path.is_enabled:
             result = await fast_path.handle(request)
             if result is not None:
-                return _success(request, result)
+                return _success(request, route, result)
         if route.body is not None:
-            return await self._with_body(request, receive)
-        return await self._execute(request, receive)
+            return await self._with_body(request, route, receive)
+        return await self._execute(request, route, receive)
 
     # Parse and authorize ----------------------------------------------------------------------------------------
 
-    def _admit(self, request: Request) -> Response | None:
-        """Find the route, authorize the caller and decode the parameters; or return a response that needs no route."""
+    def _admit(self, request: Request) -> Route | Response:
+        """Authorize the caller, decode the parameters and return the route; or a response that needs no route."""
         _check_headers(request)
         raw_path, method = request.scope["raw_path"], request.method
         file = self._files.get(raw_path)
@@ -162,13 +161,13 @@ class Application:
         except ApiError:
             self._limits.count_anonymous(request.address)  # an unknown path counts against the address
             raise
-        request.route, request.template, request.path = route, route.path, path
+        request.template, request.path = route.path, path
         self._authorize(request, route)
         most = self._shared.settings.max_id_bytes
         if len(raw_path) > most:  # else no id in it can be longer
             decoding.check_path_ids(path, most)
         request.query = decoding.decode_query(request.scope["query_string"], route.query)
-        return None
+        return route
 
     def _authorize(self, request: Request, route: Route) -> None:
         """Raise unless the route admits the caller. An invalid key counts against its address."""
@@ -188,29 +187,31 @@ class Application:
 
     # Ask --------------------------------------------------------------------------------------------------------
 
-    async def _with_body(self, request: Request, receive: Receive) -> Response:
+    async def _with_body(self, request: Request, route: Route, receive: Receive) -> Response:
         settings, length = self._shared.settings, request.headers.get(b"content-length")
         sent = await read_body(receive, length, self._limits.max_body(request.caller), settings.timeout)
         media_type = request.headers.get(b"content-type", b"").decode("latin-1")
-        decode = partial(decoding.decode_body, sent, media_type, request.route, settings.max_id_bytes)
+        decode = partial(decoding.decode_body, sent, media_type, route, settings.max_id_bytes)
         if len(sent) <= _LARGE:
             request.body = decode()
-            return await self._execute(request, receive)
+            return await self._execute(request, route, receive)
         try:
-            return await self._execute(request, receive, decode)
+            return await self._execute(request, route, receive, decode)
         finally:
             del sent, decode
             self._executor.trim_memory()
 
-    async def _execute(self, request: Request, receive: Receive, decode: Callable[[], Any] | None = None) -> Response:
+    async def _execute(
+        self, request: Request, route: Route, receive: Receive, decode: Callable[[], Any] | None = None
+    ) -> Response:
         """Return the response of a thread, after the body is decoded if that takes long."""
-        caller, kind, seconds = request.caller, request.route.runs_on, self._shared.settings.timeout
+        caller, kind, seconds = request.caller, route.runs_on, self._shared.settings.timeout
         assert kind != "loop"
         name, most = caller_name(caller, request.address), self._limits.in_progress(caller)
         with self._executor.queue(kind, name, most) as queue:
             gone = asyncio.ensure_future(_disconnected(receive))
             request.is_gone = gone.done
-            work = partial(_handle, self._fast_paths.get(request.route), request)
+            work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
                 async with asyncio.timeout(seconds):
                     if decode is not None:
@@ -240,25 +241,24 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-def _handle(fast_path: FastPath | None, request: Request) -> Any:
+def _handle(request: Request, route: Route, fast_path: FastPath | None) -> Any:
     """Return the response in a thread, or the steps to it."""
     result = None if fast_path is None else fast_path.measure([request])[0]
     if result is None:
-        result = request.route.handler(request)
+        result = route.handler(request)
     if isinstance(result, Generator):
-        return _last_step(request, result)
-    return _success(request, result)
+        return _last_step(request, route, result)
+    return _success(request, route, result)
 
 
-def _last_step(request: Request, steps: Steps[Any]) -> Steps[Response]:
-    return _success(request, (yield from steps))
+def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Response]:
+    return _success(request, route, (yield from steps))
 
 
 # Answer ---------------------------------------------------------------------------------------------------------
 
 
-def _success(request: Request, result: Any) -> Response:
-    route = request.route
+def _success(request: Request, route: Route, result: Any) -> Response:
     body, headers = result if isinstance(result, bytes) else _encode(result), _heads[route.media_type].copy()
     if isinstance(result, ReadyResponse) and not result.ready:
         return Response(503, body, [*headers, (b"retry-after", b"1")])

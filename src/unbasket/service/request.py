@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id, Kind
@@ -17,9 +17,6 @@ from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
 from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
-
-if TYPE_CHECKING:
-    from unbasket.service.routes import Route
 
 Scope = dict[str, Any]
 """The scope of ASGI: a request's address, headers and client."""
@@ -52,17 +49,15 @@ def _is_connected() -> bool:
 
 
 class Request:
-    """A request on its way to a response: as it arrived, then with its route, caller, parameters and body.
+    """A request on its way to a response: as it arrived, then with its caller, parameters and body.
 
     Path parameters are text; query and body have the schemas of the route.
     """
 
     __slots__ = (
         *("address", "body", "caller", "headers", "is_gone", "method", "path"),
-        *("query", "results", "route", "scope", "shared", "start", "template", "_user"),
+        *("query", "results", "scope", "shared", "start", "template", "_user"),
     )
-
-    route: "Route"
 
     def __init__(self, shared: Shared, scope: Scope) -> None:
         self.start = time.perf_counter()
