@@ -22,6 +22,7 @@ ELSEWHERE = {
     "cli/commands/spark.py": "tests/spark/test_cli.py",
     "cli/_shared/purchase_files.py": "tests/cli/commands/test_import.py",
     "cli/_shared/consumer.py": "tests/cli/commands/test_consume.py",
+    "cli/_shared/spark_topics.py": "tests/spark/test_kafka.py",
     # the parts of an index, and the path of an event into it, against a fresh index and the oracle
     "core/index/hubs.pyx": "tests/core/index/test_index.py",
     "core/index/live_index.pyx": "tests/core/index/test_index.py",

@@ -6,8 +6,8 @@
 The state is a folder of Arrow files with the users' histories and nothing derived from them: `storage` reads and writes
 files, `manifest` names those that count and commits a batch, and `history_rows` are what they hold. `updates` applies
 events with the engine's own code, so a vector from Spark equals the engine's, bit for bit. `stream` starts and watches
-all this, `bulk` loads and reads the state, `settings` configure a session, and `residue` searches files for forgotten
-data.
+all this, `bulk` loads and reads the state, `kafka` reads and writes topics, `settings` configure a session, and
+`residue` searches files for forgotten data.
 """
 
 from unbasket.spark.batch import BatchReport
