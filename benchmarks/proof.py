@@ -73,13 +73,13 @@ def resident() -> int:
 
 def users(folder: Path, count: int) -> Figures:
     """Measure the proofs about one of many users, their verification, and the memory of the tree."""
-    in_memory = ub.Recommender(ub.Params(pool=1000)).fit(frame(count))
+    in_memory = ub.Recommender(ub.Params(pool=1000)).fit(frame(count, 16))
     before = resident()
     figures = {f"digest of {count:,} users, s": seconds(in_memory.digest)}
     figures["memory of the tree, bytes a user"] = (resident() - before) / count
     del in_memory
     with ub.open(folder / "shop.db", ub.Params(pool=1000)) as rec:
-        rec.fit(frame(count))
+        rec.fit(frame(count, 16))
         rec.checkpoint()
         proofs = [rec.prove(user) for user in range(100)]
         figures["ids that a proof shows to be absent, times users"] = mean(map(empty_share, proofs)) * count
@@ -141,9 +141,9 @@ def program(*command: object) -> float:
 # Beside another checkout --------------------------------------------------------------------------------------------
 
 SHOP = """
-import json, sys, time
+import json, os, sys, time
 import polars as pl, unbasket as ub
-path, frame, params = sys.argv[1], pl.read_parquet(sys.argv[2]), ub.Params(pool=20_000)
+path, params = sys.argv[1], ub.Params(pool=20_000)
 
 def per_event(work, numbers, clock):
     start = clock()
@@ -156,6 +156,7 @@ def per_event(work, numbers, clock):
 EVENTS = (
     SHOP
     + """
+frame = pl.read_parquet(sys.argv[2])
 users, wall, cpu = frame["user"].n_unique(), time.perf_counter, time.process_time
 rec, memory = ub.open(path, params).fit(frame), ub.Recommender(params).fit(frame)
 for line in sys.stdin:
@@ -175,10 +176,10 @@ for line in sys.stdin:
 OPEN = (
     SHOP
     + """
-with ub.open(path, params) as rec:
-    if not len(rec):
-        rec.fit(frame)
-del frame, rec
+if not os.path.exists(path):
+    with ub.open(path, params) as rec:
+        rec.fit(pl.read_parquet(sys.argv[2]))
+    del rec
 for line in sys.stdin:
     start = time.perf_counter()
     rec = ub.open(path)
@@ -220,7 +221,8 @@ def compared(
     program: str, folder: Path, against: Path, count: int, purchases: int, rounds: int
 ) -> dict[str, tuple[float, float]]:
     """Return the medians of both checkouts, here and there."""
-    frame(count, purchases).write_parquet(folder / "frame.parquet")
+    if not (folder / "frame.parquet").exists():
+        frame(count, purchases).write_parquet(folder / "frame.parquet")
     found: dict[str, tuple[list[float], list[float]]] = {}
     with ExitStack() as stack:
         sources = {"here": Path(__file__).parents[1], "there": against.resolve()}

@@ -285,6 +285,25 @@ def test_a_new_key_that_the_old_one_has_not_signed(audited: Audited) -> None:
                 verifier.verify(absence, key=audited.key)
 
 
+def test_what_the_shop_has_signed_is_read_strictly(audited: Audited) -> None:
+    """Each of these has a valid signature of the shop."""
+    path = signing_keys_of(audited.path)
+    keys, seed = SigningKeys.of(path), bytes.fromhex(json.loads(path.read_text())["signing"])
+    text = json.dumps(audited.receipts[0] | {"verified": 1, "signature": ""}, separators=(",", ":"))
+    with pytest.raises(ProofError, match="a field of the receipt has another type"):
+        verifier.verify(text.replace('"signature":""', f'"signature":"{keys.sign(text.encode()).hex()}"'))
+    ringing = Prover(SigningKeys(seed, keys.rows, "shop\a"), lambda *_: []).checkpoint(0, "0" * 64)
+    with pytest.raises(ProofError, match="this is not a signed note"):
+        verifier.verify(ringing)
+    note, last = audited.old.removesuffix("=\n")[:-1], audited.old[-3]
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    respelled = f"{note}{alphabet[alphabet.index(last) ^ 1]}=\n"  # the same bytes
+    with pytest.raises(ProofError, match="a signature is not valid base64"):
+        verifier.verify(respelled)
+    with pytest.raises(ProofError, match="receipts alone have no checkpoint"):
+        verifier.verify(json.dumps(audited.receipts), since=audited.old)
+
+
 def test_another_old_checkpoint_is_compared_with(audited: Audited) -> None:
     newer = audited.receipt["checkpoint"]
     with pytest.raises(ProofError, match="ask the shop for a proof of consistency"):

@@ -375,8 +375,10 @@ def check_user(proof: dict[str, Any], checkpoint: Checkpoint) -> None:
         left, right = (sibling, node) if place >> depth & 1 else (node, sibling)
         node = EMPTY if left == right == EMPTY else _hash(b"ub-node", left, right)
     if _hash(b"ub-state", from_hex(proof["params"], 32, "the parameters"), node).hex() != checkpoint.users:
-        what = "this is not, or not all of, what" if proof["kind"] == "access" else "something, or something else,"
-        raise ProofError(f"the path does not end in the checkpoint: {what} the shop held about {proof['user']!r} then")
+        user, is_access = repr(proof["user"]), proof["kind"] == "access"
+        all_of_it = f"this is not, or not all of, what the shop held about {user} then"
+        nothing = f"the shop held something about {user} then, or this is the path of another"
+        raise ProofError(f"the path does not end in the checkpoint: {all_of_it if is_access else nothing}")
 
 
 def user_hash(user: Any) -> bytes:

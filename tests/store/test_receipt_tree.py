@@ -52,6 +52,11 @@ def test_a_checkpoint_with_another_size_than_its_tree() -> None:
     verifier.check_inclusion(leaf, 0, Checkpoint("", "origin", 1, leaf, "", "", ""), [])
     with pytest.raises(ProofError):
         verifier.check_inclusion(leaf, 0, Checkpoint("", "origin", 3, leaf, "", "", ""), [])
+    root, second = root_of(RECEIPTS[:2]), verifier.leaf_hash(RECEIPTS[1])
+    old = Checkpoint("", "origin", 1, leaf, "", "", "")
+    verifier.check_consistency(old, Checkpoint("", "origin", 2, root, "", "", ""), [second])
+    with pytest.raises(ProofError, match="rewritten"):
+        verifier.check_consistency(old, Checkpoint("", "origin", 4, root, "", "", ""), [second])
 
 
 def test_consistency(tree: ReceiptTree) -> None:
