@@ -21,6 +21,8 @@ from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import CODES, ApiError
+from unbasket.service.metrics import Metrics
+from unbasket.service.request import Shared
 from unbasket.service.routes import ROUTES, Router
 from unbasket.service.server import Server, free_address
 from unbasket.service.settings import Settings
@@ -164,7 +166,7 @@ def serving(db: Path, auth: Authenticator | None = None, *, loaded: bool = True,
         loader.load()
     unlimited: dict[str, Any] = {"rate": 0, "public_rate": 0, "privacy_threshold": 0, "default_time": "none"}
     options = Settings(db=db, grace=5, **unlimited | settings)
-    app = Application(loader, auth or Authenticator.off(), settings=options)
+    app = Application(Shared(loader, auth or Authenticator(), Metrics(loader), options))
     address = free_address("127.0.0.1", 0)
     with (
         running_server(app, options, address) as url,

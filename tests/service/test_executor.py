@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -27,7 +27,7 @@ from unbasket.store import DurableRecommender
 REQUEST = Request(cast(Shared, None), {"method": "GET", "headers": [], "client": None})
 
 
-def queue_of(executor: Executor) -> CallerQueue:
+def queue_of(executor: Executor) -> AbstractContextManager[CallerQueue]:
     return executor.queue("reader", "a caller", 10)
 
 
@@ -122,8 +122,9 @@ def test_without_a_thread_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch)
 def test_a_caller_may_have_few_requests_in_progress() -> None:
     executor = Executor(2)
     with executor.queue("reader", "one", 2), executor.queue("reader", "one", 2):
-        with pytest.raises(ApiError, match="2 of your requests are in progress"):
-            executor.queue("reader", "one", 2)
+        third = executor.queue("reader", "one", 2)
+        with pytest.raises(ApiError, match="2 of your requests are in progress"), third:
+            pass
         with executor.queue("writer", "one", 2), executor.queue("reader", "other", 2):
             pass
     with executor.queue("reader", "one", 1):

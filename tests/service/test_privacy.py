@@ -176,7 +176,7 @@ def test_a_suppression_does_not_tell_whether_a_rare_item_is_sold(service: Servic
 
 def test_the_fast_path_keeps_shoppers_apart_from_keys(service: Service) -> None:
     """In one batch, a key and a token for the same user get different answers."""
-    shared = Shared(service.loader, Authenticator.off(), Metrics(service.loader), Settings(db=service.loader.db))
+    shared = Shared(service.loader, Authenticator(), Metrics(service.loader), Settings(db=service.loader.db))
     callers = [Caller("key shop"), Caller("shopper eva", shopper="eva"), Caller("key shop")]
     batch = [Request(shared, {"method": "GET", "headers": [], "client": None}) for _ in callers]
     for request, caller in zip(batch, callers, strict=True):

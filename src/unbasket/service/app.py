@@ -16,19 +16,16 @@ import msgspec
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
-from unbasket.service.auth import Authenticator, invalid_key
+from unbasket.service.auth import invalid_key
 from unbasket.service.clock import INTERVAL
-from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.errors import ApiError, ClientGoneError, to_api_error
 from unbasket.service.executor import Executor, Steps
 from unbasket.service.fast_path import FastPath
-from unbasket.service.limits import CLOSE, Limits, Receive, caller_name, read_body
-from unbasket.service.metrics import Metrics
+from unbasket.service.limits import CLOSE, Limits, Receive, TokenBuckets, caller_name, read_body
 from unbasket.service.openapi import document
 from unbasket.service.request import Request, Scope, Shared
 from unbasket.service.routes import JSON, ROUTES, Route, Router
-from unbasket.service.schemas.responses import LearnedResponse, ReadyResponse
-from unbasket.service.settings import Settings
+from unbasket.service.schemas.responses import ErrorDetail, ErrorResponse, LearnedResponse, ReadyResponse
 from unbasket.service.static import StaticFile, static_files
 
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -37,6 +34,7 @@ Headers = list[tuple[bytes, bytes]]
 PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
 
+_LOGGED_REFUSALS = 5  # responses 429 per second
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _UNIQUE = (b"authorization", b"content-type", b"host")
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
@@ -57,48 +55,31 @@ class Response(NamedTuple):
 class Application:
     """The service as an ASGI application: the routes of the table, the page, and the OpenAPI document."""
 
-    def __init__(
-        self,
-        loader: EngineLoader,
-        auth: Authenticator,
-        metrics: Metrics | None = None,
-        settings: Settings | None = None,
-    ) -> None:
-        settings = settings or Settings(db=loader.db)
-        self._shared = Shared(loader, auth, metrics or Metrics(loader), settings)
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
         self._router = Router(ROUTES)
-        self._limits = Limits(settings, auth)
-        self._executor = Executor(settings.threads)
+        self._limits = Limits(shared)
+        self._executor = Executor(shared.settings.threads)
         self._fast_paths = {route: FastPath(route.batch_handler) for route in ROUTES if route.batch_handler is not None}
         described = StaticFile(_encode(document(ROUTES)), {"content-type": JSON, **_HEADERS})
         self._files = {b"/openapi.json": described, **static_files()}
-        self._refusals = logs.Refusals()
+        self._logged_refusals = TokenBuckets()
         self._process, self._numbers = token_hex(4), count(1)
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in use."""
-        return self._shared.settings
-
-    def apply(self, settings: Settings) -> None:
-        """Use other values of the settings that can change at run time."""
-        self._limits.settings = settings
-        self._shared.apply(settings)
 
     async def keep_time(self) -> None:
         """Keep the highest time seen, until the task is cancelled."""
         while True:
-            await asyncio.to_thread(self._shared.auth.clock.keep)
+            await asyncio.to_thread(self.shared.auth.clock.keep)
             await asyncio.sleep(INTERVAL)
 
     def close(self) -> None:
         """Finish the requests in progress."""
-        self._shared.auth.clock.keep()
+        self.shared.auth.clock.keep()
         self._executor.shutdown()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Respond to a request. It is counted after its response, which need not wait for that."""
-        request, is_gone = Request(self._shared, scope), False
+        request, is_gone = Request(self.shared, scope), False
         try:
             response = await self._respond(request, receive)
         except ClientGoneError:  # perhaps only for sending: without a response, Granian would answer 500
@@ -116,13 +97,19 @@ class Application:
         await send({"type": "http.response.body", "body": body})
         if not is_gone:
             method = request.method if request.method in _METHODS else "other"
-            self._shared.metrics.observe(request.template, method, status, seconds)
+            self.shared.metrics.observe(request.template, method, status, seconds)
 
     def _log(self, request: Request, status: int, seconds: float, number: str) -> None:
-        if status != 429 or not self._refusals.exceed():
-            trace = _TRACEPARENT.fullmatch(request.headers.get(b"traceparent", b""))
-            known = trace[1].decode() if trace else None
-            logs.responded(request.method, request.template, status, seconds, number, known)
+        """Log a response; of 429 only some, since a flood of requests must not flood the log. The metrics count all."""
+        if status == 429:
+            try:
+                self._logged_refusals.take("all", _LOGGED_REFUSALS)
+            except ApiError:
+                return
+        trace, ms = _TRACEPARENT.fullmatch(request.headers.get(b"traceparent", b"")), round(1000 * seconds, 3)
+        facts = {"trace": trace[1].decode()} if trace else {}
+        route, method = request.template, request.method
+        logs.get().info("response", method=method, route=route, status=status, ms=ms, request=number, **facts)
 
     async def _respond(self, request: Request, receive: Receive) -> Response:
         """Return the response: at once if it is short, else from the executor."""
@@ -163,7 +150,7 @@ class Application:
             raise
         request.template, request.path = route.path, path
         self._authorize(request, route)
-        most = self._shared.settings.max_id_bytes
+        most = self.shared.settings.max_id_bytes
         if len(raw_path) > most:  # else no id in it can be longer
             decoding.check_path_ids(path, most)
         request.query = decoding.decode_query(request.scope["query_string"], route.query)
@@ -174,7 +161,7 @@ class Application:
         if not route.roles:
             return self._limits.count_probe(request.address)
         try:
-            request.caller = caller = self._shared.auth.identify(request.headers)
+            request.caller = caller = self.shared.auth.identify(request.headers)
         except ApiError:
             self._limits.count_anonymous(request.address)
             raise
@@ -188,7 +175,7 @@ class Application:
     # Ask --------------------------------------------------------------------------------------------------------
 
     async def _with_body(self, request: Request, route: Route, receive: Receive) -> Response:
-        settings, length = self._shared.settings, request.headers.get(b"content-length")
+        settings, length = self.shared.settings, request.headers.get(b"content-length")
         sent = await read_body(receive, length, self._limits.max_body(request.caller), settings.timeout)
         media_type = request.headers.get(b"content-type", b"").decode("latin-1")
         decode = partial(decoding.decode_body, sent, media_type, route, settings.max_id_bytes)
@@ -205,7 +192,7 @@ class Application:
         self, request: Request, route: Route, receive: Receive, decode: Callable[[], Any] | None = None
     ) -> Response:
         """Return the response of a thread, after the body is decoded if that takes long."""
-        caller, kind, seconds = request.caller, route.runs_on, self._shared.settings.timeout
+        caller, kind, seconds = request.caller, route.runs_on, self.shared.settings.timeout
         assert kind != "loop"
         name, most = caller_name(caller, request.address), self._limits.in_progress(caller)
         with self._executor.queue(kind, name, most) as queue:
@@ -265,7 +252,7 @@ def _success(request: Request, route: Route, result: Any) -> Response:
     if route.status == 201 and isinstance(result, LearnedResponse):
         headers.append((b"location", request.scope["raw_path"] + b"/" + str(result.basket).encode()))
     response = Response(route.status, body, headers)
-    return _tagged(request, response) if route.method == "GET" and route.media_type == JSON else response
+    return _tagged(request, response) if route.has_etag else response
 
 
 def _tagged(request: Request, response: Response) -> Response:
@@ -289,7 +276,7 @@ def _reported(request: Request, error: Exception) -> ApiError:
 def _failure(error: ApiError) -> Response:
     """Return the response to an error. The error must not be stored: it references the request and its body."""
     headers = {"content-type": JSON, **_HEADERS, **error.headers}
-    return Response(error.status, _encode(error.response()), encoded(headers))
+    return Response(error.status, _encode(ErrorResponse(ErrorDetail(error.code, str(error)))), encoded(headers))
 
 
 def encoded(headers: dict[str, str]) -> Headers:

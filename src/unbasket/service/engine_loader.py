@@ -23,20 +23,13 @@ class EngineLoader:
         self._witness, self._accept_rollback, self._timestamp = witness, accept_rollback, timestamp
         self.stage = "waiting"
         self.progress = (0, 0)
-        self.failure: BaseException | None = None
         self._engine: DurableRecommender | None = None
         self._closing = threading.Event()
-        self._thread: threading.Thread | None = None
 
     @property
     def ready(self) -> bool:
         """Whether the engine is loaded."""
         return self._engine is not None
-
-    @property
-    def loading(self) -> bool:
-        """Whether the database is still being opened."""
-        return self._thread is not None and self._thread.is_alive()
 
     @property
     def engine(self) -> DurableRecommender:
@@ -45,11 +38,6 @@ class EngineLoader:
             done, total = self.progress
             raise NotReadyError(f"the service is not ready: {self.stage}, {done} of {total}. Try again in a moment")
         return self._engine
-
-    def start(self) -> None:
-        """Load in a thread, which stores an error in `failure`."""
-        self._thread = threading.Thread(target=self._load_or_fail, name="loader")
-        self._thread.start()
 
     def load(self) -> None:
         """Open the database, and warm it up for the first requests."""
@@ -70,20 +58,15 @@ class EngineLoader:
             raise
         self._engine, self.stage = engine, "ready"
 
-    def close(self) -> None:
-        """Stop loading, or close the engine, which merges its write-ahead log into the database."""
+    def cancel(self) -> None:
+        """Let `load` raise in its thread, if it has not ended."""
         self._closing.set()
-        if self._thread is not None:
-            self._thread.join()
+
+    def close(self) -> None:
+        """Close the engine, which merges its write-ahead log into the database."""
         engine, self._engine, self.stage = self._engine, None, "closed"
         if engine is not None:
             engine.close()
-
-    def _load_or_fail(self) -> None:
-        try:
-            self.load()
-        except BaseException as error:  # noqa: BLE001 - the thread that called `start` raises it
-            self.stage, self.failure = "failed", error
 
     def _report(self, done: int, total: int) -> None:
         self.progress = done, total

@@ -14,7 +14,6 @@ from unbasket.errors import (
     UncertainError,
     UnknownUserError,
 )
-from unbasket.service.schemas.responses import ErrorDetail, ErrorResponse
 
 Occasion = Literal["any", "address", "key", "path", "body", "thread", "write", "named"]
 
@@ -90,10 +89,6 @@ class ApiError(UnbasketError):
         self.code = code
         self.status = CODES[code].status
         self.headers = ({"retry-after": "1"} if self.status in (429, 503) else {}) | (headers or {})
-
-    def response(self) -> ErrorResponse:
-        """Return the body."""
-        return ErrorResponse(ErrorDetail(self.code, str(self)))
 
 
 class ClientGoneError(Exception):

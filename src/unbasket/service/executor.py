@@ -9,16 +9,18 @@ import asyncio
 import ctypes
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from functools import partial
-from typing import Any, Literal, TypeVar
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial, wraps
+from typing import Any, Literal, ParamSpec, TypeVar
 
 from unbasket.core.util import Task
-from unbasket.service.errors import ApiError
+from unbasket.service.errors import ApiError, ClientGoneError
 from unbasket.service.request import Request
 
+Given = ParamSpec("Given")
 Result = TypeVar("Result")
 Steps = Generator[None, None, Result]
 """Long work: runs until each yield without a pause, and returns the response."""
@@ -28,23 +30,14 @@ _PAUSE_FACTOR = 2.0  # a pause takes this times as long as the step before it: l
 _KINDS: tuple[Kind, Kind] = ("reader", "writer")
 
 
+@dataclass
 class CallerQueue:
     """One caller's requests in progress. A few have a thread at once; one may wait for the thread of long work."""
 
-    def __init__(self, kind: Kind, threads: int, on_empty: Callable[[], object]) -> None:
-        self.kind = kind
-        self.threads = asyncio.Semaphore(threads)
-        self.long = asyncio.Lock()
-        self.length = 0
-        self._on_empty = on_empty
-
-    def __enter__(self) -> "CallerQueue":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.length -= 1
-        if not self.length:
-            self._on_empty()
+    kind: Kind
+    threads: asyncio.Semaphore
+    long: asyncio.Lock = field(default_factory=asyncio.Lock)
+    length: int = 0
 
 
 class Executor:
@@ -60,16 +53,19 @@ class Executor:
         self._resume_at = 0.0
         self._queues: dict[tuple[Kind, str], CallerQueue] = {}
 
-    def queue(self, kind: Kind, caller: str, most: int) -> CallerQueue:
-        """Count a request among the caller's within a `with` block. Raises if the caller has `most` in progress."""
-        queue = self._queues.get((kind, caller))
-        if queue is None:
-            leave = partial(self._queues.pop, (kind, caller))
-            queue = self._queues[kind, caller] = CallerQueue(kind, self._share, leave)
+    @contextmanager
+    def queue(self, kind: Kind, caller: str, most: int) -> Iterator[CallerQueue]:
+        """Count a request among the caller's. Raises if the caller has `most` in progress."""
+        queue = self._queues.setdefault((kind, caller), CallerQueue(kind, asyncio.Semaphore(self._share)))
         if queue.length >= most:
             raise ApiError("too_many_requests", f"{most} of your requests are in progress; wait for a response")
         queue.length += 1
-        return queue
+        try:
+            yield queue
+        finally:
+            queue.length -= 1
+            if not queue.length:
+                del self._queues[kind, caller]
 
     async def run_long(self, queue: CallerQueue, request: Request, work: Callable[[], Any]) -> Any:
         """Return the result of a request's long work."""
@@ -114,7 +110,8 @@ async def _in_thread(pool: ThreadPoolExecutor, request: Request, work: Callable[
 
 def _run(request: Request, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
     """Run work unless the client is gone, and let the event loop count its events."""
-    request.check_connected()
+    if request.is_gone():
+        raise ClientGoneError
     try:
         return work()
     finally:
@@ -133,10 +130,15 @@ def _advance(steps: Steps[Any]) -> Any:
     return steps
 
 
-def in_one_step(work: Callable[[], Result]) -> Steps[Result]:
-    """Return long work without a pause as steps."""
-    yield from ()
-    return work()
+def in_one_step(work: Callable[Given, Result]) -> Callable[Given, Steps[Result]]:
+    """Make a function long work without a pause."""
+
+    @wraps(work)
+    def steps(*args: Given.args, **kwargs: Given.kwargs) -> Steps[Result]:
+        yield from ()
+        return work(*args, **kwargs)
+
+    return steps
 
 
 def _trim() -> None:

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
-from unbasket.service.auth import Authenticator, Caller
+from unbasket.service.auth import Caller
 from unbasket.service.errors import ApiError, ClientGoneError
-from unbasket.service.settings import Settings
+from unbasket.service.request import Shared
 
 _KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
 _IN_PROGRESS, _SHOPPER_IN_PROGRESS = 64, 4  # requests of one caller
@@ -52,9 +52,8 @@ class TokenBuckets:
 class Limits:
     """The limits by kind of caller: high for a key, low for a shopper and for an anonymous caller."""
 
-    def __init__(self, settings: Settings, auth: Authenticator) -> None:
-        self.settings = settings
-        self._auth = auth
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
         self._buckets = TokenBuckets()
 
     def count(self, caller: Caller, address: str) -> None:
@@ -63,7 +62,7 @@ class Limits:
 
     def count_anonymous(self, address: str) -> None:
         """Count a request without a valid key. Raises if the address exceeds its rate."""
-        self._buckets.take(f"address {address}", self._rate(is_public=self._auth.enabled))
+        self._buckets.take(f"address {address}", self._rate(is_public=self._shared.auth.enabled))
 
     def count_probe(self, address: str) -> None:
         """Count a request to a public route. Probes from this machine are not limited."""
@@ -76,14 +75,16 @@ class Limits:
 
     def max_body(self, caller: Caller) -> int:
         """Return the bytes of the caller's largest body."""
-        most = self.settings.max_body
+        most = self._shared.settings.max_body
         return most if caller.shopper is None else min(most, _SHOPPER_BODY)
 
     def _rate(self, *, is_public: bool) -> float:
         """Return the requests per second of a key, or of a shopper or an anonymous caller (`is_public`)."""
-        chosen, usual = (self.settings.public_rate, _PUBLIC_RATE) if is_public else (self.settings.rate, _KEY_RATE)
+        chosen, usual = (
+            (self._shared.settings.public_rate, _PUBLIC_RATE) if is_public else (self._shared.settings.rate, _KEY_RATE)
+        )
         if chosen is None:
-            return usual if self._auth.enabled else 0
+            return usual if self._shared.auth.enabled else 0
         return chosen
 
 

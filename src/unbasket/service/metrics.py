@@ -13,6 +13,8 @@ from itertools import accumulate
 from pathlib import Path
 from resource import getpagesize
 
+import numpy as np
+from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
@@ -29,6 +31,8 @@ from unbasket.errors import NotReadyError
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.schemas.responses import Bucket, RouteStats, Stats
 
+Counts = NDArray[np.int64]
+
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 WINDOW = 60
 """Seconds that the stats look back."""
@@ -40,32 +44,25 @@ _BOUNDS = [50e-6 * 2 ** (i / _BINS_PER_OCTAVE) for i in range(20 * _BINS_PER_OCT
 
 
 class _Window:
-    """A ring buffer of counts, with a slot for each second of the last minute."""
-
-    _SLOTS = WINDOW + BUCKET  # a minute of whole buckets, and the current one
+    """Counts of the last minute, by bucket of two seconds. They may be read in any thread."""
 
     def __init__(self, size: int) -> None:
         self._size = size
-        self._slots = [(-self._SLOTS, [0] * size)] * self._SLOTS  # a second and its counts
+        self._buckets: dict[int, list[int]] = {}
 
     def add(self, bin_: int) -> None:
-        second = int(time.monotonic())
-        slot = second % self._SLOTS
-        if self._slots[slot][0] != second:
-            self._slots[slot] = second, [0] * self._size
-        self._slots[slot][1][bin_] += 1
+        number = int(time.monotonic()) // BUCKET
+        counts = self._buckets.get(number)
+        if counts is None:
+            recent = {past: counts for past, counts in self._buckets.items() if past >= number - WINDOW // BUCKET}
+            counts = [0] * self._size
+            self._buckets = {**recent, number: counts}
+        counts[bin_] += 1
 
-    def total(self) -> list[int]:
-        oldest = int(time.monotonic()) - WINDOW
-        return _added(self._size, (counts for second, counts in self._slots if second > oldest))
-
-    def buckets(self, now: float) -> list[list[int]]:
-        """Return the counts of each bucket of the last minute, oldest first, without the current one."""
-        end = int(now) // BUCKET * BUCKET
-        return [
-            _added(self._size, (counts for second, counts in self._slots if first <= second < first + BUCKET))
-            for first in range(end - WINDOW, end, BUCKET)
-        ]
+    def counts(self, now: float) -> Counts:
+        """Return a row for each bucket of the last minute, oldest first, and one for the current bucket."""
+        buckets, none, current = self._buckets, [0] * self._size, int(now) // BUCKET
+        return np.array([buckets.get(each, none) for each in range(current - WINDOW // BUCKET, current + 1)])
 
 
 class _RouteHistogram:
@@ -90,9 +87,9 @@ class _RouteHistogram:
         totals = list(accumulate(self.counts, initial=0.0))[1:]
         return list(zip(bounds, [*totals[:-1:_BINS_PER_OCTAVE], totals[-1]], strict=True))
 
-    def stats(self, span: float) -> RouteStats:
-        counts = self.window.total()
-        total = sum(counts)
+    def stats(self, now: float, span: float) -> RouteStats:
+        counts = self.window.counts(now).sum(axis=0)
+        total = int(counts.sum())
         return RouteStats(total, total / span, *_percentiles(counts))
 
 
@@ -135,29 +132,28 @@ class Metrics:
 
     def stats(self) -> Stats:
         """Return the stats of the last minute."""
-        uptime = time.monotonic() - self._started
-        span = min(max(uptime, 1), WINDOW)
-        calls = {f"{method} {path}": found.stats(span) for (path, method), found in list(self._routes.items())}
+        now = time.monotonic()
+        span = min(max(now - self._started, 1), WINDOW + now % BUCKET)
+        routes = list(self._routes.items())
+        calls = {f"{method} {path}": found.stats(now, span) for (path, method), found in routes}
+        events, recommendations = self._window.counts(now), np.zeros((WINDOW // BUCKET + 1, len(_BOUNDS) + 1), int)
+        for (path, _), found in routes:
+            if path.endswith("/recommendations"):
+                recommendations += found.window.counts(now)
         return Stats(
             **self._sizes()._asdict(),
-            uptime=uptime,
+            uptime=now - self._started,
             memory=resident_memory(),
             learned=sum(self._events[result.value] for result in Learned),
             forgotten=self._events["forgotten"],
-            events_per_second=self._window.total()[0] / span,
-            recommendations_per_second=sum(stats.rate for route, stats in calls.items() if _recommends(route)),
+            events_per_second=float(events.sum()) / span,
+            recommendations_per_second=float(recommendations.sum()) / span,
             calls=calls,
-            buckets=self._buckets(),
+            buckets=[
+                Bucket(float(counts.sum()) / BUCKET, float(learned.sum()) / BUCKET, *_percentiles(counts))
+                for counts, learned in zip(recommendations[:-1], events[:-1], strict=True)
+            ],
         )
-
-    def _buckets(self) -> list[Bucket]:
-        now = time.monotonic()
-        routes = [each.window.buckets(now) for (path, _), each in list(self._routes.items()) if _recommends(path)]
-        found = []
-        for number, [events] in enumerate(self._window.buckets(now)):
-            counts = _added(len(_BOUNDS) + 1, (buckets[number] for buckets in routes))
-            found.append(Bucket(sum(counts) / BUCKET, events / BUCKET, *_percentiles(counts)))
-        return found
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics for the registry."""
@@ -212,26 +208,11 @@ def resident_memory() -> int:
         return 0
 
 
-def _recommends(route: str) -> bool:
-    return route.endswith("/recommendations")
-
-
-def _added(size: int, counts: Iterable[list[int]]) -> list[int]:
-    return [sum(column) for column in zip([0] * size, *counts, strict=True)]
-
-
-def _percentiles(counts: list[int]) -> Iterator[float | None]:
-    total = sum(counts)
-    return (_percentile(counts, total, share) for share in (0.5, 0.9, 0.99))
-
-
-def _percentile(counts: list[int], total: int, share: float) -> float | None:
-    """Interpolate the value below which this share lies; None without counts."""
-    wanted, below = share * total, 0
-    for bin_, count in enumerate(counts):
-        if count and below + count >= wanted:
-            low = _BOUNDS[bin_ - 1] if bin_ else 0.0
-            high = _BOUNDS[min(bin_, len(_BOUNDS) - 1)]
-            return low + (high - low) * (wanted - below) / count
-        below += count
-    return None
+def _percentiles(counts: Counts) -> list[float | None]:
+    """Interpolate the seconds below which 50, 90 and 99 % lie; None without counts."""
+    total = counts.sum()
+    if not total:
+        return [None] * 3
+    wanted = np.nextafter(total * np.array([0.5, 0.9, 0.99]), 0)  # at the end of a bin, not after the empty ones
+    found: list[float | None] = np.interp(wanted, [0, *counts.cumsum()], [0.0, *_BOUNDS, _BOUNDS[-1]]).tolist()
+    return found

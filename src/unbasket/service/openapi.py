@@ -73,10 +73,10 @@ def _operation(route: Route, example: Example) -> dict[str, Any]:
     tag = route.handler.__module__.rpartition(".")[2]
     operation: dict[str, Any] = {
         "operationId": f"{tag}_{route.name}",
-        "summary": route.summary,
+        "summary": (route.handler.__doc__ or "").partition("\n")[0].removesuffix("."),
         "description": _access(route),
         "tags": [tag],
-        "parameters": [*_path_parameters(route, example), *_query_parameters(route, example)],
+        "parameters": _parameters(route, example),
         "responses": _responses(route, example),
         "security": [{"bearer": []}] if route.roles else [],
     }
@@ -100,17 +100,14 @@ def _access(route: Route) -> str:
     return f"Role: {' or '.join(sorted(route.roles))}{', or the shopper in the path' if route.own else ''}."
 
 
-def _path_parameters(route: Route, example: Example) -> list[dict[str, Any]]:
-    return [
+def _parameters(route: Route, example: Example) -> list[dict[str, Any]]:
+    path = [
         _parameter(name, "path", _schema(PATH_PARAMETERS[name]), example.path) | {"required": True}
         for name in route.path_params
     ]
-
-
-def _query_parameters(route: Route, example: Example) -> list[dict[str, Any]]:
     _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
     properties = components[route.query.__name__]["properties"]
-    return [_parameter(name, "query", schema, example.query) for name, schema in properties.items()]
+    return path + [_parameter(name, "query", schema, example.query) for name, schema in properties.items()]
 
 
 def _parameter(name: str, place: str, schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
@@ -122,7 +119,7 @@ def _parameter(name: str, place: str, schema: dict[str, Any], examples: dict[str
 
 def _responses(route: Route, example: Example) -> dict[str, Any]:
     responses: dict[str, Any] = {str(route.status): _good(route, example)}
-    if _is_tagged(route):
+    if route.has_etag:
         responses["304"] = {"description": "The content has the tag in If-None-Match.", "headers": _headers(["ETag"])}
     for status, codes in groupby(route.errors, lambda code: CODES[code].status):
         responses[str(status)] = _bad(status, list(codes))
@@ -136,13 +133,9 @@ def _responses(route: Route, example: Example) -> dict[str, Any]:
     return responses
 
 
-def _is_tagged(route: Route) -> bool:
-    return route.method == "GET" and route.media_type == JSON
-
-
 def _good(route: Route, example: Example) -> dict[str, Any]:
     schema = {"type": "string"} if route.response is bytes else _schema(route.response)
-    names = ["ETag"] if _is_tagged(route) else []
+    names = ["ETag"] if route.has_etag else []
     if route.status == 201 and route.path.endswith("/baskets"):
         names.append("Location")
     return {

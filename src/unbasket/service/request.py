@@ -9,11 +9,9 @@ from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id, Kind
 from unbasket.domain.privacy import PrivacyThreshold
 from unbasket.domain.results import Forgotten, Learned
-from unbasket.engine.cold_start import ColdStart
 from unbasket.service.auth import ANONYMOUS, Authenticator
 from unbasket.service.empty_receipts import EmptyReceipts
 from unbasket.service.engine_loader import EngineLoader
-from unbasket.service.errors import ClientGoneError
 from unbasket.service.metrics import Metrics
 from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
@@ -29,19 +27,8 @@ class Shared:
     loader: EngineLoader
     auth: Authenticator
     metrics: Metrics
-    settings: Settings
-    fallback: ColdStart = field(init=False)
-    """The recommendations for unknown users."""
-    privacy: PrivacyThreshold | None = field(init=False)
-    """The privacy threshold for shoppers and visitors, if there is one."""
+    settings: Settings  # replaced when some of them change
     empty_receipts: EmptyReceipts = field(default_factory=EmptyReceipts)
-
-    def __post_init__(self) -> None:
-        self.apply(self.settings)
-
-    def apply(self, settings: Settings) -> None:
-        """Use other values of the settings that can change at run time."""
-        self.settings, self.fallback, self.privacy = settings, settings.unknown, settings.privacy
 
 
 def _is_connected() -> bool:
@@ -74,15 +61,10 @@ class Request:
         self._user: Id | None = None
         self.results: list[Learned | Forgotten] = []  # of events, to be counted on the event loop
 
-    def check_connected(self) -> None:
-        """Raise if the client has disconnected. Called before each step of long work."""
-        if self.is_gone():
-            raise ClientGoneError
-
     @property
     def privacy(self) -> PrivacyThreshold | None:
         """The privacy threshold for this caller, if there is one: for a shopper."""
-        return None if self.caller.shopper is None else self.shared.privacy
+        return None if self.caller.shopper is None else self.shared.settings.privacy
 
     @property
     def rec(self) -> DurableRecommender:

@@ -3,8 +3,8 @@
 import re
 from binascii import a2b_qp
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import KW_ONLY, dataclass
-from functools import cached_property, partial
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from types import UnionType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -28,7 +28,7 @@ _PARAMETER = re.compile(r"{(\w+)}")
 _LITERAL_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Route:
     """A method and a path template with its handler, roles and schemas. The handler's docstring is its summary.
 
@@ -51,30 +51,21 @@ class Route:
     media_type: str = JSON
     raises: tuple[str, ...] = ()  # codes of errors beyond those that `CODES` implies
 
-    @cached_property
-    def method(self) -> str:
-        """The HTTP method."""
-        return self.line.partition(" ")[0]
+    method: str = field(init=False)
+    path: str = field(init=False)
+    roles: frozenset[Role] = field(init=False)
+    own: bool = field(init=False)
+    path_params: list[str] = field(init=False)
+    has_etag: bool = field(init=False)
+    name: str = field(init=False)  # of the handler, unique within its module
 
-    @cached_property
-    def path(self) -> str:
-        """The path template."""
-        return self.line.partition(" ")[2]
-
-    @cached_property
-    def roles(self) -> frozenset[Role]:
-        """The roles that may use the route."""
-        return frozenset(Role(word) for word in self.access.split() if word != "own")
-
-    @cached_property
-    def own(self) -> bool:
-        """Whether the shopper in the path may use the route."""
-        return "own" in self.access.split()
-
-    @cached_property
-    def path_params(self) -> list[str]:
-        """The names of the path parameters."""
-        return _PARAMETER.findall(self.path)
+    def __post_init__(self) -> None:
+        self.method, self.path = self.line.split()
+        words = self.access.split()
+        self.roles, self.own = frozenset(Role(word) for word in words if word != "own"), "own" in words
+        self.path_params = _PARAMETER.findall(self.path)
+        self.has_etag = self.method == "GET" and self.media_type == JSON
+        self.name = self.handler.__name__
 
     @property
     def errors(self) -> list[str]:
@@ -88,16 +79,6 @@ class Route:
             "write": self.runs_on == "writer",
         }
         return [code for code, each in CODES.items() if occasions.get(each.occasion) or code in self.raises]
-
-    @property
-    def name(self) -> str:
-        """The name of the handler, unique within its module."""
-        return self.handler.__name__
-
-    @property
-    def summary(self) -> str:
-        """The first line of the handler's docstring."""
-        return (self.handler.__doc__ or "").partition("\n")[0].removesuffix(".")
 
     @property
     def response(self) -> Any:

@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
 
@@ -31,9 +32,10 @@ from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
 from unbasket.service.checkpoints import CheckpointPublisher
 from unbasket.service.clock import Clock, clock_of
-from unbasket.service.companions import Companion, Companions
+from unbasket.service.companions import Companion
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
+from unbasket.service.request import Shared
 from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
 
@@ -82,20 +84,12 @@ def run(
         logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
     loader = EngineLoader(settings.db, settings.witness, accept_rollback, settings.timestamp)
     beside = [*beside, *([CheckpointPublisher()] if settings.witness else [])]  # last, with all that others wrote
-    companions = Companions(beside)
-    app = Application(loader, auth, Metrics(loader, beside), settings)
-    process = _Process(Server(app, settings, address), app, auth, loader, lines, reload, companions)
+    app = Application(Shared(loader, auth, Metrics(loader, beside), settings))
+    process = _Process(Server(app, settings, address), app, lines, reload, beside)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        loader.start()
-        try:
-            runner.run(process.run(bar, ready))
-        finally:
-            companions.stop()
-            loader.close()
-            logs.get().info("closed")
-    failure = loader.failure or companions.failure
-    if failure is not None and not process.stop_signal:
-        raise failure
+        runner.run(process.run(bar, ready))
+    if process.failure is not None and not process.stop_signal:
+        raise process.failure
 
 
 # Checks ---------------------------------------------------------------------------------------------------------
@@ -228,80 +222,95 @@ class Server:
         self._granian.reload()
 
 
+@dataclass(eq=False)
 class _Process:
     """A server with its signals, its log, and the keys and settings that can be reloaded."""
 
-    def __init__(
-        self,
-        server: Server,
-        app: Application,
-        auth: Authenticator,
-        loader: EngineLoader,
-        log: logs.Lines,
-        gather: Callable[[], Settings] | None,
-        companions: Companions,
-    ) -> None:
-        self.stop_signal: signal.Signals | None = None
-        self._server, self._app, self._auth, self._loader, self._log = server, app, auth, loader, log
-        self._gather, self._companions = gather, companions
+    server: Server
+    app: Application
+    log: logs.Lines
+    gather: Callable[[], Settings] | None
+    companions: Sequence[Companion]
+    running: list[asyncio.Task[None]] = field(default_factory=list)  # companions, in their order
+    stop_signal: signal.Signals | None = None
+    failure: BaseException | None = None
 
     async def run(self, bar: Bar, ready: Ready) -> None:
         """Serve until a signal, and exit hard if closing takes too long."""
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(logs.on_loop_failure)
+        loop.set_exception_handler(lambda _, context: logs.failure("a task failed", context.get("exception")))
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
-        loop.add_signal_handler(signal.SIGHUP, self._reload if self._gather else partial(self._stop, signal.SIGHUP))
-        await self._server.run(partial(self._watch_loading, bar, partial(ready, self._server.url)))
+        loop.add_signal_handler(signal.SIGHUP, self._reload if self.gather else partial(self._stop, signal.SIGHUP))
+        loader = self.app.shared.loader
+        loading = asyncio.create_task(self._in_thread(loader.load))
+        try:
+            await self.server.run(partial(self._watch_loading, loading, bar, ready))
+        finally:
+            loader.cancel()
+            await loading
+            for companion, running in zip(self.companions, self.running, strict=False):
+                companion.stop()
+                await running
+            loader.close()
+            logs.get().info("closed")
 
-    def _watch_loading(self, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
-        logs.get().info("listening", address=self._server.url)
-        self._watching = asyncio.create_task(self._watch(bar, ready))
+    async def _in_thread(self, work: Callable[[], object], companion: Companion | None = None) -> None:
+        """Load, or run a companion, whose error stops the server."""
+        try:
+            await asyncio.to_thread(work)
+        except Exception as error:  # noqa: BLE001 - raised in the end
+            self.failure = self.failure or error
+            if companion is not None:
+                logs.failure("a companion failed", error, companion=type(companion).__name__)
+                self.server.stop()
+
+    def _watch_loading(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
+        logs.get().info("listening", address=self.server.url)
+        self._watching = asyncio.create_task(self._watch(loading, bar, ready))
 
     def _stop(self, number: signal.Signals) -> None:
         if self.stop_signal is None:
             self.stop_signal = number
-            alarm = threading.Timer(self._server.grace + CLOSING, _exit_hard)
+            alarm = threading.Timer(self.server.grace + CLOSING, _exit_hard)
             alarm.daemon = True
             alarm.start()
             logs.get().info("stopping", signal=number.name)
-        self._server.stop()
+        self.server.stop()
 
     def _reload(self) -> None:
         """Read keys, settings and certificates again, and log the changes. Invalid settings change nothing."""
-        assert self._gather is not None
-        self._auth.reload()
+        assert self.gather is not None
+        self.app.shared.auth.reload()
         try:
-            wanted = self._gather()
+            wanted = self.gather()
             check_tls(wanted)
         except SettingsError as error:
             logs.get().error("settings not reloaded", problem=str(error))
             return
-        changed, others = self._app.settings.changes(wanted)
-        self._app.apply(msgspec.structs.replace(self._app.settings, **changed))
-        self._server.grace = self._app.settings.grace
-        if self._app.settings.tls_cert is not None:
-            self._server.reload_tls()
+        shared = self.app.shared
+        changed, others = shared.settings.changes(wanted)
+        shared.settings = msgspec.structs.replace(shared.settings, **changed)
+        self.server.grace = shared.settings.grace
+        if shared.settings.tls_cert is not None:
+            self.server.reload_tls()
         logs.get().info("settings reloaded", changed=changed, need_a_restart=others)
-        if self._log.broken:  # the signal came from a terminal that was closed
+        if self.log.broken:  # the signal came from a terminal that was closed
             self._stop(signal.SIGHUP)
 
-    async def _watch(self, bar: Bar, ready: Callable[[DurableRecommender], object]) -> None:
-        """Log the progress of loading, and stop the server if loading fails."""
-        while self._loader.loading:
-            await _watch_stage(self._loader, self._loader.stage, bar)
-        if self._loader.ready:
-            logs.get().info("ready")
-            loop, engine = asyncio.get_running_loop(), self._loader.engine
-            self._companions.start(engine, partial(_call_soon, loop, self._server.stop))
-            ready(engine)
-        else:
-            self._server.stop()
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
-    with suppress(RuntimeError):  # the loop is closed
-        loop.call_soon_threadsafe(callback)
+    async def _watch(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
+        """Log the progress of loading, and then start the companions; stop the server if loading fails."""
+        loader = self.app.shared.loader
+        while not loading.done():
+            await _watch_stage(loading, loader, loader.stage, bar)
+        if not loader.ready:
+            self.server.stop()
+            return
+        logs.get().info("ready")
+        for companion in self.companions:
+            work = self._in_thread(partial(companion.run, loader.engine), companion)
+            self.running.append(asyncio.create_task(work))
+        ready(self.server.url, loader.engine)
 
 
 def _exit_hard() -> None:
@@ -312,14 +321,14 @@ def _exit_hard() -> None:
     os._exit(1)
 
 
-async def _watch_stage(loader: EngineLoader, stage: str, bar: Bar) -> None:
+async def _watch_stage(loading: asyncio.Task[None], loader: EngineLoader, stage: str, bar: Bar) -> None:
     doing, logged = _DOING.get(stage, stage), time.monotonic()
     logs.get().info("loading", stage=stage, doing=doing)  # before the bar, which may use the same terminal
     with bar(doing) as report:
-        while loader.loading and loader.stage == stage:
+        while not loading.done() and loader.stage == stage:
             done, total = loader.progress
             report(done, total or None)
             if time.monotonic() > logged + _LOG_INTERVAL:
                 logged = time.monotonic()
                 logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
-            await asyncio.sleep(0.05)
+            await asyncio.wait({loading}, timeout=0.05)

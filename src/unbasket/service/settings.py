@@ -5,6 +5,7 @@ import math
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -27,7 +28,7 @@ CHANGEABLE = frozenset(
 _PATHS = frozenset({"db", "access", "tls_cert", "tls_key", "client_ca"})
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The settings by the names that flags, environment and file share."""
 
     db: Path
@@ -61,14 +62,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         changed = {name: value for name, value in different.items() if name in CHANGEABLE}
         return changed, sorted(different.keys() - changed.keys())
 
-    @property
+    @cached_property
     def privacy(self) -> PrivacyThreshold | None:
         """The threshold for shoppers and visitors, if there is one."""
         buyers = self.privacy_threshold
         return PrivacyThreshold(buyers, math.ceil(buyers / 2)) if buyers else None
 
-    @property
-    def unknown(self) -> ColdStart:
+    @cached_property
+    def cold_start(self) -> ColdStart:
         """The recommendations for unknown users."""
         return ColdStart(self.fallback == "nothing", self.fallback_days, self.fallback_category, self.time_unit)
 

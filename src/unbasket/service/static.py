@@ -1,8 +1,6 @@
 """The static files of the web page, with their security headers."""
 
-from collections.abc import Iterator
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import NamedTuple
 
 _HEADERS = (
@@ -27,17 +25,11 @@ class StaticFile(NamedTuple):
 
 def static_files() -> dict[bytes, StaticFile]:
     """Return the files by path: `/`, `/docs` and `/static/...`. Only existing files have one, so none can escape."""
-    found = dict(_read(files(__package__).joinpath("web")))
+    folder = Path(__file__).with_name("web")
+    found = {path.relative_to(folder).as_posix(): _read(path) for path in folder.rglob("*") if path.is_file()}
     addresses = {"/": "index.html", "/docs": "docs.html"} | {f"/static/{name}": name for name in found}
     return {address.encode(): found[name] for address, name in addresses.items()}
 
 
-def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, StaticFile]]:
-    """Read the files of a folder and of the folders in it, by their paths."""
-    for entry in folder.iterdir():
-        if entry.is_dir():
-            yield from _read(entry, f"{prefix}{entry.name}/")
-        else:
-            kind = _TYPES[entry.name[entry.name.rindex(".") :]]
-            headers = dict(_HEADERS) | {"content-type": f"{kind}; charset=utf-8"}
-            yield prefix + entry.name, StaticFile(entry.read_bytes(), headers)
+def _read(path: Path) -> StaticFile:
+    return StaticFile(path.read_bytes(), dict(_HEADERS) | {"content-type": f"{_TYPES[path.suffix]}; charset=utf-8"})

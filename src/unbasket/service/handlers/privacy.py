@@ -2,7 +2,6 @@
 
 import time
 from datetime import UTC, datetime
-from functools import partial
 
 import msgspec
 
@@ -41,28 +40,26 @@ def receipt(request: Request) -> Receipt:
     raise ApiError("unknown_receipt", "there is no receipt with this number")
 
 
-def receipt_proof(request: Request) -> Steps[responses.ReceiptProof]:
+@in_one_step
+def receipt_proof(request: Request) -> responses.ReceiptProof:
     """Prove that a receipt is in the log."""
-    number = receipt(request).number
-    return in_one_step(lambda: msgspec.convert(request.rec.prove_receipt(number), responses.ReceiptProof))
+    return msgspec.convert(request.rec.prove_receipt(receipt(request).number), responses.ReceiptProof)
 
 
-def checkpoint(request: Request) -> Steps[bytes]:
+@in_one_step
+def checkpoint(request: Request) -> bytes:
     """Return a signed checkpoint of all receipts and users, for an auditor to keep."""
-    return in_one_step(lambda: request.rec.checkpoint().encode())
+    return request.rec.checkpoint().encode()
 
 
-def verify_proof(request: Request) -> Steps[responses.ProofVerdict]:
+@in_one_step
+def verify_proof(request: Request) -> responses.ProofVerdict:
     """Verify a proof, a checkpoint or receipts, as `python -m unbasket.verifier` does."""
-    body: requests.ProofFile = request.body
-    return in_one_step(partial(_verdict, body.text))
-
-
-def _verdict(text: str) -> responses.ProofVerdict:
     from unbasket import verifier  # with cryptography, which takes long to import
 
+    body: requests.ProofFile = request.body
     try:
-        return responses.ProofVerdict(True, verifier.verify(text))
+        return responses.ProofVerdict(True, verifier.verify(body.text))
     except verifier.ProofError as error:
         return responses.ProofVerdict(False, str(error))
 
@@ -82,16 +79,8 @@ def verify_receipts(request: Request) -> Steps[responses.AuditResponse]:
     else:
         checked, foreign = _audit_given(request.rec, given.receipts)
     faults = [*checked.faults, *foreign]
-    return responses.AuditResponse(
-        ok=not faults,
-        receipts=checked.receipts,
-        keys=list(checked.keys),
-        faults=faults,
-        chained=[list(run) for run in checked.chained],
-        missing=[list(run) for run in checked.missing],
-        warnings=list(checked.warnings),
-        summary=checked.summary(),
-    )
+    found = msgspec.structs.asdict(checked) | {"ok": not faults, "faults": faults, "summary": checked.summary()}
+    return msgspec.convert(found, responses.AuditResponse)
 
 
 def _audit_all(rec: DurableRecommender) -> Steps[Audit]:
@@ -129,10 +118,7 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
     forgotten = (outcome or planned).forgotten
     return responses.RetentionResponse(
         done=body.run,
-        rules=[
-            responses.RuleResponse(rule.name, rule.users, rule.baskets, rule.purchases, rule.warnings)
-            for rule in planned.rules
-        ],
+        rules=msgspec.convert(planned.rules, list[responses.RuleResponse], from_attributes=True),
         forgotten=responses.Removed(*forgotten),
         share=planned.share,
         receipts=outcome.receipts if outcome else 0,

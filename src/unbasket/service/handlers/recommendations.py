@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
@@ -29,7 +28,7 @@ def recommend(request: Request) -> Recommendations:
     if query.explain and query.cart:
         raise ApiError("invalid_query", "`explain` covers stored baskets only: leave out `cart`")
     _check_shopper_items(request, "invalid_query", "the cart", query.cart)
-    return in_one_step(partial(_recommend, request, query)) if query.explain else _recommend(request, query)
+    return (in_one_step(_recommend) if query.explain else _recommend)(request, query)
 
 
 def _check_shopper_items(request: Request, code: str, owner: str, items: Sequence[object]) -> None:
@@ -45,17 +44,10 @@ def _recommend(request: Request, query: requests.RecommendationsQuery) -> respon
     rec, user = request.rec, request.spelled_user
     filters, cart, privacy = query.filters(), [parse_id(text) for text in query.cart], request.privacy
     try:
-        found = rec.recommend(
-            user,
-            query.n,
-            only_new=query.only_new,
-            cart=cart or None,
-            privacy=privacy,
-            **filters,
-        )
+        found = rec.recommend(user, query.n, only_new=query.only_new, cart=cart or None, privacy=privacy, **filters)
         why = rec.explain_many(user, [item for item, _ in found], privacy=privacy) if query.explain else []
     except UnknownUserError:
-        popular = request.shared.fallback.items(rec, query.n, privacy=privacy, **filters)
+        popular = request.shared.settings.cold_start.items(rec, query.n, privacy=privacy, **filters)
         return responses.RecommendationsResponse(request.user, True, _recommended(rec, popular, query.fields))
     return responses.RecommendationsResponse(
         request.user, False, _recommended(rec, found, query.fields, [_explained(request, each) for each in why])
@@ -87,9 +79,9 @@ def _is_long(query: requests.RecommendationsQuery) -> bool:
 def recommend_to_visitor(request: Request) -> responses.VisitorResponse:
     """Recommend to a visitor by baskets and a cart, without storing them."""
     body: requests.Visitor = request.body
-    rec, filters, privacy = request.rec, body.filters(), request.shared.privacy
+    rec, filters, privacy = request.rec, body.filters(), request.shared.settings.privacy
     if not body.baskets and not body.cart:
-        popular = request.shared.fallback.items(rec, body.n, privacy=privacy, **filters)
+        popular = request.shared.settings.cold_start.items(rec, body.n, privacy=privacy, **filters)
         return responses.VisitorResponse(True, _recommended(rec, popular, body.fields))
     found = rec.recommend_for(body.baskets, body.n, only_new=body.only_new, cart=body.cart, privacy=privacy, **filters)
     return responses.VisitorResponse(False, _recommended(rec, found, body.fields))
@@ -141,7 +133,7 @@ def preview(request: Request) -> responses.PreviewResponse:
     before: Sequence[tuple[Id, float]] = (
         rec.recommend_for(history, query.n, user=user, privacy=privacy)
         if history
-        else request.shared.fallback.items(rec, query.n, privacy=privacy)
+        else request.shared.settings.cold_start.items(rec, query.n, privacy=privacy)
     )
     after: Sequence[tuple[Id, float]] = (
         rec.recommend_for(changed, query.n, user=user, privacy=privacy)
@@ -168,7 +160,7 @@ def _remaining(request: Request, history: list[Basket], part: requests.ForgetPar
 
 def _fallback_without(request: Request, history: list[Basket], n: int) -> list[tuple[Id, int]]:
     """Return the fallback recommendations as they would be without this history."""
-    fallback = request.shared.fallback
+    fallback = request.shared.settings.cold_start
     own = Counter(item for basket in history if fallback.counts(basket) for item in basket.items)
     found = fallback.items(request.rec, n + len(own))
     remaining = [(item, count - own[item]) for item, count in found if count > own[item]]

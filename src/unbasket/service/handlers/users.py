@@ -4,7 +4,6 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from secrets import randbelow
 from typing import cast
 
@@ -76,8 +75,7 @@ def events(request: Request) -> responses.EventsResponse | Steps[responses.Event
         request.caller.check({Role.PRIVACY}, None)
     if len(body) > MAX_EVENTS or forgets > MAX_FORGETS:
         raise too_many_events(f"{len(body):,} events, of which {forgets:,} forget,")
-    apply = partial(_apply_batch, request, body)
-    return in_one_step(apply) if forgets > _FEW else apply()
+    return (in_one_step(_apply_batch) if forgets > _FEW else _apply_batch)(request, body)
 
 
 def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.ForgetEvent]) -> responses.EventsResponse:
@@ -274,12 +272,9 @@ def allow(request: Request) -> responses.SuppressedResponse:
 # Reading -------------------------------------------------------------------------------------------------------
 
 
-def show(request: Request) -> Steps[responses.UserResponse]:
+@in_one_step  # a proof hashes all that was learned since the last one
+def show(request: Request) -> responses.UserResponse:
     """Return everything stored about the user, with a proof that it is everything."""
-    return in_one_step(partial(_show, request))  # a proof hashes all that was learned since the last one
-
-
-def _show(request: Request) -> responses.UserResponse:
     rec = request.rec
     proof = msgspec.convert(rec.prove(request.user), responses.AccessProof)
     baskets = [
@@ -290,9 +285,10 @@ def _show(request: Request) -> responses.UserResponse:
     return responses.UserResponse("unbasket user", 1, proof.user, baskets, suppressed, proof)
 
 
-def absence(request: Request) -> Steps[responses.AbsenceProof]:
+@in_one_step
+def absence(request: Request) -> responses.AbsenceProof:
     """Prove that nothing is stored about the user."""
-    return in_one_step(lambda: msgspec.convert(request.rec.prove_absence(request.user), responses.AbsenceProof))
+    return msgspec.convert(request.rec.prove_absence(request.user), responses.AbsenceProof)
 
 
 def described(rec: DurableRecommender, item: Id) -> responses.Item:
@@ -310,11 +306,8 @@ def similar(request: Request) -> responses.SimilarResponse:
     )
 
 
-def verify(request: Request) -> Steps[responses.VerificationResponse]:
+@in_one_step  # it checks what all users share, too
+def verify(request: Request) -> responses.VerificationResponse:
     """Compare the model of the user with a retrain, bit by bit."""
-    return in_one_step(partial(_verify, request))  # it checks what all users share, too
-
-
-def _verify(request: Request) -> responses.VerificationResponse:
     ok, users, mismatches = request.rec.verify(request.user)
     return responses.VerificationResponse(ok, users, list(mismatches))
