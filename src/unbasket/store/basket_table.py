@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import count
 
 import numpy as np
 
@@ -93,11 +92,9 @@ class BasketTable:
         below = self._position(owner, run.start - 1) if run.start else above - STEP * (len(run) + 1)
         if above - below <= len(run):
             return False
-        positions = [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
-        rows = count(self._database.reader.next_row("baskets"))
-        self._append(
-            [(owner, i, position - row * STEP) for i, position, row in zip(run, positions, rows, strict=False)]
-        )
+        first, gaps = self._database.reader.next_row("baskets"), len(run) + 1
+        positions = [below + (above - below) * i // gaps for i in range(1, gaps)]
+        self._append([(owner, run[i], position - (first + i) * STEP) for i, position in enumerate(positions)])
         return True
 
     def _append_again(self, owner: int, first: int) -> None:

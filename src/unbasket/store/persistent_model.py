@@ -62,8 +62,9 @@ class PersistentModel:
         if is_only and isinstance(events[0], Learn) and self.model.comes_last(events[0]):
             return self._learn_last(events[0])
         results: list[EventResult] = []
-        for are_learns, run in groupby(events, _is_learn):
-            results += self.model.apply(list(run)) if are_learns else [self._change(event, signer) for event in run]
+        for are_learns, adjacent in groupby(events, _is_learn):
+            run = list(adjacent)
+            results += self.model.apply(run) if are_learns else [self._change(event, signer) for event in run]
         return results
 
     def write_changes(self) -> None:
