@@ -169,11 +169,12 @@ def test_a_reader_that_blocks_an_erasure_does_not_stop_the_stream(
     assert "its bytes are still in the files" in warnings[0]
 
 
-def test_missing_topics(broker: Broker, topic: str, consume: StartConsumer) -> None:
+def test_missing_topics(broker: Broker, topic: str, consume: StartConsumer, path: Path) -> None:
     assert f"topic {topic} does not exist" in consume("--until-end").finished(code=2)
     broker.create(topic)
     printed = consume("--receipts-topic", "elsewhere", "--until-end").finished(code=2)
     assert "topic elsewhere does not exist" in printed
+    assert not path.exists()
 
 
 def test_a_thread_beside_other_callers(broker: Broker, topic: str, path: Path) -> None:

@@ -22,7 +22,7 @@ SETTINGS = {
     "writer._WORTH_COMPACTING": 200,
     "writer._PACE": 0,
     "compaction.BATCH_SIZE": 300,
-    "writer._CHECKPOINT_ROWS": 6,
+    "writer._LOG_SIZE": 6 * 2048,
 }
 
 
@@ -37,7 +37,7 @@ class Outcome(msgspec.Struct):
 def requests() -> list[Request]:
     """Return the requests of each writer."""
     traffic = Traffic(4)
-    return [traffic.request() for _ in range(24)]
+    return [traffic.request() for _ in range(30)]
 
 
 def _result(call: Callable[..., object], *arguments: object) -> str:

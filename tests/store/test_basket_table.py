@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.store.test_row_codec import BASKET_LISTS, BASKETS
 
-from unbasket.core.codec import BasketRowWriter, RowReader
+from unbasket.core.codec import ColumnRowWriter, RowReader
 from unbasket.domain.ids import Id
 from unbasket.store.basket_table import columns_of
 from unbasket.store.reader import decode_baskets, sorted_columns
@@ -34,7 +34,7 @@ def test_rows_become_columns_one_by_one_and_in_bulk(baskets: list[BasketRow]) ->
 def test_a_bulk_of_baskets_is_written_as_one_by_one(baskets: list[BasketRow]) -> None:
     orders, rows = columns_of(enumerate((replace(basket, shift=0) for basket in baskets), 1))
     key = bytes(range(32))
-    written = BasketRowWriter(orders, TABLE_SEEDS["baskets"], key).take(1, 10)
+    written = ColumnRowWriter(orders, TABLE_SEEDS["baskets"], key).take(1, 10)
     alone = [encode_basket(replace(baskets[row - 1], shift=0)) for row in rows]
     assert written == [(row, with_checksum("baskets", row, b, key)[0]) for row, b in enumerate(alone, 1)]
 

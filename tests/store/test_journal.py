@@ -146,7 +146,8 @@ def test_a_writer_reads_the_state_under_the_lock(
 
     with ub.open(path, ub.Params(group_size=3, grouping=grouping, alpha=0.8)) as rec:
         methods = {
-            EngineState: ("comes_last", "learn", "forget", "records"),
+            EngineState: ("comes_last", "learn", "forget"),
+            Database: ("append_baskets",),
             InvariantChecker: ("trace", "faults"),
         }
         for kind, names in methods.items():

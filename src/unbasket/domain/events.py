@@ -20,7 +20,7 @@ class Learn(NamedTuple):
     def checked(cls, user: object, items: Iterable[Id], basket: object, time: object) -> Self:
         """Return the event, or raise an error that names the invalid value."""
         user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
-        return cls(user, checked_items(items, f"basket {basket!r} of user {user!r}"), basket, time)
+        return cls(user, checked_items(items, "basket {!r} of user {!r}", basket, user), basket, time)
 
     def in_types(self, types: IdTypes) -> Self:
         """Return the event with ids of an engine's types; an error names an id that spells none."""

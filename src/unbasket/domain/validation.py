@@ -12,16 +12,16 @@ from unbasket.errors import InvalidBasketError, InvalidRequestError
 
 def _is_list(value: object) -> bool:
     """Return whether a value is iterable and not text; `isinstance(value, Iterable)` would take a microsecond."""
-    return hasattr(value, "__iter__") and not isinstance(value, (str, bytes))
+    return type(value) is list or (hasattr(value, "__iter__") and not isinstance(value, (str, bytes)))
 
 
-def checked_items(items: Iterable[Id], owner: str) -> list[Id]:
-    """Return the distinct items of a basket."""
+def checked_items(items: Iterable[Id], owner: str, *names: Id) -> list[Id]:
+    """Return the distinct items of a basket. The format `owner` tells of it in an error, with `names` filled in."""
     if not _is_list(items):
-        raise InvalidBasketError(f"{owner} must be a list of item ids, not {items!r}")
+        raise InvalidBasketError(f"{owner.format(*names)} must be a list of item ids, not {items!r}")
     distinct = list(dict.fromkeys(checked_all(items, "item")))
     if not 0 < len(distinct) <= MAX_BASKET:
-        raise InvalidBasketError(f"{owner} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
+        raise InvalidBasketError(f"{owner.format(*names)} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
     return distinct
 
 
@@ -37,8 +37,8 @@ def checked_history(baskets: Iterable[Iterable[Id]], least: int = 1) -> list[lis
 
 def checked_time(time: object) -> int | None:
     """Return a time; None means the order of arrival."""
-    if time is None:
-        return None
+    if time is None or (type(time) is int and UNTIMED < time < 2**63):
+        return time
     if not hasattr(time, "__index__") or isinstance(time, bool):
         raise InvalidBasketError(
             f"time must be a whole number or None, not {time!r}; `learn` and `fit` also take dates and datetimes"

@@ -11,6 +11,7 @@ import numpy as np
 
 from unbasket.core.arrays import Int64s
 from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
+from unbasket.core.util import coded_learns
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Change, Rename, Suppress
 from unbasket.domain.ids import NO_TYPES, BasketIds, Id, Ids, IdTypes, in_order
@@ -81,6 +82,21 @@ class HistoryState:
         elif count >= LONG:
             self.long_histories[owner] = self.basket_ids(owner)
         return Learned.ADDED
+
+    def learn_known(self, events: list[Change]) -> list[int]:
+        """Add baskets of known users and items, as far as events are such; return the codes of their users.
+
+        The first event that is not among them needs `learn` or another method.
+        """
+        learns = coded_learns(events, self.users.codes, self.items.codes)
+        claim = self.baskets.claim
+        count = self.events.learn_all(
+            [(owner, claim(basket), UNTIMED if time is None else time, codes) for owner, codes, basket, time in learns],
+            LONG,
+        )
+        for _, _, basket, _ in learns[count:]:
+            self.baskets.release(basket)
+        return [owner for owner, *_ in learns[:count]]
 
     def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
         """Return whether a basket would be new, and the user's last."""

@@ -16,6 +16,7 @@ from unbasket.kafka.messages import RejectedError, parse_message
 from unbasket.kafka.metrics import Counters
 from unbasket.kafka.outbox import Outbox
 from unbasket.kafka.settings import ConsumerSettings
+from unbasket.kafka.topics import check_topics
 from unbasket.store import DurableRecommender
 
 _POLL = 0.5  # seconds that a call waits for messages, and so how long `stop` may take
@@ -79,7 +80,7 @@ class EventConsumer:
         self._outbox = Outbox(settings)
         self._consumer = Consumer({**settings.consumer_options(self._rec.signing_key), "error_cb": self._trouble})
         try:
-            self._check_topics()
+            check_topics(settings, self._stop)
             self._consumer.subscribe([settings.topic], on_assign=self._assigned)
             while not (self._stop.is_set() or self._is_done()):
                 messages = self._consumer.consume(1, _POLL)
@@ -99,26 +100,6 @@ class EventConsumer:
 
     def _is_done(self) -> bool:
         return self._settings.until_end and bool(self._ended) and all(self._ended.values())
-
-    def _check_topics(self) -> None:
-        """Check that the brokers answer and the topics exist: a mistyped name must not wait for ever."""
-        settings, topics = self._settings, self._find_topics()
-        for name in (settings.topic, *settings.output_topics):
-            if name not in topics:
-                raise KafkaError(f"topic {name} does not exist at {settings.brokers}. Create it, or check its name")
-
-    def _find_topics(self) -> set[str]:
-        """Return the topics that exist; brokers that are being started have some time to answer."""
-        deadline = time.monotonic() + _TIMEOUT
-        while True:
-            try:
-                return set(self._consumer.list_topics(timeout=_TIMEOUT).topics)
-            except KafkaException as error:
-                if time.monotonic() > deadline or self._stop.wait(_POLL):
-                    raise KafkaError(
-                        f"no broker answers at {self._settings.brokers}: {error.args[0].str()}. Check the address and, "
-                        "with --client-config, the security settings"
-                    ) from error
 
     # Partitions -------------------------------------------------------------------------------------------------
 
@@ -244,7 +225,8 @@ class EventConsumer:
         The engine refuses a batch as a whole, so one with an id of another type is divided until that event is alone.
         """
         events = [entry.event for entry in entries if entry.event is not None]
-        cursors = {self._cursor(number): offset + 1 for number, offset, *_ in entries}
+        ends = {number: offset + 1 for number, offset, *_ in entries}
+        cursors = {self._cursor(number): end for number, end in ends.items()}
         try:
             self._rec.apply_checked(events, self._delivered | cursors)
         except (InvalidIdError, InvalidEventError):

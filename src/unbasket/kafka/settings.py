@@ -53,6 +53,10 @@ class ConsumerSettings:
         """The topics that are written to, besides that of the events."""
         return [name for name in (self.receipts_topic, self.dead_letter_topic) if name is not None]
 
+    def client_options(self) -> dict[str, Any]:
+        """Return the options of any client."""
+        return {"log_level": _CRITICAL, **self.client, "bootstrap.servers": self.brokers}
+
     def consumer_options(self, signing_key: str) -> dict[str, Any]:
         """Return the options of the client that reads.
 
@@ -63,11 +67,9 @@ class ConsumerSettings:
         name = f"unbasket-{signing_key[:32]}"
         return {
             "group.instance.id": name,
-            "log_level": _CRITICAL,
             "queued.max.messages.kbytes": 16 * 1024,  # of a partition: then fetching waits until some are applied
             "fetch.queue.backoff.ms": 10,  # and for no longer: by default, it would pause for a second
-            **self.client,
-            "bootstrap.servers": self.brokers,
+            **self.client_options(),
             "group.id": self.group or name,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
@@ -78,12 +80,10 @@ class ConsumerSettings:
     def producer_options(self) -> dict[str, Any]:
         """Return the options of the client that writes: in order, each message once, for as long as it takes."""
         return {
-            "log_level": _CRITICAL,
             "compression.type": "gzip",  # which every client reads without further libraries
             "linger.ms": 2,
             "message.max.bytes": 100_000_000,  # the broker decides, and a message that it refuses is shortened
-            **self.client,
-            "bootstrap.servers": self.brokers,
+            **self.client_options(),
             "enable.idempotence": True,
             "message.timeout.ms": 0,
         }

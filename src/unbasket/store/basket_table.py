@@ -5,8 +5,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from unbasket.core.arrays import Int64s
-from unbasket.core.codec import BasketRowWriter
+from unbasket.core.arrays import Int64s, Place
+from unbasket.core.codec import ColumnRowWriter, HistoryRowWriter
 from unbasket.core.model import RowIds
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.events import Learn
@@ -28,9 +28,14 @@ class BasketTable:
 
     def append_new(self, columns: BasketColumns, progress: Progress | None) -> None:
         """Append the baskets of users who are new, and load them into the model."""
-        writer = BasketRowWriter(columns, TABLE_SEEDS["baskets"], self._database.reader.row_key)
+        writer = ColumnRowWriter(columns, *self._sealing)
         rows = self._database.append_baskets(writer, len(columns.owners), progress)
         self.load(columns, np.arange(rows.start, rows.stop))
+
+    @property
+    def _sealing(self) -> tuple[int, bytes | None]:
+        """The seed of the rows' checksums, and the key of their seals."""
+        return TABLE_SEEDS["baskets"], self._database.reader.row_key
 
     def load(self, columns: BasketColumns, rows: Int64s) -> None:
         """Load baskets that are in these rows into the model, which knows none of their users."""
@@ -48,66 +53,70 @@ class BasketTable:
         baskets = ((row, decode_basket(payload)) for row, payload in found)
         self.load(*columns_of((row, basket) for row, basket in baskets if basket.user in users))
 
-    def append_last(self, event: Learn, *, commit: bool) -> int:
-        """Append a basket that comes last in its user's history, before the model learns it; return the row."""
+    def commit_last(self, event: Learn) -> int:
+        """Append and commit a basket that comes last in its user's history, before the model learns it."""
         payload = encode_basket(BasketRow(event.user, event.basket, event.time, 0, False, event.items))
-        return self._database.append_committed(payload) if commit else self._database.append("baskets", payload)
+        return self._database.append_committed(payload)
 
     def put_last(self, row: int) -> None:
         """Note the row of the basket that the model has just learned."""
-        for owner, index, removed, inserted in self._state.histories.take_changes():
-            self._row_ids.splice(owner, index, removed, inserted)
-            self._row_ids.put(owner, index, row)
+        _, changed = self._row_ids.follow(self._state.histories.take_changes())
+        self._row_ids.put(self._row_ids.missing_last(changed)[0], row)
 
     def write_changes(self) -> None:
-        """Append rows for baskets that are new or changed, and zero the rows that this has outdated."""
+        """Append rows for baskets that are new or changed, and zero the rows that this has outdated.
+
+        Many events may have come since the last call. A basket that was learned and forgotten since gets no row.
+        """
         with self._model.lock.reading:
-            outdated, changed = list[int](), dict[int, int]()
-            for owner, index, removed, inserted in self._state.histories.take_changes():
-                outdated += self._row_ids.splice(owner, index, removed, inserted)
-                changed[owner] = min(index, changed.get(owner, index))
+            outdated, changed = self._row_ids.follow(self._state.histories.take_changes())
             self._database.zero("baskets", *outdated)
-            for owner, first in changed.items():
+            last, others = self._row_ids.missing_last(changed)
+            self._append(last)
+            for owner, first in others.items():
                 self._append_missing(owner, first)
 
     def _append_missing(self, owner: int, first: int) -> None:
         """Append the baskets of a user, from an index on, that are in no row."""
-        missing, count = self._row_ids.missing(owner, first)
-        user = self._state.users.names[owner]
+        missing, baskets = self._row_ids.missing(owner, first)
         for run in _runs(missing):
-            if run.stop == count:  # an appended row has the highest position of all
-                self._append(user, owner, run, None)
-            elif not self._append_between(user, owner, run):
-                self._append_again(user, owner, run.start)
+            if run.stop == baskets:  # an appended row has the highest position of all
+                self._append([(owner, index, 0) for index in run])
+            elif not self._append_between(owner, run):
+                self._append_again(owner, run.start)
                 break
 
-    def _append_between(self, user: Id, owner: int, run: range) -> bool:
+    def _append_between(self, owner: int, run: range) -> bool:
         """Append adjacent baskets at positions between their neighbors'; return False if there is no room."""
         above = self._position(owner, run.stop)
         below = self._position(owner, run.start - 1) if run.start else above - STEP * (len(run) + 1)
         if above - below <= len(run):
             return False
-        positions = [below + (above - below) * i // (len(run) + 1) for i in range(1, len(run) + 1)]
-        self._append(user, owner, run, positions)
+        first, gaps = self._database.reader.next_row("baskets"), len(run) + 1
+        positions = [below + (above - below) * i // gaps for i in range(1, gaps)]
+        self._append([(owner, run[i], position - (first + i) * STEP) for i, position in enumerate(positions)])
         return True
 
-    def _append_again(self, user: Id, owner: int, first: int) -> None:
+    def _append_again(self, owner: int, first: int) -> None:
         """Append all baskets from an index on, behind everything else, and zero their former rows."""
         rows = self._row_ids.of(owner, first)
         self._database.zero("baskets", *(row for row in rows if row))
-        self._append(user, owner, range(first, first + len(rows)), None)
+        self._append([(owner, index, 0) for index in range(first, first + len(rows))])
 
     def _position(self, owner: int, index: int) -> int:
         row = self._row_ids.of(owner, index, index + 1)[0]
         return position_of(row, decode_basket(self._database.reader.payload("baskets", row)))
 
-    def _append(self, user: Id, owner: int, run: range, positions: list[int] | None) -> None:
-        """Append rows for the baskets at these indexes, at the given positions or else at the rows' own."""
-        for i, record in enumerate(self._state.records(user, run.start, run.stop)):
-            shift = 0 if positions is None else positions[i] - self._database.reader.next_row("baskets") * STEP
-            items = [self._state.items.names[code] for code in record.items]
-            basket = BasketRow(user, record.basket, record.time, shift, record.opens, items)
-            self._row_ids.put(owner, run.start + i, self._database.append("baskets", encode_basket(basket)))
+    def _append(self, places: list[Place]) -> None:
+        """Append rows for the baskets at these places."""
+        if not places:
+            return
+        state = self._state
+        writer = HistoryRowWriter(
+            state.histories, places, state.users.names, state.items.names, state.baskets.names, *self._sealing
+        )
+        rows = self._database.append_baskets(writer, len(places), None)
+        self._row_ids.put(places, rows.start)
 
 
 def _runs(indexes: list[int]) -> list[range]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from unbasket.core.codec import BasketRowWriter
+from unbasket.core.codec import ColumnRowWriter
 from unbasket.domain.basket_columns import BasketColumns
 from unbasket.domain.ids import KINDS, Id, IdTypes, Kind, in_order, in_type
 from unbasket.domain.results import Basket
@@ -28,7 +28,7 @@ _SHOWN = 5  # pairs that an error names
 def rewrite(database: Database, baskets: BasketColumns, types: IdTypes) -> Content:
     """Replace all baskets by these, and convert the ids of all other rows; the caller commits."""
     database.zero("baskets", *[row for row, _ in database.reader.payloads("baskets")])
-    writer = BasketRowWriter(baskets, TABLE_SEEDS["baskets"], database.reader.row_key)
+    writer = ColumnRowWriter(baskets, TABLE_SEEDS["baskets"], database.reader.row_key)
     rows = database.append_baskets(writer, len(baskets.owners), None)
     others = {table: _rewrite_table(database, table, convert, types) for table, convert in _CONVERSIONS.items()}
     others["cursors"] = dict(database.reader.payloads("cursors"))

@@ -174,12 +174,13 @@ class DiskJournal:
         for request in requests:
             try:
                 request.events = self.model.canonical_events(request.events)
-                request.results = [self._persistent.apply(event, signer, is_only=is_only) for event in request.events]
+                request.results = self._persistent.apply(request.events, signer, is_only=is_only)
                 self._persistent.move_cursors(request.cursors)
             except (InvalidIdError, InvalidEventError) as error:  # before the first event
                 request.error = error
             except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing
                 request.error = error
+        self._persistent.write_changes()
 
     @property
     def cursors(self) -> dict[str, int]:

@@ -33,7 +33,7 @@ PAUSE = 0.01
 _WORTH_COMPACTING = 2**20  # a file with fewer zeroed bytes is left as it is
 _PACE = 0.02  # seconds between two steps of a compaction, so that learns are hardly slowed
 _CHUNK = 16_384  # rows that are written at a time
-_CHECKPOINT_ROWS = 1000  # rows that are changed between two checkpoints, so that the log is reused and does not grow
+_LOG_SIZE = 2**21  # bytes that are logged between two checkpoints, so that the log is reused and does not grow
 _NAMES_CHECKED_EVERY = 0.01  # seconds; each time would take a tenth of a learn
 
 
@@ -56,7 +56,7 @@ class Database:
         self.erasures = 0  # that succeeded
         self.has_reader, self.obstacle = False, ""
         self._names_due = self._compaction_due = 0.0
-        self._checkpoint_due = _CHECKPOINT_ROWS  # by the connection's count of changed rows
+        self._logged = 0  # bytes in the log since the last checkpoint, estimated
         self._size = 0  # of the file, after the last checkpoint
         self._failure = ""  # the error that ended writing
         self._newly_zeroed = 0  # bytes, since the last decision whether to compact
@@ -137,6 +137,7 @@ class Database:
         if not self._connection.in_transaction:
             return
         self._is_synced = False
+        self._logged += schema.PAGE
         record = self.reader.totals.record() if self._totals_due else None
         try:
             if record is not None:
@@ -158,7 +159,7 @@ class Database:
         except OSError as error:
             raise self.failure(error) from error
         self._is_synced = True
-        if self._connection.total_changes >= self._checkpoint_due:
+        if self._logged >= _LOG_SIZE:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
@@ -172,7 +173,7 @@ class Database:
         self._note_checkpoint()
 
     def _note_checkpoint(self) -> None:
-        self._checkpoint_due = self._connection.total_changes + _CHECKPOINT_ROWS
+        self._logged = 0
         self._size = self._file_size() or 0
 
     def check_names(self) -> None:
@@ -246,6 +247,7 @@ class Database:
         """Append a basket in a transaction of its own, let the disk start writing, and return the row number."""
         self._check_log()
         self._is_synced = False
+        self._logged += schema.PAGE
         row = self._insert("baskets", payload)
         try:
             self._wal.start_writing()
@@ -258,6 +260,7 @@ class Database:
         body, checksum = with_checksum(table, row, payload, self.reader.row_key)
         self._connection.execute(self._insertion(table), (row, body))
         self.reader.totals.add_appended(table, 1, checksum, len(body))
+        self._logged += len(body)
         return row
 
     def _insertion(self, table: str) -> str:
@@ -274,6 +277,7 @@ class Database:
             checksums, size = writer.checksums, writer.size
             if progress is not None:
                 progress(self.reader.next_row("baskets") - first, total)
+        self._logged += size
         return range(first, self.reader.next_row("baskets"))
 
     def zero(self, table: str, *rows: int) -> None:
@@ -288,6 +292,7 @@ class Database:
             self._connection.execute(f"UPDATE {space} SET body = zeroblob(length(body)) WHERE id = ?", (row,))
             self.reader.totals.remove_zeroed(checksum_of(body), len(body))
             self._newly_zeroed += len(body)
+            self._logged += schema.PAGE
             self.is_erased &= table in NOT_PERSONAL
             self._totals_due = True
 
@@ -397,6 +402,7 @@ class Database:
             self.reader.spaces[table], _ = compaction.Spaces.find(self._connection, table)
             raise
         self._is_synced = False
+        self._logged += size
         self.reader.spaces[table] = batch.spaces
         self.reader.totals.zeroed -= batch.freed
         if batch.is_last:

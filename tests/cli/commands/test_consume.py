@@ -6,6 +6,7 @@ import pytest
 from tests.cli.running import error
 from typer.testing import CliRunner
 
+import unbasket as ub
 from unbasket.cli import app
 
 
@@ -23,9 +24,24 @@ def test_invalid_settings_create_no_database(path: Path, tmp_path: Path) -> None
     assert not path.exists()
 
 
-def test_no_broker_answers(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("unbasket.kafka.consumer._TIMEOUT", 0.1)
-    options = ["consume", "--db", str(path), "--brokers", "127.0.0.1:1", "--topic", "events"]
-    failed = CliRunner().invoke(app, options)
+@pytest.mark.parametrize("command", [["consume"], ["serve", "--port", "0", "--consume"]])
+def test_wrong_brokers_leave_nothing_behind(
+    command: list[str], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("unbasket.kafka.topics._TIMEOUT", 0.1)
+    options = ["--db", str(path), "--brokers", "127.0.0.1:1", "--topic", "events"]
+    failed = CliRunner().invoke(app, command + options)
     assert failed.exit_code == 2
     assert failed.stderr.splitlines()[-1].startswith("Error: no broker answers at 127.0.0.1:1")
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_no_broker_answers_for_a_database_that_exists(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unbasket.kafka.topics._TIMEOUT", 0.1)
+    with ub.open(path) as rec:
+        rec.learn("ann", ["milk"], basket=1)
+        digest = rec.digest()
+    failed = CliRunner().invoke(app, ["consume", "--db", str(path), "--brokers", "127.0.0.1:1", "--topic", "events"])
+    assert (failed.exit_code, "no broker answers" in failed.stderr) == (2, True)
+    with ub.open(path) as rec:
+        assert rec.digest() == digest

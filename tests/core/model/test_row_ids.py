@@ -20,13 +20,13 @@ class Shop:
         self.state.histories.notes_changes = True
         self.row_ids = RowIds()
         self.given: dict[int, Record] = {}
+        self.changed: dict[int, int] = {}  # by the last events: the first changed position of each user
         self._next = 1
 
     def follow(self) -> None:
         """Follow the changes; check that ids are dropped with baskets that are removed or changed."""
-        dropped = set[int]()
-        for splice in self.state.histories.take_changes():
-            dropped.update(self.row_ids.splice(*splice))
+        outdated, self.changed = self.row_ids.follow(self.state.histories.take_changes())
+        dropped = set(outdated)
         held = {row_id for owner in self.state.users.codes.values() for row_id in self.row_ids.of(owner, 0)} - {0}
         assert self.given.keys() == held | dropped
         assert not held & dropped
@@ -40,13 +40,23 @@ class Shop:
             row_ids = self.row_ids.of(owner, 0)
             missing = [position for position, row_id in enumerate(row_ids) if row_id == 0]
             assert self.row_ids.missing(owner, 0) == (missing, len(records))
+            self._check_missing_last(owner, missing, len(records))
             for position, (record, row_id) in enumerate(zip(records, row_ids, strict=True)):
                 if row_id:
                     assert self.given[row_id] == record
                 else:
-                    self.row_ids.put(owner, position, self._next)
+                    self.row_ids.put([(owner, position, 0)], self._next)
                     self.given[self._next] = record
                     self._next += 1
+
+    def _check_missing_last(self, owner: int, missing: list[int], count: int) -> None:
+        """Check that baskets without an id are found by the changes: at once if they are last, or else by user."""
+        changed = {owner: self.changed[owner]} if owner in self.changed else {}
+        places, others = self.row_ids.missing_last(changed)
+        if missing == [*range(count - len(missing), count)]:
+            assert (places, others) == ([(owner, position, 0) for position in missing], {})
+        else:
+            assert (places, others) == ([], changed)
 
 
 def random_event(state: HistoryState, chance: Random) -> None:
@@ -87,5 +97,5 @@ def test_ids_of_users_without_a_history_are_dropped() -> None:
     assert row_ids.drop_orphans(state.histories) == [7, 8, 10, 11]
     assert row_ids.of(0, 0) == row_ids.of(2, 0) == []
     assert row_ids.of(1, 0) == [9]
-    assert row_ids.splice(1, 0, 1, 0) == [9]
+    assert row_ids.follow([(1, 0, 1, 0)]) == ([9], {1: 0})
     assert (row_ids.rows.residue(), row_ids.rows.blocks.used) == (0, 0)

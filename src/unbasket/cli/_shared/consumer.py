@@ -23,6 +23,14 @@ BROKERS = option("Some brokers.", envvar="UNBASKET_BROKERS", metavar="HOST:PORT,
 TOPIC = option("The topic of the events, with users as keys.", metavar="NAME")
 
 
+def check_before_creating(db: Path, settings: "ConsumerSettings") -> None:
+    """Check brokers and topics if a database is about to be created: a mistyped name must leave none behind."""
+    if not db.exists():
+        from unbasket.kafka import check_topics
+
+        check_topics(settings)
+
+
 class ConsumerOptions(NamedTuple):
     """The options of a consumer that need not be given."""
 

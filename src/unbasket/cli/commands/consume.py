@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from unbasket.cli._shared.consumer import BROKERS, TOPIC, ConsumerOptions
+from unbasket.cli._shared.consumer import BROKERS, TOPIC, ConsumerOptions, check_before_creating
 from unbasket.cli._shared.database import Db, open_to_write
 from unbasket.cli._shared.options import with_options
 from unbasket.cli._shared.terminal import errors, printable, say, warn
@@ -38,6 +38,7 @@ def consume(
     exist is created, and starts at the beginning of the topic.
     """
     settings = options.settings(brokers, topic, until_end=until_end)
+    check_before_creating(db, settings)
     from unbasket.kafka import CountersCollector, EventConsumer
 
     with open_to_write(db, may_create=True) as rec, _progress_line() as progress:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from unbasket.cli._shared.consumer import BROKERS, TOPIC, ConsumerOptions
+from unbasket.cli._shared.consumer import BROKERS, TOPIC, ConsumerOptions, check_before_creating
 from unbasket.cli._shared.options import with_options
 from unbasket.cli._shared.terminal import counted, errors, needing, progress_bar, say
 from unbasket.errors import SettingsError
@@ -122,7 +122,9 @@ def serve(
     if consume:
         if brokers is None or topic is None:
             raise SettingsError("--consume needs --brokers and --topic: where events come from")
-        beside.append(_Consuming(options.settings(brokers, topic)))
+        source = options.settings(brokers, topic)
+        check_before_creating(settings.db, source)
+        beside.append(_Consuming(source))
     elif topic is not None:
         raise SettingsError(f"--topic {topic} has no effect without --consume")
     welcome = partial(_welcome, settings.db)

@@ -4,7 +4,7 @@ from typing import Any, Self, final
 import numpy as np
 import numpy.typing as npt
 
-from unbasket.core.arrays import Codes, Int64s
+from unbasket.core.arrays import Codes, Int64s, Place
 from unbasket.core.model import Histories
 
 @final
@@ -23,12 +23,27 @@ class RowReader:
 def sorted_by_user(owners: Codes, positions: Int64s, users: int) -> Int64s: ...
 def gathered(purchases: Codes, sizes: Int64s, order: Int64s) -> Codes: ...
 
-@final
 class BasketRowWriter:
     size: int
     checksums: int
-    def __init__(self, columns: Any, seed: int, key: bytes | None = None) -> None: ...
     def take(self, first: int, most: int) -> list[tuple[int, bytes]]: ...
+
+@final
+class ColumnRowWriter(BasketRowWriter):
+    def __init__(self, columns: Any, seed: int, key: bytes | None = None) -> None: ...
+
+@final
+class HistoryRowWriter(BasketRowWriter):
+    def __init__(
+        self,
+        histories: Histories,
+        places: list[Place],
+        users: list[str | int],
+        items: list[str | int],
+        baskets: list[str] | None,
+        seed: int,
+        key: bytes | None = None,
+    ) -> None: ...
 
 @final
 class UserHasher:

@@ -7,6 +7,7 @@ from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from unbasket.core.memory.buffers cimport allocated, give_back, grown
+from unbasket.core.model.history cimport Basket, Histories
 
 cdef extern from "codec/crc32.h" nogil:
     uint32_t crc32_of(const uint8_t *data, size_t length, uint32_t start)
@@ -92,28 +93,23 @@ cdef class RowWriter:
             self.capacity = 2 * self.capacity + size
 
 
-@cython.final
 cdef class BasketRowWriter:
-    """Writer of baskets, given as `BasketColumns`, to rows of a store; `row_reader` describes these."""
+    """Writer of baskets to rows of a store, which `row_reader` describes. Subclasses know where baskets come from."""
 
     cdef RowWriter writer  # the body of the row that is written
     cdef list users, items  # ids by code
     cdef list baskets  # ids of baskets by key, or None if a key is the id
-    cdef const uint32_t[::1] owners, purchases  # the user of each basket; the items of all baskets
-    cdef const int64_t[::1] keys, times, sizes, opens  # of each basket
+    cdef Py_ssize_t total  # baskets to write
     cdef Py_ssize_t done  # baskets written
-    cdef Py_ssize_t bought  # purchases written
     cdef uint32_t seed  # of the table's checksums
     cdef uint32_t[8] sealing  # the state from which seals are computed
     cdef bint seals  # whether there is a key for them; without one they are zeros
     cdef readonly int64_t size  # bytes written
     cdef readonly int64_t checksums  # the sum of the checksums written
 
-    def __init__(self, columns, uint32_t seed, bytes key=None):
+    cdef int start(self, list users, list items, list baskets, Py_ssize_t total, uint32_t seed, bytes key) except -1:
         self.writer = RowWriter()
-        self.users, self.items, self.baskets = columns.users, columns.items, columns.baskets
-        self.owners, self.purchases = columns.owners, columns.purchases
-        self.keys, self.times, self.sizes, self.opens = columns.keys, columns.times, columns.sizes, columns.opens
+        self.users, self.items, self.baskets, self.total = users, items, baskets, total
         self.seed = seed
         self.seals = key is not None
         if self.seals:
@@ -121,7 +117,7 @@ cdef class BasketRowWriter:
 
     def take(self, int64_t first, Py_ssize_t most):
         """Return rows of the next baskets, at most `most`, numbered from `first` on."""
-        cdef Py_ssize_t i, end = min(self.done + most, self.owners.shape[0])
+        cdef Py_ssize_t i, end = min(self.done + most, self.total)
         rows = [self._row(first + i, self.done + i) for i in range(end - self.done)]
         self.done = end
         return rows
@@ -150,18 +146,63 @@ cdef class BasketRowWriter:
         return number, body
 
     cdef int _put_basket(self, Py_ssize_t basket) except -1:
+        """Hook: put the basket of this number."""
+        raise NotImplementedError
+
+    cdef int _put(self, Py_ssize_t user, const Basket *basket, int64_t shift, const uint32_t *items) except -1:
         cdef RowWriter writer = self.writer
         cdef Py_ssize_t i
         writer.put_header(6)
-        writer.put_id(self.users[self.owners[basket]])
+        writer.put_id(self.users[user])
         if self.baskets is None:
-            writer.put_number(self.keys[basket])
+            writer.put_number(basket.key)
         else:
-            writer.put_id(self.baskets[self.keys[basket]])
-        writer.put_time(self.times[basket])
-        writer.put_number(0)
-        writer.put_bool(self.opens[basket])
-        writer.put_header(self.sizes[basket])
-        for i in range(self.bought, self.bought + self.sizes[basket]):
-            writer.put_id(self.items[self.purchases[i]])
-        self.bought += self.sizes[basket]
+            writer.put_id(self.baskets[basket.key])
+        writer.put_time(basket.time)
+        writer.put_number(shift)
+        writer.put_bool(basket.opens_group)
+        writer.put_header(basket.size)
+        for i in range(basket.size):
+            writer.put_id(self.items[items[i]])
+
+
+@cython.final
+cdef class ColumnRowWriter(BasketRowWriter):
+    """Writer of baskets that are given as `BasketColumns`."""
+
+    cdef const uint32_t[::1] owners, purchases  # the user of each basket; the items of all baskets
+    cdef const int64_t[::1] keys, times, sizes, opens  # of each basket
+    cdef Py_ssize_t bought  # purchases written
+
+    def __init__(self, columns, uint32_t seed, bytes key=None):
+        self.start(columns.users, columns.items, columns.baskets, len(columns.owners), seed, key)
+        self.owners, self.purchases = columns.owners, columns.purchases
+        self.keys, self.times, self.sizes, self.opens = columns.keys, columns.times, columns.sizes, columns.opens
+
+    cdef int _put_basket(self, Py_ssize_t number) except -1:
+        cdef Basket basket = Basket(
+            self.keys[number], self.times[number], <uint32_t> self.sizes[number], <uint8_t> self.opens[number]
+        )
+        self._put(self.owners[number], &basket, 0, &self.purchases[self.bought])
+        self.bought += basket.size
+
+
+@cython.final
+cdef class HistoryRowWriter(BasketRowWriter):
+    """Writer of baskets in histories. A place is a basket's user, its position, and the shift of its row."""
+
+    cdef Histories histories
+    cdef list places
+
+    def __init__(
+        self, Histories histories, list places, list users, list items, list baskets, uint32_t seed, bytes key=None
+    ):
+        self.start(users, items, baskets, len(places), seed, key)
+        self.histories, self.places = histories, places
+
+    cdef int _put_basket(self, Py_ssize_t number) except -1:
+        cdef Py_ssize_t user, position
+        cdef int64_t shift
+        user, position, shift = self.places[number]
+        cdef uint32_t *items = <uint32_t *> self.histories.items.first(user) + self.histories.offset(user, position)
+        self._put(user, <Basket *> self.histories.baskets.first(user) + position, shift, items)

@@ -128,6 +128,25 @@ cdef class EventApplier:
         """Insert a basket at a position."""
         self._insert(user, position, Basket(key, time, <uint32_t> len(items), False), items)
 
+    def learn_all(self, list baskets, Py_ssize_t longest):
+        """Insert baskets (user, key, time, items) at the positions of their times; return how many were inserted.
+
+        The first one that needs `learn` ends this: its user has a basket of this id or of this time, or `longest` ones.
+        """
+        cdef Insertion insertion
+        cdef Py_ssize_t user, count = 0
+        cdef int64_t key, time
+        cdef list items
+        for user, key, time, items in baskets:
+            self.histories.find_insertion(user, time, &insertion)
+            if insertion.tied or self.histories.baskets.length(user) >= longest:
+                break
+            if self.histories.position_of(user, key) >= 0:
+                break
+            self._insert(user, insertion.position, Basket(key, time, <uint32_t> len(items), False), items)
+            count += 1
+        return count
+
     cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1:
         cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
         cdef const uint32_t *codes = self._set_items(items)

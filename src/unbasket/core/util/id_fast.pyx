@@ -4,6 +4,8 @@ from cpython.object cimport PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
 
+from unbasket.core.util.sharded_dict cimport ShardedDict
+
 cdef extern from "Python.h":
     bint PyUnicode_IS_ASCII(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
@@ -61,6 +63,36 @@ def have_types(events, types):
         else:
             return False
     return True
+
+
+def coded_learns(list events, ShardedDict users, ShardedDict items):
+    """Return learns with codes in place of ids, up to the first event that has an unknown id or is not a learn.
+
+    A result is (code of the user, codes of the items, basket, time).
+    """
+    cdef tuple event
+    cdef list coded = [], codes
+    for named_tuple in events:
+        event = <tuple> named_tuple
+        if len(event) != 4:
+            break
+        user = users.shard_of(event[0]).get(event[0])
+        codes = codes_of(<list> event[1], items)
+        if user is None or codes is None:
+            break
+        coded.append((user, codes, event[2], event[3]))
+    return coded
+
+
+cdef list codes_of(list names, ShardedDict codes):
+    """Return the codes of ids; None if one is unknown."""
+    cdef list found = []
+    for name in names:
+        code = codes.shard_of(name).get(name)
+        if code is None:
+            return None
+        found.append(code)
+    return found
 
 
 def are_plain(list names):

@@ -1,27 +1,17 @@
 """A dict in shards: a plain dict copies all its keys when it grows, which takes 50 ms with a million of them."""
 
 cimport cython
-from cpython.object cimport PyObject_Hash
 from libc.stdint cimport uint32_t
 
 import numpy as np
-
-cdef enum:
-    SHARDS = 256
 
 
 @cython.final
 cdef class ShardedDict:
     """A mapping whose keys are spread over dicts by their hash; unordered."""
 
-    cdef list shards  # dicts
-    cdef Py_ssize_t count  # keys in all shards
-
     def __cinit__(self):
         self.shards = [{} for _ in range(SHARDS)]
-
-    cdef inline dict shard_of(self, key):
-        return <dict> self.shards[PyObject_Hash(key) & (SHARDS - 1)]
 
     def __len__(self):
         return self.count
