@@ -2,9 +2,9 @@
 
 FOLDER is a checkout of that version with its core built in place, by default none. Each version is a process of its
 own, on the same shop: users with 5 baskets of 6 items, half of the events learns and the others forgets of what was
-learned one batch before, each event of another user. The versions take turns; the first batch of a turn starts the
-stream and does not count. Wall time is that of Spark's trigger. Processor time and bytes written are those of the
-driver, the JVM and the Python workers.
+learned one batch before, each event of another user. The versions take turns. The first turn of each, in which Java
+compiles, and the first batch of every turn, which starts the stream, do not count. Wall time is that of Spark's
+trigger. Processor time and bytes written are those of the driver, the JVM and the Python workers.
 """
 
 import argparse
@@ -181,14 +181,15 @@ def measure(versions: dict[str, Version], folder: Path, cases: list[tuple[int, i
     """Let the versions take turns, and print their batches."""
     for users, events in cases:
         shop = folder / f"events-{users}-{events}"
-        write_events(shop, users, events, 2 * runs * (batches + 1) + 1)
+        write_events(shop, users, events, 2 * (runs + 1) * (batches + 1))
         for name, version in versions.items():
             seconds = version.call("load", users, str(shop))
             say(f"{users:,} users loaded, {name}: {users * BASKETS / seconds:,.0f} baskets/s")
         found: dict[str, list[Batch]] = {name: [] for name in versions}
-        for _ in range(runs):
+        for turn in range(runs + 1):
             for name, version in versions.items():
-                found[name] += [Batch(*batch) for batch in version.call("run", str(shop), batches)]
+                timed = [Batch(*batch) for batch in version.call("run", str(shop), batches)]
+                found[name] += timed if turn else []
         report(found, users, events)
 
 

@@ -44,7 +44,8 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
     chance, state = random.Random(stripes), new_state(tmp_path, stripes)
     users = [(chance.choice([-(2**62), -1, 5, 3 * 2**33]), f"u{number}") for number in range(30)]
     held: dict[str, int] = {}
-    written: dict[tuple[str, int], int] = {}  # the last batch that held a row
+    written: dict[tuple[str, int], int] = {}  # the batch that replaced a row
+    gone: dict[str, int] = {}  # the batch that forgot a user
     for batch in range(6 * stripes):
         shard, changes = Shard(state, 0), {}
         for hash_, user in chance.sample(users, chance.choice([0, 0, 1, 8])):
@@ -54,6 +55,8 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
                 written[user, held.pop(user)] = batch
             if change["baskets"]:
                 held[user] = 1000 + batch
+            else:
+                gone[user] = batch
         shard.write(batch, table([*changes.values()]))
         state.commit(state.manifest.after(batch, shard.written))
         state.clean()
@@ -65,6 +68,8 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
         assert {found["user"] for found in asked if found["baskets"]} == set(held)
         stored = stored_rows(state)
         assert not {key for key in stored if written.get(key, batch) + stripes - 1 <= batch}, "an old row is left"
+        forgotten = {user for user, _ in stored if user not in held}
+        assert not {user for user in forgotten if gone[user] + stripes - 1 <= batch}, "a forgotten user is left"
 
 
 def new_state(folder: Path, stripes: int) -> State:
@@ -72,7 +77,7 @@ def new_state(folder: Path, stripes: int) -> State:
 
 
 def stored_rows(state: State) -> set[tuple[str, int]]:
-    """Return all users and items in all files."""
+    """Return all users and items in all files; a tombstone has 0 instead of an item."""
     names = [name for name in state.folder.names() if name.endswith(".arrow")]
     rows = [found for name in names for found in state.folder.read(name).to_pylist()]
-    return {(found["user"], found["baskets"][0]["items"][0]) for found in rows if found["baskets"]}
+    return {(found["user"], found["baskets"][0]["items"][0] if found["baskets"] else 0) for found in rows}

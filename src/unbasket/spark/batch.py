@@ -6,8 +6,8 @@ Tasks get the events by the hash of the user, and write files that no manifest n
 the next version of the manifest. A batch that Spark repeats after a crash is recognized by its number: its changes are
 in its deltas. A batch without events drops what is left to erase.
 
-A rename concerns two shards. The driver applies all events of the users in a batch's renames itself, with the same
-code, and hands the resulting rows to the shards.
+A rename concerns two shards. If tasks report renames, the driver applies all events of their users itself, with the
+same code, and lets the tasks begin again with the other events and the resulting rows.
 """
 
 import gc
@@ -26,7 +26,7 @@ from pyspark.sql import functions as sql
 
 from unbasket.domain.ids import Id
 from unbasket.errors import SparkError
-from unbasket.spark.history_rows import arrow_type, flat, stored_schema, vector_table
+from unbasket.spark.history_rows import arrow_type, flat, vector_table
 from unbasket.spark.manifest import State
 from unbasket.spark.shard import Shard
 from unbasket.spark.sources import FAULT, FIELDS
@@ -112,21 +112,26 @@ class Maintainer:
         events = events.withColumns({**hashes, "row": sql.monotonically_increasing_id()})
         run = partial(on_shards, self._state, tasks=tasks, order=("hash", "sequence", "row"))
         done = run(events, partial(_update_shard, batch, None))
-        users = dict(pair for one in done for pair in one["renamed"])
-        if users:
-            own = sql.col("user").isin([*users])
-            renamed = self._rename(events.where(own).orderBy("sequence", "row"), users)
-            done = run(events.where(sql.coalesce(~own, sql.lit(True))), partial(_update_shard, batch, renamed))
+        renames = [rename for one in done for rename in one.get("renames", [])]
+        if renames:
+            users = {each["user"]: each["hash"] for each in renames}
+            users |= {each["other"]: each["other_hash"] for each in renames}
+            own = sql.coalesce(sql.col("user").isin([*users]), sql.lit(False))
+            moved = events.where(own).orderBy("sequence", "row").toArrow()
+            renamed = self._rename(moved, users)
+            done = run(events.where(~own), partial(_update_shard, batch, renamed))
+            done[0]["events"] += len(moved)
             done[0]["added"] += renamed.added
         return done
 
-    def _rename(self, events: DataFrame, users: dict[Id, int]) -> Update:
+    def _rename(self, events: pa.Table, users: dict[Id, int]) -> Update:
         """Apply all events of users with these hashes, who are in renames."""
         manifest = self._state.manifest
         kind = arrow_type(manifest.kinds["user"])
         wanted = pa.table([pa.array(users.values(), pa.int64()), pa.array(users, kind)], names=["hash", "user"])
-        rows = [Shard(self._state, shard).find(own) for shard, own in by_shard(wanted, manifest.shards)]
-        result = update(manifest.params, manifest.kinds, pa.concat_tables(rows), parsed(events.toArrow()))
+        shards = {hash_ % manifest.shards for hash_ in users.values()}
+        rows = pa.concat_tables([Shard(self._state, shard).find(wanted) for shard in shards])
+        result = update(manifest.params, manifest.kinds, rows, parsed(events))
         return result._replace(rows=with_hashes(result.rows, wanted))
 
 
@@ -160,13 +165,6 @@ def _on_shards(
         gc.enable()
 
 
-def by_shard(rows: pa.Table, shards: int) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each shard that has some of the rows, and these."""
-    numbers = flat(rows["hash"]).to_numpy() % shards
-    for number in np.unique(numbers).tolist():
-        yield number, rows.filter(pa.array(numbers == number))
-
-
 def with_hashes(rows: pa.Table, users: pa.Table) -> pa.Table:
     """Return history rows with the hashes of their users, which `users` has."""
     hashes = users["hash"].take(pc.index_in(rows["user"], flat(users["user"])))
@@ -174,31 +172,34 @@ def with_hashes(rows: pa.Table, users: pa.Table) -> pa.Table:
 
 
 def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.Table) -> Summary:
-    """Apply events to a shard and write its files; with renames that are not applied yet, only return their users."""
+    """Apply events to a shard, and write its files with their changes and those of renamed users.
+
+    With renames that are not applied yet, only return these.
+    """
     manifest, times = shard.manifest, [perf_counter()]
-    summary = {"files": [], "renamed": [], **dict.fromkeys((*_COUNTS, *_STAGES), 0), "events": len(events)}
-    delta, rejected = stored_schema(manifest.kinds).empty_table(), []
-    if renamed is None:
-        pairs = events.filter(pc.field("event") == "rename").select(["user", "hash", "other", "other_hash"])
-        if len(pairs := pairs.drop_null()):
-            user, hash_, other, other_hash = pairs.to_pydict().values()
-            return summary | {"renamed": [*zip(user, hash_, strict=True), *zip(other, other_hash, strict=True)]}
-    else:
-        delta = dict(by_shard(renamed.rows, manifest.shards)).get(shard.number, delta)
-        rejected += renamed.rejected if shard.number == 0 else []
+    renames = events.filter(pc.field("event") == "rename").select(["user", "hash", "other", "other_hash"]).drop_null()
+    if len(renames):
+        return {"renames": renames.to_pylist()}
     wanted = events.select(["hash", "user"]).group_by(["hash", "user"]).aggregate([])
     rows = shard.find(wanted)
     times.append(perf_counter())
     result = update(manifest.params, manifest.kinds, rows, parsed(events))
-    delta, rejected = pa.concat_tables([delta, with_hashes(result.rows, wanted)]), [*rejected, *result.rejected]
+    delta, rejected = with_hashes(result.rows, wanted), result.rejected
+    if renamed is not None:
+        is_own = flat(renamed.rows["hash"]).to_numpy() % manifest.shards == shard.number
+        delta = pa.concat_tables([delta, renamed.rows.filter(pa.array(is_own))])
+        rejected += renamed.rejected if shard.number == 0 else []
     times.append(perf_counter())
     if rejected:
         delta = delta.replace_schema_metadata({REJECTED: json.dumps(rejected)})
     shard.write(batch, delta)
     times.append(perf_counter())
     counts = (len(events), len(delta), len(rejected), shard.bytes_written, result.added)
-    stages = zip(_STAGES, np.diff(times).tolist(), strict=True)
-    return summary | {"files": shard.written, **dict(zip(_COUNTS, counts, strict=True)), **dict(stages)}
+    return {
+        "files": shard.written,
+        **dict(zip(_COUNTS, counts, strict=True)),
+        **dict(zip(_STAGES, np.diff(times).tolist(), strict=True)),
+    }
 
 
 def _changes(spark: SparkSession, state: State, batch: int) -> DataFrame:

@@ -14,7 +14,7 @@ from unbasket.engine.histories import HistoryState
 from unbasket.errors import InvalidFrameError, SparkError
 from unbasket.params import Params
 from unbasket.spark.batch import Summary, on_shards, with_hashes
-from unbasket.spark.history_rows import Kinds, history_sql, load_rows, rows_of, vector_table
+from unbasket.spark.history_rows import Kinds, history_schema, load_rows, rows_of, vector_table
 from unbasket.spark.manifest import NO_BATCH, State
 from unbasket.spark.shard import Shard
 from unbasket.spark.sources import item_type
@@ -78,8 +78,9 @@ def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
     While a stream goes on, each shard is read as of the newest batch at that moment; a user's row is always whole.
     """
     state = State(checkpoint)
-    shards = state.manifest.shards
-    return spark.range(0, shards, 1, shards).mapInArrow(partial(_read, checkpoint), history_sql(state.manifest.kinds))
+    shards, empty = state.manifest.shards, history_schema(state.manifest.kinds).empty_table()
+    schema = spark.createDataFrame(empty).schema
+    return spark.range(0, shards, 1, shards).mapInArrow(partial(_read, checkpoint), schema)
 
 
 def _read(checkpoint: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from unbasket.core.model import UNTIMED, FoldWorkspace, queries
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.ids import Id, IdType, in_order
+from unbasket.domain.ids import Id, in_order
 from unbasket.engine.histories import HistoryState
 from unbasket.params import Params
 
@@ -28,22 +28,11 @@ def arrow_type(kind: str) -> pa.DataType:
     return pa.string() if kind == "string" else pa.int64()
 
 
-def id_type(kind: str) -> IdType:
-    """Return Python's type of ids of an SQL type."""
-    return str if kind == "string" else int
-
-
 def history_schema(kinds: Kinds) -> pa.Schema:
     """Return the schema of histories with ids of these types."""
     user, basket, item = (arrow_type(kinds[name]) for name in ("user", "basket", "item"))
     fields = [("basket", basket), ("time", pa.int64()), ("opens", pa.bool_()), ("items", pa.list_(item))]
     return pa.schema([("user", user), ("baskets", pa.list_(pa.struct(fields))), ("suppressed", pa.list_(item))])
-
-
-def history_sql(kinds: Kinds) -> str:
-    """Return the same schema in Spark's SQL."""
-    basket = f"struct<basket: {kinds['basket']}, time: bigint, opens: boolean, items: array<{kinds['item']}>>"
-    return f"user {kinds['user']}, baskets array<{basket}>, suppressed array<{kinds['item']}>"
 
 
 def stored_schema(kinds: Kinds) -> pa.Schema:

@@ -25,7 +25,7 @@ from unbasket.domain.rejection import FAULTS, Reason, reason_of
 from unbasket.errors import InvalidIdError, SparkError
 from unbasket.spark.batch import REJECTED, UPDATED
 from unbasket.spark.bulk import histories
-from unbasket.spark.history_rows import arrow_type, id_type
+from unbasket.spark.history_rows import arrow_type
 from unbasket.spark.manifest import State
 from unbasket.spark.prediction import recommending
 from unbasket.spark.sources import FAULT, id_types
@@ -127,7 +127,7 @@ def _parse(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterator
     user, basket, item = (arrow_type(kind) for kind in kinds.values())
     ids = [("user", user), ("basket", basket), ("item", item), ("items", pa.list_(item))]
     schema = pa.schema([("event", pa.string()), *ids, ("time", pa.int64()), ("other", user), (FAULT, pa.string())])
-    types = IdTypes(*(id_type(kind) for kind in kinds.values()))
+    types = IdTypes(*(str if kind == "string" else int for kind in kinds.values()))
     for batch in batches:
         messages = zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
         events = pa.RecordBatch.from_pylist([_fields(types, key, value) for key, value in messages], schema)

@@ -29,7 +29,8 @@ from unbasket.engine.recommending import RecommendationQueries
 from unbasket.engine.state import EngineState, GivenWeights, PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.params import LEARNED, Params
-from unbasket.spark.history_rows import flat, id_type, load_rows
+from unbasket.spark.history_rows import flat, load_rows
+from unbasket.spark.sources import item_type
 
 _PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
@@ -100,8 +101,9 @@ def _recommended(
         raise InvalidRequestError("category needs products, a frame with the columns item and category")
     items, weights = _learned(histories, params) if params.alpha == LEARNED else ([], None)
     job = _Job(params, _pool_of(histories, params), items, weights, described, hidden, filters, only_new, n)
-    user, item = (histories.schema[name].dataType.simpleString() for name in ("user", "suppressed"))
-    schema = f"user {user}, recommendations array<struct<item: {item[6:-1]}, score: double>>"
+    user, item = histories.schema["user"].dataType, item_type(histories.schema, "suppressed")
+    pairs = f"array<struct<item: {item.simpleString()}, score: double>>"
+    schema = f"user {user.simpleString()}, recommendations {pairs}"
     broadcast = histories.sparkSession.sparkContext.broadcast(job)
     return _of_users(histories, users).mapInArrow(partial(_best_items, broadcast), schema), broadcast
 
@@ -120,15 +122,15 @@ def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> D
         return histories
     if not isinstance(users, DataFrame):
         kind = histories.schema["user"].dataType.simpleString()
-        names = all_in_type(checked_users(users), id_type(kind), "user")
+        names = all_in_type(checked_users(users), str if kind == "string" else int, "user")
         users = sql.broadcast(histories.sparkSession.createDataFrame([(name,) for name in names], f"user {kind}"))
     return histories.join(users.select("user"), "user", "leftsemi")
 
 
 def _learned(histories: DataFrame, params: Params) -> tuple[list[Id], GivenWeights]:
     """Return all items in the order of ids, and alpha and their factors, from the sums of all users."""
-    item = histories.schema["suppressed"].dataType.simpleString()[6:-1]
-    schema = f"item {item}, " + ", ".join(f"{name} long" for name in _SUMS)
+    kind = item_type(histories.schema, "suppressed").simpleString()
+    schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
     sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item")
     table = sums.agg(*(sql.sum(name).alias(name) for name in _SUMS)).toArrow().sort_by("item")  # null comes last
     rows = np.array([flat(table[name]).to_numpy(zero_copy_only=False) for name in _SUMS], np.int64).T

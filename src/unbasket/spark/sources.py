@@ -24,11 +24,13 @@ _KIND_OF = {"user": "user", "basket": "basket", "item": "item", "other": "user",
 _ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
 
 
-def item_type(schema: StructType) -> DataType:
+def item_type(schema: StructType, column: str = "items") -> DataType:
     """Return the type of items in a frame with a column of item lists."""
-    lists = schema["items"].dataType
+    lists = schema[column].dataType
     if not isinstance(lists, ArrayType):
-        raise InvalidFrameError(f"the column 'items' has type {lists.simpleString()}; it must be an array of item ids")
+        raise InvalidFrameError(
+            f"the column {column!r} has type {lists.simpleString()}; it must be an array of item ids"
+        )
     return lists.elementType
 
 
