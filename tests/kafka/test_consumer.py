@@ -157,7 +157,7 @@ def test_a_reader_that_blocks_an_erasure_does_not_stop_the_stream(
     produce(broker, topic, [learn(0), learn(1), (b"0", encoded(Forget(0, None, None))), learn(2)])
     warnings: list[str] = []
     with ub.open(path) as rec:
-        rec.apply([Learn(9, [1], 1, 1)])
+        rec.apply([Learn(9, [1], 1, 1), Learn(0, [1], 50, 1)])  # on disk before the reader, which keeps its pages
         with closing(sqlite3.connect(path)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT * FROM baskets").fetchone()
