@@ -9,13 +9,13 @@ from typing import cast
 
 import httpx
 import pytest
+import structlog
 from tests.service.process import until
 from tests.service.serving import Service, make_shop, serving, slow_engine
 from tests.service.sockets import requesting
 
 import unbasket as ub
 from unbasket.domain.ids import Id
-from unbasket.service import logs
 from unbasket.service.api_keys import KeyFile
 from unbasket.service.app import PENALTY
 from unbasket.service.auth import Authenticator
@@ -155,13 +155,10 @@ def test_an_entity_tag_changes_with_the_response(service: Service, path: str) ->
         ("00-secret-00f067aa0ba902b7-01", None),
     ],
 )
-def test_the_trace_of_the_caller_is_logged(
-    service: Service, monkeypatch: pytest.MonkeyPatch, header: str, logged: str | None
-) -> None:
-    traces: list[object] = []
-    monkeypatch.setattr(logs, "responded", lambda *given: traces.append(given[-1]))
-    service("PUT", "/v1/users/ann/baskets/9", json={"items": ["tea"]}, headers={"traceparent": header})
-    assert traces == [logged]
+def test_the_trace_of_the_caller_is_logged(service: Service, header: str, logged: str | None) -> None:
+    with structlog.testing.capture_logs() as lines:
+        service("PUT", "/v1/users/ann/baskets/9", json={"items": ["tea"]}, headers={"traceparent": header})
+    assert [(line["event"], line.get("trace")) for line in lines] == [("response", logged)]
 
 
 def test_pipelined_responses_keep_their_order(service: Service) -> None:
