@@ -96,6 +96,9 @@ class HistoryState:
         )
         for _, _, basket, _ in learns[count:]:
             self.baskets.release(basket)
+        for owner, _, basket, _ in learns[:count]:
+            if owner in self.long_histories:  # which it was, and may become again
+                self.long_histories[owner].add(basket)
         return [owner for owner, *_ in learns[:count]]
 
     def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:

@@ -929,7 +929,7 @@ def test_proofs_are_downloaded_and_verified(page: Page, shop: Service, tmp_path:
     """By the verifier, which has nothing but the file, and by the service."""
     shop.ask("DELETE", "/v1/users/41")
     proofs = {
-        "These ": _downloaded(page, tmp_path, "/#/officer/customers/108", lambda _: None, "Download proof"),
+        "This is all": _downloaded(page, tmp_path, "/#/officer/customers/108", lambda _: None, "Download proof"),
         "The shop has committed to hold nothing about '41'": _downloaded(
             page, tmp_path, "/#/officer", lambda page: page.goto("/#/officer/customers/41"), "Download proof of absence"
         ),

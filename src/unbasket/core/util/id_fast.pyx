@@ -77,7 +77,7 @@ def coded_learns(list events, ShardedDict users, ShardedDict items):
         if len(event) != 4:
             break
         user = users.shard_of(event[0]).get(event[0])
-        codes = codes_of(<list> event[1], items)
+        codes = codes_of(event[1], items)
         if user is None or codes is None:
             break
         coded.append((user, codes, event[2], event[3]))
