@@ -61,7 +61,7 @@ test: setup
 	rm -f .coverage*
 	$(MAKE) --jobs=6 $(if $(filter output-sync,$(.FEATURES)),--output-sync) --no-print-directory tested streamed lint checked described interrupted
 	$(BIN)/coverage combine --quiet
-	$(BIN)/coverage report --omit='*/unbasket/kafka/*,*/unbasket/spark/kafka.py'  # which `make test-kafka` covers
+	$(BIN)/coverage report --omit='*/unbasket/kafka/*'  # which `make test-kafka` covers
 
 # Thousands of tests wait for a sync to disk. In memory they don't, if there is room for their files.
 ROOM := $(shell [ "$$(df --output=avail /dev/shm 2>/dev/null | tail -n 1)" -gt 4000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
@@ -132,7 +132,7 @@ broker: $(KAFKA) $(CONNECTOR)
 
 test-kafka: setup broker  # some five minutes; on a disk, since a broker that is killed keeps only what it has written
 	$(COVERED) -p no:schemathesis -m 'not slow' tests/kafka
-	COVERAGE_FILE=.coverage.$@ $(BIN)/coverage report --include='*/unbasket/kafka/*,*/unbasket/spark/kafka.py'
+	COVERAGE_FILE=.coverage.$@ $(BIN)/coverage report --include='*/unbasket/kafka/*'
 
 bench-kafka: setup broker
 	$(BIN)/python -m benchmarks.kafka

@@ -45,7 +45,6 @@ ELSEWHERE = {
     "store/write_request.py": "tests/store/test_journal.py",
     "store/writer.py": "tests/store/test_forensics.py",
     "domain/rejection.py": "tests/kafka/test_messages.py",
-    "kafka/topics.py": "tests/cli/commands/test_consume.py",
     # through HTTP
     "service/static.py": "tests/service/web/test_web.py",
     "service/decoding.py": "tests/service/test_bad_input.py",
