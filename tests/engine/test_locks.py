@@ -177,11 +177,17 @@ def test_an_interrupt_while_a_writer_waits_leaves_the_gate_open() -> None:
     reader = Holder(lock, writes=False)
     assert reader.inside.wait(LONG)
     siginterrupt(SIGINT, True)  # Polars, which other tests import, lets a signal no longer end a wait
-    timer = Timer(SHORT, pthread_kill, (get_ident(), SIGINT))
-    timer.start()
+    waiting = get_ident()
+
+    def interrupt() -> None:
+        wait_until(lambda: lock.is_shut)
+        sleep(SHORT)  # a signal that comes before the wait would not end it
+        pthread_kill(waiting, SIGINT)
+
+    interrupting = started(interrupt)
     with pytest.raises(KeyboardInterrupt), lock.writing:
         raise AssertionError("a writer came in beside a reader")
-    timer.join()
+    interrupting.join(LONG)
     with lock.reading:
         pass
     reader.leave()

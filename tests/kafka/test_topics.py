@@ -26,6 +26,7 @@ def test_stop_ends_the_wait_for_a_broker(monkeypatch: pytest.MonkeyPatch) -> Non
         check_topics(ConsumerSettings(NOWHERE, "events"), stop)
 
 
+@pytest.mark.kafka
 def test_every_topic_must_exist(broker: Broker, topic: str) -> None:
     with pytest.raises(KafkaError, match=f"topic {topic} does not exist"):
         check_topics(ConsumerSettings(broker.address, topic))

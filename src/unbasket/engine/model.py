@@ -223,7 +223,7 @@ class Model:
         self._unfinished = unfinished
         try:
             while unfinished:
-                learned = self._learn_known(list(islice(unfinished, _AT_ONCE)))
+                learned = self._learn_known(list(islice(unfinished, _AT_ONCE))) if len(events) > 1 else 0
                 results += [Learned.ADDED] * learned or [self._apply(unfinished[0], _METHODS)]
                 for _ in range(learned or 1):
                     unfinished.popleft()
