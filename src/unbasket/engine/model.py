@@ -219,13 +219,16 @@ class Model:
         Each is applied under one lock, together with the items that it orphans. Learn, Forget and Allow never fail;
         Suppress and Rename change nothing if they do.
         """
-        results, unfinished = list[EventResult](), deque(events)
-        self._unfinished = unfinished
+        results: list[EventResult] = []
+        self._unfinished = unfinished = deque(events)
         try:
             while unfinished:
                 learned = self._learn_known(list(islice(unfinished, _AT_ONCE))) if len(events) > 1 else 0
-                results += [Learned.ADDED] * learned or [self._apply(unfinished[0], _METHODS)]
-                for _ in range(learned or 1):
+                if not learned:
+                    results.append(self._apply(unfinished[0], _METHODS))
+                    unfinished.popleft()
+                for _ in range(learned):
+                    results.append(Learned.ADDED)
                     unfinished.popleft()
         except UnbasketError:
             unfinished.clear()
