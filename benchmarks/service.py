@@ -1,6 +1,6 @@
 """The service on The Complete Journey beside the same server with a constant response, by wrk: `make bench`.
 
-Both run under the same Granian with the same settings, in one process each, and alternate in short runs, so other load
+Both run under aiohttp with the same settings, in one process each, and alternate in short runs, so other load
 on the machine slows both alike. Then a mixed load (90 % recommend, 9 % learn, 1 % forget) runs for a minute, while
 another connection only reads recommendations: its latency is compared with that under a read-only load. Learned baskets
 stay, so memory grows; a restarted service shows how much of the growth is the larger model. Its memory must then stay
@@ -22,15 +22,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
+from aiohttp import web
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 import unbasket as ub
 from unbasket.datasets import load
-from unbasket.service.app import Application, Send
-from unbasket.service.limits import Receive
-from unbasket.service.request import Scope
+from unbasket.service.app import Application
 from unbasket.service.server import Server, free_address
 from unbasket.service.settings import Settings
 
@@ -142,15 +141,10 @@ def scripts(folder: Path, rec: ub.DurableRecommender) -> Scripts:
 
 
 class Constant(Application):
-    """An application that answers everything with the same bytes."""
+    """An application that responds the same to all requests."""
 
     def __init__(self, body: bytes) -> None:
-        self._start = {
-            "type": "http.response.start",
-            "status": 200,
-            "headers": [(b"content-type", b"application/json")],
-        }
-        self._body = {"type": "http.response.body", "body": body}
+        self._body = body
 
     async def keep_time(self) -> None:
         """Do nothing: there are no tokens."""
@@ -158,10 +152,9 @@ class Constant(Application):
     def close(self) -> None:
         """Do nothing."""
 
-    async def __call__(self, _: Scope, __: Receive, send: Send) -> None:
+    async def __call__(self, _: web.BaseRequest) -> web.Response:
         """Respond."""
-        await send(self._start)
-        await send(self._body)
+        return web.Response(body=self._body, headers={"content-type": "application/json"})
 
 
 async def constant(size: int) -> None:

@@ -1,4 +1,4 @@
-"""The ASGI application: parse a request, authorize its caller, ask the engine, answer.
+"""The application: parse a request, authorize its caller, ask the engine, answer.
 
 A request that is short is answered on the event loop, where it arrives; all others go to the executor.
 """
@@ -6,54 +6,44 @@ A request that is short is answered on the event loop, where it arrives; all oth
 import asyncio
 import re
 import time
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from itertools import count
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
+from aiohttp import web
 
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
 from unbasket.service.auth import invalid_key
 from unbasket.service.clock import INTERVAL
-from unbasket.service.errors import ApiError, ClientGoneError, to_api_error
+from unbasket.service.errors import CODES, ApiError, ClientGoneError, to_api_error
 from unbasket.service.executor import Executor, Steps
 from unbasket.service.fast_path import FastPath
-from unbasket.service.limits import CLOSE, Limits, Receive, TokenBuckets, caller_name, read_body
+from unbasket.service.limits import CLOSE, Limits, TokenBuckets, caller_name, read_body
 from unbasket.service.openapi import document
-from unbasket.service.request import Request, Scope, Shared
+from unbasket.service.request import Request, Shared
+from unbasket.service.response import Response
 from unbasket.service.routes import JSON, ROUTES, Route, Router
 from unbasket.service.schemas.responses import ErrorDetail, ErrorResponse, LearnedResponse, ReadyResponse
 from unbasket.service.static import StaticFile, static_files
-
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Headers = list[tuple[bytes, bytes]]
 
 PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
 
 _LOGGED_REFUSALS = 5  # responses 429 per second
 _METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
-_UNIQUE = (b"authorization", b"content-type", b"host")
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
 _LARGE = 64 * 1024  # bytes of a body that takes long to decode
-_TRACEPARENT = re.compile(rb"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
 _TAG_MASK = 2**64 - 1  # a hash of Python is signed
 _encode = msgspec.json.Encoder().encode
 
 
-class Response(NamedTuple):
-    """A response: its status, its body, and its headers."""
-
-    status: int
-    body: bytes
-    headers: Headers
-
-
 class Application:
-    """The service as an ASGI application: the routes of the table, the page, and the OpenAPI document."""
+    """The handler of all requests: to the routes of the table, for the page, and for the OpenAPI document."""
 
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
@@ -77,27 +67,24 @@ class Application:
         self.shared.auth.clock.keep()
         self._executor.shutdown()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Respond to a request. It is counted after its response, which need not wait for that."""
-        request, is_gone = Request(self.shared, scope), False
+    async def __call__(self, http: web.BaseRequest) -> Response:
+        """Return the response to a request."""
+        request = Request(self.shared, http)
         try:
-            response = await self._respond(request, receive)
-        except ClientGoneError:  # perhaps only for sending: without a response, Granian would answer 500
-            response, is_gone = _failure(ApiError("malformed_request", "the client closed the connection", CLOSE)), True
+            response = await self._respond(request)
+        except ClientGoneError:
+            return Response(400, b"", {})  # which nothing receives
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not stop the service
             response = _failure(_reported(request, error))
         seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
-        status, body, headers = response
-        headers.append((b"x-request-id", number.encode()))
-        if not is_gone and (status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS")):
+        response.fields["x-request-id"], status = number, response.status
+        if status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS"):
             self._log(request, status, seconds, number)
+        method = request.method if request.method in _METHODS else "other"
+        self.shared.metrics.observe(request.template, method, status, seconds)
         if status == 429:
             await asyncio.sleep(PENALTY)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
-        if not is_gone:
-            method = request.method if request.method in _METHODS else "other"
-            self.shared.metrics.observe(request.template, method, status, seconds)
+        return response
 
     def _log(self, request: Request, status: int, seconds: float, number: str) -> None:
         """Log a response; of 429 only some, since a flood of requests must not flood the log. The metrics count all."""
@@ -106,12 +93,12 @@ class Application:
                 self._logged_refusals.take("all", _LOGGED_REFUSALS)
             except ApiError:
                 return
-        trace, ms = _TRACEPARENT.fullmatch(request.headers.get(b"traceparent", b"")), round(1000 * seconds, 3)
-        facts = {"trace": trace[1].decode()} if trace else {}
+        trace, ms = _TRACEPARENT.fullmatch(request.headers.get("traceparent", "")), round(1000 * seconds, 3)
+        facts = {"trace": trace[1]} if trace else {}
         route, method = request.template, request.method
         logs.get().info("response", method=method, route=route, status=status, ms=ms, request=number, **facts)
 
-    async def _respond(self, request: Request, receive: Receive) -> Response:
+    async def _respond(self, request: Request) -> Response:
         """Return the response: at once if it is short, else from the executor."""
         route = self._admit(request)
         if isinstance(route, Response):
@@ -124,26 +111,27 @@ class Application:
             if result is not None:
                 return _success(request, route, result)
         if route.body is not None:
-            return await self._with_body(request, route, receive)
-        return await self._execute(request, route, receive)
+            return await self._with_body(request, route)
+        return await self._execute(request, route)
 
     # Parse and authorize ----------------------------------------------------------------------------------------
 
     def _admit(self, request: Request) -> Route | Response:
         """Authorize the caller, decode the parameters and return the route; or a response that needs no route."""
-        _check_headers(request)
-        raw_path, method = request.scope["raw_path"], request.method
+        if len(request.headers.getall("Authorization", ())) > 1:  # aiohttp refuses other repeated ones
+            raise ApiError("malformed_request", "the header Authorization comes twice", CLOSE)
+        raw_path, method = request.raw_path, request.method
         file = self._files.get(raw_path)
         if file is not None:
             self._limits.count_anonymous(request.address)
             if method not in ("GET", "HEAD"):
                 raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
-            return _tagged(request, Response(200, file.content, encoded(file.headers)))
+            return _tagged(request, Response(200, file.content, file.headers.copy()))
         try:
             if method == "OPTIONS":
                 methods = self._router.methods(raw_path)
                 self._limits.count_probe(request.address)
-                return Response(204, b"", encoded({"allow": methods, **_HEADERS}))
+                return Response(204, b"", {"allow": methods, **_HEADERS})
             route, path = self._router.find(method, raw_path)
         except ApiError:
             self._limits.count_anonymous(request.address)  # an unknown path counts against the address
@@ -153,7 +141,7 @@ class Application:
         most = self.shared.settings.max_id_bytes
         if len(raw_path) > most:  # else no id in it can be longer
             decoding.check_path_ids(path, most)
-        request.query = decoding.decode_query(request.scope["query_string"], route.query)
+        request.query = decoding.decode_query(request.http.rel_url.raw_query_string, route.query)
         return route
 
     def _authorize(self, request: Request, route: Route) -> None:
@@ -174,30 +162,26 @@ class Application:
 
     # Ask --------------------------------------------------------------------------------------------------------
 
-    async def _with_body(self, request: Request, route: Route, receive: Receive) -> Response:
-        settings, length = self.shared.settings, request.headers.get(b"content-length")
-        sent = await read_body(receive, length, self._limits.max_body(request.caller), settings.timeout)
-        media_type = request.headers.get(b"content-type", b"").decode("latin-1")
+    async def _with_body(self, request: Request, route: Route) -> Response:
+        settings = self.shared.settings
+        sent = await read_body(request.http, self._limits.max_body(request.caller), settings.timeout)
+        media_type = request.headers.get("Content-Type", "")
         decode = partial(decoding.decode_body, sent, media_type, route, settings.max_id_bytes)
         if len(sent) <= _LARGE:
             request.body = decode()
-            return await self._execute(request, route, receive)
+            return await self._execute(request, route)
         try:
-            return await self._execute(request, route, receive, decode)
+            return await self._execute(request, route, decode)
         finally:
             del sent, decode
             self._executor.trim_memory()
 
-    async def _execute(
-        self, request: Request, route: Route, receive: Receive, decode: Callable[[], Any] | None = None
-    ) -> Response:
+    async def _execute(self, request: Request, route: Route, decode: Callable[[], Any] | None = None) -> Response:
         """Return the response of a thread, after the body is decoded if that takes long."""
         caller, kind, seconds = request.caller, route.runs_on, self.shared.settings.timeout
         assert kind != "loop"
         name, most = caller_name(caller, request.address), self._limits.in_progress(caller)
         with self._executor.queue(kind, name, most) as queue:
-            gone = asyncio.ensure_future(_disconnected(receive))
-            request.is_gone = gone.done
             work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
                 async with asyncio.timeout(seconds):
@@ -206,26 +190,8 @@ class Application:
                     response: Response = await self._executor.run(queue, request, work)
                     return response
             except TimeoutError:
-                request.is_gone = lambda: True  # its next step is skipped
+                request.is_abandoned = True  # its next step is skipped
                 raise ApiError("timed_out", f"this takes longer than {seconds:g} s") from None
-            finally:
-                gone.cancel()
-
-
-def _check_headers(request: Request) -> None:
-    """Raise if a header that identifies the caller or the kind of body is repeated. Granian checks its lengths."""
-    listed = request.scope["headers"]
-    if len(request.headers) != len(listed):
-        names = [name for name, _ in listed]
-        for name in _UNIQUE:
-            if names.count(name) > 1:
-                raise ApiError("malformed_request", f"the header {name.decode()} comes twice", CLOSE)
-
-
-async def _disconnected(receive: Receive) -> None:
-    """Wait until the client disconnects."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 def _handle(request: Request, route: Route, fast_path: FastPath | None) -> Any:
@@ -246,22 +212,25 @@ def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Respo
 
 
 def _success(request: Request, route: Route, result: Any) -> Response:
-    body, headers = result if isinstance(result, bytes) else _encode(result), _heads[route.media_type].copy()
+    body, headers = (
+        result if isinstance(result, bytes) else _encode(result),
+        {"content-type": route.media_type, **_HEADERS},
+    )
     if isinstance(result, ReadyResponse) and not result.ready:
-        return Response(503, body, [*headers, (b"retry-after", b"1")])
+        return Response(503, body, headers | {"retry-after": "1"})
     if route.status == 201 and isinstance(result, LearnedResponse):
-        headers.append((b"location", request.scope["raw_path"] + b"/" + str(result.basket).encode()))
+        headers["location"] = f"{request.http.rel_url.raw_path}/{result.basket}"
     response = Response(route.status, body, headers)
     return _tagged(request, response) if route.has_etag else response
 
 
 def _tagged(request: Request, response: Response) -> Response:
     """Return a response with its entity tag, or 304 to a client that has it already. Tags differ between processes."""
-    tag = b'"%x"' % (hash(response.body) & _TAG_MASK)
-    response.headers.append((b"etag", tag))
-    known = request.headers.get(b"if-none-match")
-    if known is not None and tag in [each.strip().removeprefix(b"W/") for each in known.split(b",")]:
-        return Response(304, b"", response.headers)
+    tag = f'"{hash(response.body) & _TAG_MASK:x}"'
+    response.fields["etag"] = tag
+    known = request.headers.get("If-None-Match")
+    if known is not None and tag in [each.strip().removeprefix("W/") for each in known.split(",")]:
+        return Response(304, b"", response.fields)
     return response
 
 
@@ -276,12 +245,9 @@ def _reported(request: Request, error: Exception) -> ApiError:
 def _failure(error: ApiError) -> Response:
     """Return the response to an error. The error must not be stored: it references the request and its body."""
     headers = {"content-type": JSON, **_HEADERS, **error.headers}
-    return Response(error.status, _encode(ErrorResponse(ErrorDetail(error.code, str(error)))), encoded(headers))
+    return Response(error.status, _encode(ErrorResponse(ErrorDetail(error.code, str(error)))), headers)
 
 
-def encoded(headers: dict[str, str]) -> Headers:
-    """Encode headers."""
-    return [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
-
-
-_heads = {each.media_type: encoded({"content-type": each.media_type, **_HEADERS}) for each in ROUTES}
+def malformed() -> Response:
+    """Return the response to a request that aiohttp could not read. The connection is closed after it."""
+    return _failure(ApiError("malformed_request", CODES["malformed_request"].meaning, CLOSE))

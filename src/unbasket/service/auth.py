@@ -27,8 +27,8 @@ from unbasket.store.presence import Presence
 
 _VERSION = "v2."
 _RELOAD_INTERVAL = 1.0  # seconds between two checks whether the key file has changed
-_OWN_SITE = (b"same-origin", b"none")  # none: typed or bookmarked by the user of the browser
-_LOOPBACK_HOST = re.compile(rb"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+_OWN_SITE = ("same-origin", "none")  # none: typed or bookmarked by the user of the browser
+_LOOPBACK_HOST = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -78,12 +78,12 @@ class Authenticator:
         if self._path is not None:
             self._read(self._path)
 
-    def identify(self, headers: Mapping[bytes, bytes]) -> Caller:
+    def identify(self, headers: Mapping[str, str]) -> Caller:
         """Return the caller that sent these headers. Raises if the key or token is missing or invalid."""
         self._reload_if_changed()
         if not self.enabled:
             _check_origin(headers)
-        authorization = headers.get(b"authorization")
+        authorization = headers.get("Authorization")
         if authorization is None:
             if self.enabled:
                 raise _unauthenticated("this needs a key: Authorization: Bearer ...")
@@ -91,12 +91,12 @@ class Authenticator:
         known = self._known.get(authorization)
         return self._identify(authorization) if known is None else known
 
-    def _identify(self, authorization: bytes) -> Caller:
-        scheme, _, text = authorization.decode("latin-1").partition(" ")
+    def _identify(self, authorization: str) -> Caller:
+        scheme, _, text = authorization.partition(" ")
         text = text.strip()
         is_token = text.startswith(_VERSION)
         find = self._token_caller if is_token else self._key_caller
-        caller = find(text) if scheme.lower() == "bearer" else None
+        caller = find(text) if scheme.lower() == "bearer" and text.isascii() else None
         if caller is None:
             raise invalid_key()
         if not is_token:
@@ -121,7 +121,7 @@ class Authenticator:
 
     def _token_caller(self, text: str) -> Caller | None:
         payload, _, mac = text.rpartition(".")
-        if not hmac.compare_digest(self._mac(payload).encode(), mac.encode()):
+        if not hmac.compare_digest(self._mac(payload), mac):
             return None
         claimed = _payload_decoder.decode(urlsafe_b64decode(payload.removeprefix(_VERSION) + "=="))
         if claimed.expires <= self.clock.now():
@@ -133,7 +133,7 @@ class Authenticator:
 
     def _use(self, key_file: KeyFile | None) -> None:
         self._keys = {record.name: record for record in key_file.key} if key_file else {}
-        self._known: dict[bytes, Caller] = {}  # by valid headers: hashing a key takes as long as the rest
+        self._known: dict[str, Caller] = {}  # by valid headers: hashing a key takes as long as the rest
         self._secret = bytes.fromhex(key_file.secret) if key_file else os.urandom(32)
         self.enabled = self.enabled or bool(self._keys)  # removing all keys makes no caller an admin
 
@@ -183,14 +183,14 @@ ANONYMOUS = Caller("")
 _LOCAL_ADMIN = Caller("", GRANTS[Role.ADMIN])
 
 
-def _check_origin(headers: Mapping[bytes, bytes]) -> None:
+def _check_origin(headers: Mapping[str, str]) -> None:
     """Raise if a page of another site makes a browser on this machine send a request without a key."""
-    host = headers.get(b"host", b"")
+    host = headers.get("Host", "")
     if not _LOOPBACK_HOST.fullmatch(host):  # DNS rebinding
         raise ApiError("wrong_host", "without keys, only requests to localhost, 127.0.0.1 and [::1] are accepted")
-    origin = headers.get(b"origin")
-    is_own = origin is None or origin.partition(b"://")[2] == host
-    if not is_own or headers.get(b"sec-fetch-site", b"none") not in _OWN_SITE:
+    origin = headers.get("Origin")
+    is_own = origin is None or origin.partition("://")[2] == host
+    if not is_own or headers.get("Sec-Fetch-Site", "none") not in _OWN_SITE:
         raise ApiError("cross_site", "without keys, only requests of the service's own page are accepted")
 
 

@@ -26,12 +26,12 @@ _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
 _counter = msgspec.json.Decoder(list[msgspec.Raw])
 
 
-def decode_query(text: bytes, schema: type[msgspec.Struct]) -> msgspec.Struct:
+def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
     """Decode a query string."""
     if not text:
         return _default(schema)
     try:
-        pairs = parse_qsl(text.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+        pairs = parse_qsl(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
         return msgspec.convert(_gathered(pairs, schema), schema, strict=False)
     except msgspec.ValidationError as error:
         raise ApiError("invalid_query", f"the query is not as it should be: {_explain(error, schema)}") from None

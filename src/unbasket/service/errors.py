@@ -29,7 +29,9 @@ class Code(NamedTuple):
 
 
 CODES = {
-    "malformed_request": Code(400, "any", "a header that must be unique is repeated, or the path has too many %"),
+    "malformed_request": Code(
+        400, "any", "it is not HTTP/1.1, its head is too large, a header is repeated, or the path has too many %"
+    ),
     "malformed_json": Code(400, "body", "the body is not JSON in UTF-8"),
     "invalid_body": Code(400, "body", "the body is JSON of another shape; the message says where"),
     "invalid_query": Code(400, "any", "a query parameter is unknown, repeated or invalid"),

@@ -110,7 +110,7 @@ async def _in_thread(pool: ThreadPoolExecutor, request: Request, work: Callable[
 
 def _run(request: Request, work: Callable[[], Any], loop: asyncio.AbstractEventLoop) -> Any:
     """Run work unless the client is gone, and let the event loop count its events."""
-    if request.is_gone():
+    if request.is_gone:
         raise ClientGoneError
     try:
         return work()

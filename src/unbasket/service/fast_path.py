@@ -19,6 +19,7 @@ waiting for a writer."""
 MAX_MEAN = 0.5e-3
 """Processor seconds that a request on the fast path may take on average."""
 
+_AWAKE = 1e-4  # seconds that the event loop stays awake after a response: waking up takes longer than a request
 _WEIGHT = 0.01  # of the latest request in the mean: a single one of 50 ms disables the fast path
 _SLICE = 2e-3  # seconds after which the event loop may run other callbacks
 _LOCK_TIMEOUT = 5e-3  # seconds that a batch waits for writers; after a timeout, later batches do not wait at all
@@ -35,6 +36,8 @@ class FastPath:
         self._waiting: list[tuple[Request, asyncio.Future[Any]]] = []
         self._arrived = 0  # requests since the event loop ran `_run_batch`
         self._come_singly = True  # whether the last time there was one of them
+        self._is_awake = False  # whether the event loop will run `_run_batch`
+        self._awake_until = 0.0
         self._lock_timeout = _LOCK_TIMEOUT
         self._mean = MAX_MEAN  # disabled until requests were measured
 
@@ -46,7 +49,8 @@ class FastPath:
     async def handle(self, request: Request) -> Any:
         """Return the response, at once or from the next batch; None if a thread must handle the request."""
         loop = asyncio.get_running_loop()
-        if not self._arrived and not self._waiting:
+        if not self._is_awake:
+            self._is_awake = True
             loop.call_soon(self._run_batch)
         self._arrived += 1
         if self._arrived == 1 and self._come_singly:
@@ -67,13 +71,16 @@ class FastPath:
 
     def _run_batch(self) -> None:
         """Handle the waiting requests, or as many as fit into a time slice on average."""
-        self._come_singly, self._arrived = self._arrived == 1, 0
-        if not self._waiting:
-            return
+        now = time.perf_counter()
+        if self._arrived:
+            self._come_singly, self._arrived, self._awake_until = self._arrived == 1, 0, now + _AWAKE
         most = max(1, int(_SLICE / self._mean))
         batch, self._waiting = self._waiting[:most], self._waiting[most:]
-        if self._waiting:
+        self._is_awake = bool(self._waiting) or (self._come_singly and now < self._awake_until)
+        if self._is_awake:
             asyncio.get_running_loop().call_soon(self._run_batch)
+        if not batch:
+            return
         responses = self._responses([request for request, _ in batch])
         for (_, future), response in zip(batch, responses, strict=True):
             if not future.done():  # cancelled when the service ends

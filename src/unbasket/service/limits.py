@@ -3,9 +3,8 @@
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from typing import Any
+
+from aiohttp import web
 
 from unbasket.service.auth import Caller
 from unbasket.service.errors import ApiError, ClientGoneError
@@ -17,10 +16,8 @@ _SHOPPER_BODY = 1024 * 1024  # bytes: the largest preview fits, however its ids 
 _LOOPBACK = ("127.0.0.1", "::1")
 _MOST_CALLERS = 10_000
 _BURST = 2.0  # seconds' worth of requests that may come at once
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CLOSE = {"connection": "close"}
-Receive = Callable[[], Awaitable[Any]]
-"""Receives the next message of ASGI."""
-_DRAIN_SECONDS = 2.0  # for a client to notice that its body is rejected
 
 
 class TokenBuckets:
@@ -93,31 +90,27 @@ def caller_name(caller: Caller, address: str) -> str:
     return caller.name or f"address {address}"
 
 
-async def read_body(receive: Receive, announced: bytes | None, most: int, seconds: float) -> bytes:
-    """Read a body with a limit of bytes and of seconds. `announced` is its Content-Length."""
-    if announced is not None and (len(announced) > 18 or int(announced) > most):
-        raise await _too_large(receive, most)
-    chunks, size = [], 0
+async def read_body(http: web.BaseRequest, most: int, seconds: float) -> bytes:
+    """Read a body with a limit of bytes and seconds. aiohttp discards the rest of one that is refused, for a while."""
+    if (http.content_length or 0) > most:
+        raise _too_large(most)
+    if http.headers.get("Expect", "").lower() == "100-continue" and http.transport is not None:
+        http.transport.write(_CONTINUE)
+    body = bytearray()
     try:
         async with asyncio.timeout(seconds):
-            while True:
-                message = await receive()
-                if message["type"] == "http.disconnect":
-                    raise ClientGoneError
-                chunks.append(message["body"])
-                size += len(chunks[-1])
-                if size > most:
-                    raise await _too_large(receive, most)
-                if not message["more_body"]:
-                    return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            async for chunk in http.content.iter_any():
+                body += chunk
+                if len(body) > most:
+                    raise _too_large(most)
     except TimeoutError:
         raise ApiError("slow_request", f"the body did not arrive within {seconds:g} s", CLOSE) from None
+    except web.RequestPayloadError:
+        raise ApiError("malformed_request", "the body is not as its headers say", CLOSE) from None
+    except ConnectionError:
+        raise ClientGoneError from None
+    return bytes(body)
 
 
-async def _too_large(receive: Receive, most: int) -> ApiError:
-    """Return the error. Discard the rest for a moment first: a client that is still sending would not read it."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_DRAIN_SECONDS):
-            while (message := await receive())["type"] == "http.request" and message["more_body"]:
-                pass
+def _too_large(most: int) -> ApiError:
     return ApiError("too_large", f"the body has more than {most} bytes", CLOSE)

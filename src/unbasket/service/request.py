@@ -1,9 +1,10 @@
 """A request from its arrival to its handler, and what all requests share."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
+
+from aiohttp import web
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id, Kind
@@ -15,9 +16,6 @@ from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
 from unbasket.service.settings import Settings
 from unbasket.store import DurableRecommender
-
-Scope = dict[str, Any]
-"""The scope of ASGI: a request's address, headers and client."""
 
 
 @dataclass(slots=True)
@@ -31,10 +29,6 @@ class Shared:
     empty_receipts: EmptyReceipts = field(default_factory=EmptyReceipts)
 
 
-def _is_connected() -> bool:
-    return False
-
-
 class Request:
     """A request on its way to a response: as it arrived, then with its caller, parameters and body.
 
@@ -42,24 +36,28 @@ class Request:
     """
 
     __slots__ = (
-        *("address", "body", "caller", "headers", "is_gone", "method", "path"),
-        *("query", "results", "scope", "shared", "start", "template", "_user"),
+        *("address", "body", "caller", "headers", "http", "is_abandoned", "method", "path"),
+        *("query", "raw_path", "results", "shared", "start", "template", "_user"),
     )
 
-    def __init__(self, shared: Shared, scope: Scope) -> None:
+    def __init__(self, shared: Shared, http: web.BaseRequest) -> None:
         self.start = time.perf_counter()
-        self.shared, self.scope = shared, scope
-        self.method: str = scope["method"]
-        self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.address: str = scope["client"][0] if scope["client"] else ""
+        self.shared, self.http = shared, http
+        self.method, self.headers, self.address = http.method, http.headers, http.remote or ""
+        self.raw_path = http.rel_url.raw_path.encode("utf-8", "surrogateescape")  # undecoded: an id may have a slash
         self.template = "unknown"  # the path template of the route, for metrics and logs
         self.caller = ANONYMOUS
         self.path: dict[str, str] = {}
         self.query: Any = None
         self.body: Any = None
-        self.is_gone: Callable[[], bool] = _is_connected  # whether the client has disconnected
+        self.is_abandoned = False  # because it took too long
         self._user: Id | None = None
         self.results: list[Learned | Forgotten] = []  # of events, to be counted on the event loop
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether a response would be in vain: it comes too late, or the client has disconnected."""
+        return self.is_abandoned or self.http.transport is None
 
     @property
     def privacy(self) -> PrivacyThreshold | None:

@@ -1,7 +1,7 @@
 """The server process: it listens at once, loads, serves, and on SIGTERM or SIGINT finishes the requests in progress.
 
-SIGHUP reloads keys, settings and TLS certificates. HTTP is Granian's, which limits the size of a request's head, the
-time that a connection may be idle, and the number of connections.
+SIGHUP reloads keys, settings and TLS certificates. HTTP is aiohttp's, which limits the size of a request's head, the
+requests that a connection may send ahead, and the time that it may be idle.
 """
 
 import asyncio
@@ -22,13 +22,11 @@ from typing import BinaryIO
 
 import msgspec
 import uvloop
-from granian.constants import HTTPModes, Interfaces
-from granian.http import HTTP1Settings
-from granian.server.embed import Server as Granian
+from aiohttp import web
 
 from unbasket.errors import SettingsError
 from unbasket.service import logs
-from unbasket.service.app import Application
+from unbasket.service.app import Application, malformed
 from unbasket.service.auth import Authenticator
 from unbasket.service.checkpoints import CheckpointPublisher
 from unbasket.service.clock import Clock, clock_of
@@ -44,10 +42,14 @@ Bar = Callable[[str], AbstractContextManager[Report]]
 Ready = Callable[[str, DurableRecommender], object]
 Address = tuple[str, int]
 
-MAX_HEAD = 32 * 1024
-"""Bytes of a request's address and headers."""
+MAX_ADDRESS, MAX_HEADERS, MAX_HEADER = 16 * 1024, 64, 4096
+"""Bytes of a request's address, its headers, and bytes of each of them."""
 IDLE_SECONDS = 10.0
 """Seconds until a connection without a complete request head is closed."""
+UNREAD_SECONDS = 30.0
+"""Seconds until a connection is closed whose client does not read what was sent."""
+LINGERING_SECONDS = 2.0
+"""Seconds that the rest of a refused body is read, for a client that is still sending to notice."""
 CLOSING = 35
 """Seconds that closing may take after the grace period: an erasure waits 10 for readers, then the WAL is merged."""
 
@@ -75,7 +77,6 @@ def run(
     stopped after them. `accept_rollback` says why a database may be older than its witness knows.
     """
     check_descriptors()
-    check_tls(settings)
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
     auth = Authenticator.load(settings.access_file, Clock(clock_of(settings.db)))
@@ -122,22 +123,26 @@ def check_exposure(settings: Settings, *, has_keys: bool) -> None:
         )
 
 
-def check_tls(settings: Settings) -> None:
-    """Raise unless there are a certificate with its key, and callers' authority if it is set, or none of them."""
+def tls_context(settings: Settings) -> ssl.SSLContext | None:
+    """Return the TLS of new connections: a certificate with its key, and callers' authority if it is set; or none."""
     cert, key, authority = settings.tls_cert, settings.tls_key, settings.client_ca
     if cert is None and key is None and authority is None:
-        return
+        return None
     if cert is None or key is None:
         raise SettingsError("TLS needs a certificate and its key: give --tls-cert and --tls-key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
     try:
         context.load_cert_chain(cert, key)
     except OSError as error:
         raise SettingsError(f"{cert} and {key} are no certificate with its key: {error}") from error
-    try:
-        context.load_verify_locations(authority) if authority is not None else None
-    except OSError as error:
-        raise SettingsError(f"{authority} is no certificate of an authority: {error}") from error
+    if authority is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        try:
+            context.load_verify_locations(authority)
+        except OSError as error:
+            raise SettingsError(f"{authority} is no certificate of an authority: {error}") from error
+    return context
 
 
 def free_address(host: str, port: int) -> Address:
@@ -163,63 +168,103 @@ def _explained(host: str, port: int, error: OSError) -> str:
 
 
 class Server:
-    """Granian with the application, in this process, from `run` to `stop`."""
+    """aiohttp's HTTP server with the application, from `run` to `stop`.
+
+    When there are too many connections, a new one waits until the oldest one has no request in progress and is closed.
+    Others wait in the kernel's queue.
+    """
 
     def __init__(self, app: Application, settings: Settings, address: Address) -> None:
         host, port = address
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.grace = settings.grace
-        self.url = f"{'https' if settings.tls_cert else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+        self.tls = tls_context(settings)
+        self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         self._app, self._address, self._stopped = app, address, asyncio.Event()
-        self._granian = Granian(
-            app,
-            host,
-            port,
-            interface=Interfaces.ASGINL,
-            http=HTTPModes.http1,
-            http1_settings=HTTP1Settings(header_read_timeout=int(1000 * IDLE_SECONDS), max_buffer_size=MAX_HEAD),
-            websockets=False,
-            backlog=2048,
-            backpressure=max(1, min(settings.connections, files - _DESCRIPTORS)),  # the number of connections
-            log_enabled=False,
-            ssl_cert=settings.tls_cert,
-            ssl_key=settings.tls_key,
-            ssl_ca=settings.client_ca,
-            ssl_client_verify=settings.client_ca is not None,
-        )
+        self._places = asyncio.Semaphore(max(1, min(settings.connections, files - _DESCRIPTORS)))
+        self._open: dict[Connection, None] = {}  # oldest first
 
     async def run(self, on_listening: Callable[[], object]) -> None:
         """Serve until `stop`, and then until the requests in progress or the grace period have ended."""
-        serving = asyncio.create_task(self._granian.serve())
-        others = [asyncio.create_task(work) for work in (self._app.keep_time(), self._listen(on_listening))]
-        stopping = asyncio.create_task(self._stopped.wait())
-        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        self._granian.stop()
-        await asyncio.wait({serving}, timeout=self.grace)
-        for task in (*others, stopping):
-            task.cancel()
+        http = web.Server(self._app)
+        family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
+        with socket.create_server(self._address, family=family, backlog=2048) as listener:
+            listener.setblocking(False)
+            if hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux the kernel closes connections that are not read
+                listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * UNREAD_SECONDS))
+            working = [asyncio.create_task(work) for work in (self._app.keep_time(), self._accept(listener, http))]
+            on_listening()
+            await self._stopped.wait()
+            for task in working:
+                task.cancel()
+        http.pre_shutdown()
+        await http.shutdown(self.grace)
         self._app.close()
-        if serving.done():
-            serving.result()
 
-    async def _listen(self, on_listening: Callable[[], object]) -> None:
-        """Wait until connections are accepted: Granian listens in a thread of its own."""
+    async def _accept(self, listener: socket.socket, http: web.Server) -> None:
+        """Accept connections, each as soon as there is a place for it."""
+        loop, connecting = asyncio.get_running_loop(), set[asyncio.Task[None]]()
         while True:
             try:
-                socket.create_connection(self._address).close()
-            except ConnectionRefusedError:
-                await asyncio.sleep(0.001)
-            else:
-                on_listening()
-                return
+                client, _ = await loop.sock_accept(listener)
+            except OSError:  # the client has left, or no file can be opened
+                await asyncio.sleep(0.1)
+                continue
+            if self._places.locked() and self._open:
+                next(iter(self._open)).close()
+            await self._places.acquire()
+            task = asyncio.create_task(self._connect(client, http))
+            connecting.add(task)
+            task.add_done_callback(connecting.discard)
+
+    async def _connect(self, client: socket.socket, http: web.Server) -> None:
+        """Let a client send requests, after the handshake of TLS."""
+        timeout = IDLE_SECONDS if self.tls else None
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(
+                lambda: Connection(http, self._open, self._places), client, ssl=self.tls, ssl_handshake_timeout=timeout
+            )
+        except OSError:  # no handshake
+            client.close()
+            self._places.release()
 
     def stop(self) -> None:
         """Stop accepting connections; `run` returns soon."""
         self._stopped.set()
 
-    def reload_tls(self) -> None:
-        """Serve new connections with the certificates that are in their files now."""
-        self._granian.reload()
+
+class Connection(web.RequestHandler):
+    """A connection of aiohttp with its place among the open ones. Its errors have the schema of all others."""
+
+    def __init__(self, http: web.Server, others: "dict[Connection, None]", places: asyncio.Semaphore) -> None:
+        super().__init__(
+            http,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=IDLE_SECONDS,
+            max_line_size=MAX_ADDRESS,
+            max_headers=MAX_HEADERS,
+            max_field_size=MAX_HEADER,
+            lingering_time=LINGERING_SECONDS,
+            auto_decompress=False,
+            access_log=None,  # type: ignore[arg-type]
+        )
+        self._others, self._places = others, places
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Count the connection."""
+        self._others[self] = None
+        super().connection_made(transport)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Make room for another one."""
+        super().connection_lost(exc)
+        del self._others[self]
+        self._places.release()
+
+    def handle_error(self, *_: object, **__: object) -> web.StreamResponse:
+        """Return the response to a request that could not be read."""
+        return malformed()
 
 
 @dataclass(eq=False)
@@ -284,7 +329,7 @@ class _Process:
         self.app.shared.auth.reload()
         try:
             wanted = self.gather()
-            check_tls(wanted)
+            tls = tls_context(wanted)
         except SettingsError as error:
             logs.get().error("settings not reloaded", problem=str(error))
             return
@@ -292,8 +337,8 @@ class _Process:
         changed, others = shared.settings.changes(wanted)
         shared.settings = msgspec.structs.replace(shared.settings, **changed)
         self.server.grace = shared.settings.grace
-        if shared.settings.tls_cert is not None:
-            self.server.reload_tls()
+        if self.server.tls is not None and tls is not None:
+            self.server.tls = tls
         logs.get().info("settings reloaded", changed=changed, need_a_restart=others)
         if self.log.broken:  # the signal came from a terminal that was closed
             self._stop(signal.SIGHUP)
