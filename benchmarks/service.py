@@ -30,6 +30,7 @@ from rich.table import Table
 import unbasket as ub
 from unbasket.datasets import load
 from unbasket.service.app import Application
+from unbasket.service.response import Response
 from unbasket.service.server import Server, free_address
 from unbasket.service.settings import Settings
 
@@ -152,9 +153,9 @@ class Constant(Application):
     def close(self) -> None:
         """Do nothing."""
 
-    async def __call__(self, _: web.BaseRequest) -> web.Response:
+    async def __call__(self, _: web.BaseRequest) -> Response:
         """Respond."""
-        return web.Response(body=self._body, headers={"content-type": "application/json"})
+        return Response(200, self._body, {"content-type": "application/json"})
 
 
 async def constant(size: int) -> None:

@@ -87,7 +87,7 @@ def test_requests_of_disconnected_clients_are_dropped(tmp_path: Path, monkeypatc
 @pytest.mark.parametrize("path", ["/healthz", "/v1/users/ann/recommendations", "/v1/items", "/"])
 def test_http_1_0_closes_the_connection(service: Service, path: str) -> None:
     head, _, body = service.send_raw(f"GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n".encode()).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.0 200 OK\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
     assert f"content-length: {len(body)}".encode() in head
     assert b"\r\ndate: " in head
 

@@ -374,7 +374,7 @@ def test_a_key_that_only_writes_learns_nothing_about_people(guarded: Guarded) ->
         "Bearer unbasket__",
         "Bearer unbasket_admin_",
         "Bearer unbasket_admin_xyz",
-        "Bearer " + "x" * 10_000,
+        "Bearer " + "x" * 4_000,
     ],
 )
 def test_invalid_keys(guarded: Guarded, header: str) -> None:
@@ -429,11 +429,11 @@ def test_a_removed_key_stops_working(tmp_path: Path) -> None:
 def test_a_key_added_while_file_descriptors_run_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the file cannot be opened, the old keys stay valid; afterwards the new one is valid too."""
     file, key_file = tmp_path / "access.toml", KeyFile.new()
-    first = {b"authorization": f"Bearer {key_file.add('first', ['read'])}".encode()}
+    first = {"Authorization": f"Bearer {key_file.add('first', ['read'])}"}
     key_file.write(file)
     monkeypatch.setattr("unbasket.service.auth._RELOAD_INTERVAL", 0.0)
     auth = Authenticator.load(file)
-    second = {b"authorization": f"Bearer {key_file.add('second', ['read'])}".encode()}
+    second = {"Authorization": f"Bearer {key_file.add('second', ['read'])}"}
     key_file.write(file)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))

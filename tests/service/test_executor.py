@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from tests.service.process import until
 from tests.service.serving import Service, make_shop, serving
 
@@ -24,7 +25,7 @@ from unbasket.service.executor import CallerQueue, Executor, Steps
 from unbasket.service.request import Request, Shared
 from unbasket.store import DurableRecommender
 
-REQUEST = Request(cast(Shared, None), {"method": "GET", "headers": [], "client": None})
+REQUEST = Request(cast(Shared, None), make_mocked_request("GET", "/"))
 
 
 def queue_of(executor: Executor) -> AbstractContextManager[CallerQueue]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from aiohttp.test_utils import make_mocked_request
 from tests.service.serving import Service, items_of, serving
 
 import unbasket as ub
@@ -178,7 +179,7 @@ def test_the_fast_path_keeps_shoppers_apart_from_keys(service: Service) -> None:
     """In one batch, a key and a token for the same user get different answers."""
     shared = Shared(service.loader, Authenticator(), Metrics(service.loader), Settings(db=service.loader.db))
     callers = [Caller("key shop"), Caller("shopper eva", shopper="eva"), Caller("key shop")]
-    batch = [Request(shared, {"method": "GET", "headers": [], "client": None}) for _ in callers]
+    batch = [Request(shared, make_mocked_request("GET", "/")) for _ in callers]
     for request, caller in zip(batch, callers, strict=True):
         request.caller, request.path, request.query = caller, {"user": "eva"}, RecommendationsQuery()
     first, second, third = recommend_batch(batch, None)

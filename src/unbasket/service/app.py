@@ -55,6 +55,8 @@ class Application:
         self._files = {b"/openapi.json": described, **static_files()}
         self._logged_refusals = TokenBuckets()
         self._process, self._numbers = token_hex(4), count(1)
+        self.busy: set[web.RequestHandler] = set()  # connections with a request in progress
+        self.is_stopping = False  # whether each connection is closed after its next response
 
     async def keep_time(self) -> None:
         """Keep the highest time seen, until the task is cancelled."""
@@ -70,12 +72,17 @@ class Application:
     async def __call__(self, http: web.BaseRequest) -> Response:
         """Return the response to a request."""
         request = Request(self.shared, http)
+        self.busy.add(http.protocol)
         try:
             response = await self._respond(request)
         except ClientGoneError:
             return Response(400, b"", {})  # which nothing receives
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not stop the service
             response = _failure(_reported(request, error))
+        finally:
+            self.busy.discard(http.protocol)
+        if self.is_stopping:
+            response.fields |= CLOSE
         seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
         response.fields["x-request-id"], status = number, response.status
         if status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS"):

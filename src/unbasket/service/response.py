@@ -4,7 +4,7 @@ import time
 from email.utils import formatdate
 from functools import lru_cache
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 
 _EMPTY = (204, 304)  # statuses without a body, nor its length
@@ -26,15 +26,15 @@ class Response(web.StreamResponse):
 
     async def prepare(self, request: web.BaseRequest) -> None:
         """Send the response. After a disconnect, the connection discards it."""
-        (_, minor), fields = request.version, self.fields
+        fields = self.fields
         self._stays_open = request.keep_alive and "connection" not in fields
         if not self._stays_open:
             fields["connection"] = "close"
-        elif not minor:
+        elif request.version < HttpVersion11:
             fields["connection"] = "keep-alive"
         if self.status not in _EMPTY:
             fields["content-length"] = str(len(self.body))
-        lines = [f"HTTP/1.{minor} {self.status} {self.reason}\r\ndate: {_date(int(time.time()))}\r\n"]
+        lines = [f"HTTP/1.1 {self.status} {self.reason}\r\ndate: {_date(int(time.time()))}\r\n"]
         lines += [f"{name}: {value}\r\n" for name, value in fields.items()]
         head = "".join([*lines, "\r\n"]).encode("latin-1")
         if request.transport is not None:

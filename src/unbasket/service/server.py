@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import BinaryIO
@@ -55,6 +55,7 @@ CLOSING = 35
 
 _DESCRIPTORS = 64  # files and sockets of a service without connections, at most
 _SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
+_POLL = 0.01  # seconds between two looks at whether all requests have ended
 _LOG_INTERVAL = 5  # seconds between two log lines about loading
 _DOING = {"opening": "opening the database", "preparing": "preparing the first responses"}
 
@@ -170,8 +171,8 @@ def _explained(host: str, port: int, error: OSError) -> str:
 class Server:
     """aiohttp's HTTP server with the application, from `run` to `stop`.
 
-    When there are too many connections, a new one waits until the oldest one has no request in progress and is closed.
-    Others wait in the kernel's queue.
+    When there are too many connections, a new one replaces the oldest that has no request in progress. While all have
+    one, it waits, and others in the kernel's queue.
     """
 
     def __init__(self, app: Application, settings: Settings, address: Address) -> None:
@@ -181,7 +182,7 @@ class Server:
         self.tls = tls_context(settings)
         self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
         self._app, self._address, self._stopped = app, address, asyncio.Event()
-        self._places = asyncio.Semaphore(max(1, min(settings.connections, files - _DESCRIPTORS)))
+        self._most = max(1, min(settings.connections, files - _DESCRIPTORS))
         self._open: dict[Connection, None] = {}  # oldest first
 
     async def run(self, on_listening: Callable[[], object]) -> None:
@@ -197,8 +198,12 @@ class Server:
             await self._stopped.wait()
             for task in working:
                 task.cancel()
-        http.pre_shutdown()
-        await http.shutdown(self.grace)
+        self._app.is_stopping = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.grace):
+                while self._app.busy:
+                    await asyncio.sleep(_POLL)
+        await http.shutdown(_POLL)
         self._app.close()
 
     async def _accept(self, listener: socket.socket, http: web.Server) -> None:
@@ -210,24 +215,28 @@ class Server:
             except OSError:  # the client has left, or no file can be opened
                 await asyncio.sleep(0.1)
                 continue
-            if self._places.locked() and self._open:
-                next(iter(self._open)).close()
-            await self._places.acquire()
+            while len(self._open) + len(connecting) >= self._most:
+                self._evict()
+                await asyncio.sleep(_POLL)
             task = asyncio.create_task(self._connect(client, http))
             connecting.add(task)
             task.add_done_callback(connecting.discard)
 
+    def _evict(self) -> None:
+        """Close the oldest connection that has no request in progress, if there is one."""
+        for connection in self._open:
+            if connection not in self._app.busy and connection.transport is not None:
+                connection.transport.abort()
+                return
+
     async def _connect(self, client: socket.socket, http: web.Server) -> None:
         """Let a client send requests, after the handshake of TLS."""
         timeout = IDLE_SECONDS if self.tls else None
-        loop = asyncio.get_running_loop()
+        connect = asyncio.get_running_loop().connect_accepted_socket
         try:
-            await loop.connect_accepted_socket(
-                lambda: Connection(http, self._open, self._places), client, ssl=self.tls, ssl_handshake_timeout=timeout
-            )
+            await connect(lambda: Connection(http, self._open), client, ssl=self.tls, ssl_handshake_timeout=timeout)
         except OSError:  # no handshake
             client.close()
-            self._places.release()
 
     def stop(self) -> None:
         """Stop accepting connections; `run` returns soon."""
@@ -235,9 +244,9 @@ class Server:
 
 
 class Connection(web.RequestHandler):
-    """A connection of aiohttp with its place among the open ones. Its errors have the schema of all others."""
+    """A connection of aiohttp, among those that are open. Its errors have the schema of all others."""
 
-    def __init__(self, http: web.Server, others: "dict[Connection, None]", places: asyncio.Semaphore) -> None:
+    def __init__(self, http: web.Server, among: "dict[Connection, None]") -> None:
         super().__init__(
             http,
             loop=asyncio.get_running_loop(),
@@ -249,18 +258,17 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]
         )
-        self._others, self._places = others, places
+        self._among = among
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Count the connection."""
-        self._others[self] = None
+        """Add the connection to the open ones."""
+        self._among[self] = None
         super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Make room for another one."""
+        """Remove the connection from the open ones."""
         super().connection_lost(exc)
-        del self._others[self]
-        self._places.release()
+        del self._among[self]
 
     def handle_error(self, *_: object, **__: object) -> web.StreamResponse:
         """Return the response to a request that could not be read."""
