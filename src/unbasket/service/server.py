@@ -6,6 +6,7 @@ requests that a connection may send ahead, and the time that it may be idle.
 
 import asyncio
 import errno
+import gc
 import os
 import resource
 import signal
@@ -56,6 +57,7 @@ CLOSING = 35
 _DESCRIPTORS = 64  # files and sockets of a service without connections, at most
 _SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
 _POLL = 0.01  # seconds between two looks at whether all requests have ended
+_COLLECTING = 0.5  # seconds until the garbage of requests that could not be read is collected
 _LOG_INTERVAL = 5  # seconds between two log lines about loading
 _DOING = {"opening": "opening the database", "preparing": "preparing the first responses"}
 
@@ -246,6 +248,8 @@ class Server:
 class Connection(web.RequestHandler):
     """A connection of aiohttp, among those that are open. Its errors have the schema of all others."""
 
+    will_collect = False  # whether garbage will be collected soon
+
     def __init__(self, http: web.Server, among: "dict[Connection, None]") -> None:
         super().__init__(
             http,
@@ -258,7 +262,7 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]
         )
-        self._among = among
+        self._among, self._was_readable = among, True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Add the connection to the open ones."""
@@ -269,10 +273,20 @@ class Connection(web.RequestHandler):
         """Remove the connection from the open ones."""
         super().connection_lost(exc)
         del self._among[self]
+        if not (self._was_readable or Connection.will_collect):
+            Connection.will_collect = True
+            asyncio.get_running_loop().call_later(_COLLECTING, _collect)
 
     def handle_error(self, *_: object, **__: object) -> web.StreamResponse:
         """Return the response to a request that could not be read."""
+        self._was_readable = False
         return malformed()
+
+
+def _collect() -> None:
+    """Collect tracebacks of aiohttp's errors, which hold the bytes received and each other."""
+    Connection.will_collect = False
+    gc.collect()
 
 
 @dataclass(eq=False)
