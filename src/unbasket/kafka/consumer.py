@@ -1,6 +1,7 @@
 """The consumer: it applies the events of a topic to a durable engine, with their offsets in the same transaction."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event as Flag
@@ -243,7 +244,7 @@ class EventConsumer:
         return True
 
     def _count(self, events: Sequence[Event]) -> None:
-        forgets = sum(isinstance(event, Forget) for event in events)
+        forgets = Counter(map(type, events))[Forget]
         self.counters.forgets += forgets
         self.counters.learns += len(events) - forgets
         self.counters.batches += 1
