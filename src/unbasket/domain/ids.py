@@ -207,10 +207,8 @@ class Ids:
 
     def sorted(self) -> list[Id]:
         """Return all ids in order."""
-        if self.type is str:
-            return list(self._labeled)
-        numbers: list[Id] = np.sort(np.fromiter(self.codes, np.int64, len(self.codes))).tolist()
-        return numbers
+        own = filter(_is_own_label, self.codes) if self._labeled else self.codes
+        return [*np.sort(np.fromiter(own, np.int64)).tolist(), *self._labeled]
 
     def add(self, name: Id) -> int:
         """Return the code of an id, after assigning one to a new id."""
