@@ -45,7 +45,7 @@ def test_a_forget_without_spoiler_is_verified(
 
 
 def test_an_id_that_stays_in_the_order_is_found(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    receipt = forget_spoiled(shop, "user", monkeypatch, lambda _: shop._state.users._others.add("ann"))
+    receipt = forget_spoiled(shop, "user", monkeypatch, lambda _: shop._state.users._labeled.add("ann"))
     assert not receipt.verified
     assert shop.verify("ann").mismatches == ("the id of user 'ann'",)
     assert shop.verify().mismatches == ("the ids",)

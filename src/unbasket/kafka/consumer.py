@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 
-from unbasket.domain.events import Event, Forget
+from unbasket.domain.events import Event, Forget, learns_first
 from unbasket.domain.rejection import Reason
 from unbasket.errors import ErasureBlockedError, InvalidEventError, InvalidIdError, KafkaError
 from unbasket.kafka.messages import RejectedError, parse_message
@@ -219,7 +219,7 @@ class EventConsumer:
 
         The engine refuses a batch as a whole, so one with an id of another type is divided until that event is alone.
         """
-        events = [event for _, event in entries if event is not None]
+        events = learns_first([event for _, event in entries if event is not None])
         last: dict[Any, Any] = {message.partition(): message.offset() for message, _ in entries}
         cursors = {self._cursor(number): offset + 1 for number, offset in last.items()}
         try:
