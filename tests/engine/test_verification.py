@@ -110,7 +110,7 @@ def test_the_digest_is_checked(
 
 def test_a_forget_of_an_unknown_user_is_verified_unless_there_is_a_trace(shop: ub.DurableRecommender) -> None:
     shop.forget("zoe")
-    shop._state.users._others.add("zoe")
+    shop._state.users._labeled.add("zoe")
     shop.forget("zoe")
     assert [receipt.verified for receipt in shop.receipts()] == [True, False]
 

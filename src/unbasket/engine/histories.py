@@ -92,12 +92,12 @@ class HistoryState:
 
     def _learn_next(self, events: list[Learn]) -> list[Learned]:
         """Learn the new baskets that these events start with, and the one that follows."""
-        owners, *columns = self._coded(events)
-        count = self.events.learn_all(owners, *columns, LONG)
+        columns = self._coded(events)
+        count = self.events.learn_all(*columns, LONG)
         for event in events[count:]:
             self.baskets.release(event.basket)
         if self.long_histories:  # an event may have made one short, which may become long again
-            for owner, event in zip(owners[:count].tolist(), events, strict=False):
+            for owner, event in zip(columns[0][:count].tolist(), events, strict=False):
                 if owner in self.long_histories:
                     self.long_histories[owner].add(event.basket)
         return [Learned.ADDED] * count + [self.learn(*event) for event in events[count : count + 1]]

@@ -460,7 +460,9 @@ def _chunks(events: Sequence[Change]) -> list[list[int]]:
     chunks = list[list[int]]()
     users, learns = [event.user for event in events], [type(event) is Learn for event in events]
     for are_learns, run in groupby(range(len(events)), learns.__getitem__):
-        numbers, most = (sorted(run, key=users.__getitem__), _AT_ONCE) if are_learns else (list(run), 1)
+        numbers, most = list(run), 1
+        if are_learns:
+            numbers, most = sorted(numbers, key=users.__getitem__), _AT_ONCE
         chunks += [numbers[first : first + most] for first in range(0, len(numbers), most)]
     return chunks
 
