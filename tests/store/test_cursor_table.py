@@ -116,13 +116,3 @@ def test_invalid_cursors(path: Path, cursors: Any) -> None:
         with pytest.raises(ub.InvalidRequestError, match="a cursor must be a name with a whole number"):
             rec.apply(learns(1), cursors=cursors)
         assert len(rec) == 0
-
-
-def test_a_cursor_is_written_over_its_old_position(path: Path) -> None:
-    with ub.open(path) as rec:
-        for position in (1, 1, 2**40, 3):
-            rec.apply([], cursors={"events/0": position, "events/1": 7})
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("SELECT count(*) FROM cursors").fetchone() == (2,)
-    with ub.open(path, read_only=True) as rec:
-        assert rec.cursors() == {"events/0": 3, "events/1": 7}

@@ -20,14 +20,12 @@ class CursorTable:
         self._put_all(payloads)
 
     def move(self, cursors: Mapping[str, int]) -> None:
-        """Write the new positions over the old ones."""
+        """Append rows for the new positions, and zero those of the old ones."""
         for name, position in cursors.items():
-            payload = msgspec.msgpack.encode((name, position))
-            if name not in self._rows:
-                self._rows[name] = self._database.append("cursors", payload)
-            elif self.positions[name] != position:
-                self._database.replace("cursors", self._rows[name], payload)
-            self.positions[name] = position
+            if self.positions.get(name) != position:
+                self._database.zero("cursors", *([self._rows[name]] if name in self._rows else []))
+                self._rows[name] = self._database.append("cursors", msgspec.msgpack.encode((name, position)))
+                self.positions[name] = position
 
     def restore(self, rows: Collection[int]) -> None:
         """Restore from disk after an error: changes are in these rows."""

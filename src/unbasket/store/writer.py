@@ -305,22 +305,14 @@ class Database:
                 for row, body in self.reader.bodies(table, first, _CHUNK):
                     payload = checked_payload(table, row, body)
                     if payload and row < first + _CHUNK:
-                        self._overwrite(table, row, payload, key, body)
+                        self._reseal(table, row, payload, key, checksum_of(body))
         self.reader.row_key, self._totals_due = key, True
 
-    def replace(self, table: str, row: int, payload: bytes) -> None:
-        """Overwrite a row by another payload, in place: for what is not personal."""
-        self._touched[table].append(row)
-        self._begin()
-        self._overwrite(table, row, payload, self.reader.row_key, self.reader.body(table, row))
-        self._logged += schema.PAGE
-        self._totals_due = True
-
-    def _overwrite(self, table: str, row: int, payload: bytes, key: bytes | None, before: bytes) -> None:
+    def _reseal(self, table: str, row: int, payload: bytes, key: bytes, before: int) -> None:
         body, checksum = with_checksum(table, row, payload, key)
         self._connection.execute(f"UPDATE {self.reader.spaces[table].of(row)} SET body = ? WHERE id = ?", (body, row))
         if table in COUNTED:
-            self.reader.totals.add(0, checksum - checksum_of(before), len(body) - len(before), 0)
+            self.reader.totals.checksums += checksum - before
 
     # Erasure ----------------------------------------------------------------------------------------------------
 
