@@ -219,27 +219,30 @@ class Model:
         Each is applied under one lock, together with the items that it orphans. Learn, Forget and Allow never fail;
         Suppress and Rename change nothing if they do. Of adjacent learns, those of a user are applied together.
         """
+        if len(events) == 1:
+            return self._apply_in_order([events])
         chunks = _chunks(events)
-        results: list[EventResult] = [False] * len(events)
-        self._unfinished = unfinished = deque([events[number] for chunk in chunks for number in chunk])
+        results = self._apply_in_order([[events[number] for number in chunk] for chunk in chunks])
+        by_number = dict(zip(chain.from_iterable(chunks), results, strict=True))
+        return [by_number[number] for number in range(len(events))]
+
+    def _apply_in_order(self, chunks: list[Sequence[Change]]) -> list[EventResult]:
+        """Apply chunks of events: learns, or a single event."""
+        results: list[EventResult] = []
+        self._unfinished = unfinished = deque(chain.from_iterable(chunks))
         try:
             for chunk in chunks:
-                for number, result in zip(chunk, self._apply_chunk([events[number] for number in chunk]), strict=True):
-                    results[number] = result
+                for result in self._learn_all(chunk) if len(chunk) > 1 else (self._apply(chunk[0], _METHODS),):
+                    results.append(result)
                     unfinished.popleft()
         except UnbasketError:
             unfinished.clear()
             raise
         return results
 
-    def _apply_chunk(self, events: list[Change]) -> Sequence[EventResult]:
-        if len(events) == 1:
-            return [self._apply(events[0], _METHODS)]
-        return self._learn_all(cast(list[Learn], events))
-
-    def _learn_all(self, events: list[Learn]) -> list[Learned]:
+    def _learn_all(self, events: Sequence[Change]) -> list[Learned]:
         with self.lock.writing:  # for a few learns, which take less than many a forget
-            results = self.state.learn_all(events)
+            results = self.state.learn_all(cast(list[Learn], events))
             for user in dict.fromkeys([event.user for event in events]):
                 self._user_changed(self.state.users.codes[user])
             if self.state.orphaned_items:
@@ -455,8 +458,6 @@ def _chunks(events: Sequence[Change]) -> list[list[int]]:
     Adjacent learns are in the order of their users, which does not change the result: the model then follows once for
     the baskets of a user.
     """
-    if len(events) == 1:
-        return [[0]]
     chunks = list[list[int]]()
     users, learns = [event.user for event in events], [type(event) is Learn for event in events]
     for are_learns, run in groupby(range(len(events)), learns.__getitem__):
