@@ -202,8 +202,8 @@ SPOILERS: dict[str, Callable[[Ids], object]] = {
     "a code that was never given": lambda ids: ids.codes.__setitem__(5000, 10**6),
     "a name without a code": lambda ids: ids.names.append(5000),
     "a name without its code": lambda ids: ids.codes.pop(7),
-    "an id that is in order and has no code": lambda ids: ids._others.add(LARGE + 5),
-    "an id that is not in order": lambda ids: ids._ints.remove(7),
+    "an id that is in order and has no code": lambda ids: ids._labeled.add(LARGE + 5),
+    "a large number that is not in order": lambda ids: ids._labeled.remove(LARGE),
     "the label of a number": lambda ids: ids.labels.__setitem__(ids.codes[7], 8),
     "the label of a large number": lambda ids: ids.labels.__setitem__(
         ids.codes[LARGE + 1], ids.labels[ids.codes[LARGE]]
@@ -263,7 +263,7 @@ def test_no_attribute_keeps_a_removed_id() -> None:
         codes.add(name)
     codes.remove(large)
     codes.remove(4_711)
-    state = repr(vars(codes)) + repr([vars(codes._ints), vars(codes._others)])
+    state = repr(vars(codes)) + repr(vars(codes._labeled))
     assert str(large + 2) in state
     assert "4712" in state
     assert str(large) not in state

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+import unbasket as ub
 from unbasket.domain.ids import Id
 from unbasket.engine.histories import HistoryState
 from unbasket.engine.state import EngineState
@@ -44,3 +45,26 @@ def test_events_and_loads_give_the_histories_of_an_engine(grouping: Grouping, po
             assert state.history(user) == engine.history(user)
             assert [record.opens for record in state.records(user)] == [r.opens for r in engine.records(user)]
     assert histories.orphaned_items == engine.orphaned_items
+
+
+@pytest.mark.parametrize(
+    "params", [ub.Params(), ub.Params(grouping="varying", alpha=0.5), ub.Params(pool=5, pool_seed=1)]
+)
+@pytest.mark.parametrize("as_text", [False, True])
+def test_a_batch_equals_its_events_one_by_one(params: ub.Params, as_text: bool) -> None:
+    """New users and items, edits, late baskets, baskets of one time, and histories that become long."""
+    chance, spell = random.Random(1), str if as_text else int
+    events: list[ub.Event] = []
+    for _ in range(3000):
+        user, basket = spell(int(chance.expovariate(0.3))), spell(chance.randrange(1500))
+        if chance.random() < 0.02:
+            events.append(ub.Forget(user, basket, None))
+        else:
+            items = [spell(chance.randrange(10 + len(events))) for _ in range(3)]
+            events.append(ub.Learn(user, items, basket, chance.choice([None, chance.randrange(4000)])))
+    rec, alone = ub.Recommender(params), ub.Recommender(params)
+    results = rec.apply(events[:2000]) + rec.apply(events[2000:])
+    assert results == [alone.apply([event])[0] for event in events]
+    assert len(rec.history(spell(0))) > 512
+    assert rec.digest() == alone.digest()
+    assert rec.verify().ok

@@ -62,7 +62,7 @@ def test_a_batch_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     rec, expected = small_shop(), small_shop()
     expected.apply(events)
-    interrupt_after(monkeypatch, EngineState, "learn")
+    interrupt_after(monkeypatch, EngineState, "learn_all")
     with pytest.raises(KeyboardInterrupt):
         rec.apply(events)
     monkeypatch.undo()

@@ -45,7 +45,7 @@ def test_a_forget_without_spoiler_is_verified(
 
 
 def test_an_id_that_stays_in_the_order_is_found(shop: ub.DurableRecommender, monkeypatch: pytest.MonkeyPatch) -> None:
-    receipt = forget_spoiled(shop, "user", monkeypatch, lambda _: shop._state.users._others.add("ann"))
+    receipt = forget_spoiled(shop, "user", monkeypatch, lambda _: shop._state.users._labeled.add("ann"))
     assert not receipt.verified
     assert shop.verify("ann").mismatches == ("the id of user 'ann'",)
     assert shop.verify().mismatches == ("the ids",)
@@ -110,7 +110,7 @@ def test_the_digest_is_checked(
 
 def test_a_forget_of_an_unknown_user_is_verified_unless_there_is_a_trace(shop: ub.DurableRecommender) -> None:
     shop.forget("zoe")
-    shop._state.users._others.add("zoe")
+    shop._state.users._labeled.add("zoe")
     shop.forget("zoe")
     assert [receipt.verified for receipt in shop.receipts()] == [True, False]
 

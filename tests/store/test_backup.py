@@ -51,6 +51,22 @@ def searcher() -> Iterator[FileSearcher]:
         yield searcher
 
 
+def test_cursors_move_meanwhile_with_their_events(path: Path, tmp_path: Path) -> None:
+    """The last event of the copy is the one that its cursor counts."""
+    target, moved = tmp_path / "copy.db", count(1)
+
+    def consume(*_: int) -> None:
+        position = next(moved)
+        rec.apply([ub.Learn("ann", ["milk"], position, None)], cursors={"events/0": position})
+
+    with ub.open(path) as rec:
+        rec.apply([], cursors={"events/0": 0})
+        rec.backup(target, progress=consume)
+    with ub.open(target, read_only=True) as copy:
+        assert copy.cursors() == {"events/0": len(copy.history("ann"))}
+        assert len(copy.history("ann")) > 9
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_learning_and_forgetting_meanwhile(path: Path, tmp_path: Path, searcher: FileSearcher, seed: int) -> None:
     chance, target, forgotten = random.Random(seed), tmp_path / "backups" / "monday.db", set[str]()

@@ -20,7 +20,8 @@ class Learn(NamedTuple):
     def checked(cls, user: object, items: Iterable[Id], basket: object, time: object) -> Self:
         """Return the event, or raise an error that names the invalid value."""
         user, basket, time = checked(user, "user"), checked(basket, "basket"), checked_time(time)
-        return cls(user, checked_items(items, "basket {!r} of user {!r}", basket, user), basket, time)
+        distinct = checked_items(items, "basket {!r} of user {!r}", basket, user)
+        return tuple.__new__(cls, (user, distinct, basket, time))  # `cls(...)` would take three times as long
 
     def in_types(self, types: IdTypes) -> Self:
         """Return the event with ids of an engine's types; an error names an id that spells none."""
@@ -122,6 +123,25 @@ def rechecked(events: Iterable[Event]) -> list[Event]:
             raise InvalidEventError(f"event {number} must be a Learn or a Forget, not {event!r}")
         valid.append(Learn.checked(*event) if isinstance(event, Learn) else Forget.checked(*event))
     return valid
+
+
+def learns_first(events: Sequence[Event]) -> list[Event]:
+    """Return events with the learns first that no forget of the same user comes before; the others stay in order.
+
+    Between users, no order is promised. Forgets in a row cost less: a digest before and after each covers all changes.
+
+    >>> events = Forget("ann", 1, None), Learn("ann", ["milk"], 2, None), Learn("bob", ["tea"], 1, None)
+    >>> [event.user for event in learns_first(events)]
+    ['bob', 'ann', 'ann']
+    """
+    forgetting, learns, others = set[Id](), list[Event](), list[Event]()
+    for event in events:
+        if type(event) is Learn and event.user not in forgetting:
+            learns.append(event)
+        else:
+            forgetting.add(event.user)
+            others.append(event)
+    return learns + others
 
 
 _FIELDS = {"learn": {"event", "user", "basket", "items", "time"}, "forget": {"event", "user", "basket", "item"}}

@@ -152,8 +152,7 @@ class Ids:
         self.changes = 0  # number of changes so far, by which caches see that they are stale
         self._kind: Kind = kind
         self._free: list[int] = []
-        self._ints: SortedList[int] = SortedList()  # that are their own labels
-        self._others: SortedList[Any] = SortedList()
+        self._labeled: SortedList[Any] = SortedList()  # those that are not their own labels
         self._newest = 0  # the latest label
 
     def __len__(self) -> int:
@@ -164,7 +163,8 @@ class Ids:
 
     def knows(self, name: Id) -> bool:
         """Return whether an id has a code, or is in the order without one, which would be residue."""
-        return name in self.codes or (self.type in (None, type(name)) and name in self._sorted_of(name))
+        is_labeled = not _is_own_label(name) and self.type in (None, type(name)) and name in self._labeled
+        return name in self.codes or is_labeled
 
     def find(self, name: object) -> int | None:
         """Return the code of an id in any spelling, or None if it is unknown."""
@@ -186,33 +186,40 @@ class Ids:
         for first in range(0, len(self.names), _CHUNK):
             names = self.names[first : first + _CHUNK]
             yield all(name == FREE or self.codes.get(name) == code for code, name in enumerate(names, first))
-        yield len(self.codes) == len(self._ints) + len(self._others)
+        for first in range(0, len(self._labeled), _CHUNK):
+            yield all(name in self.codes for name in self._labeled.islice(first, first + _CHUNK))
 
     def _is_right(self, name: Id) -> bool:
         """Return whether an id is the name of its code, and both the id and its label are in order."""
         if type(name) is not self.type:
             return False
-        code, ids = self.codes[name], self._sorted_of(name)
-        position = ids.bisect_left(name)
-        if code >= len(self.names) or self.names[code] != name or position == len(ids) or ids[position] != name:
+        code, ids = self.codes[name], self._labeled
+        if code >= len(self.names) or self.names[code] != name:
             return False
-        if ids is self._ints:
+        if _is_own_label(name):
             return bool(self.labels[code] == name)
+        position = ids.bisect_left(name)
+        if position == len(ids) or ids[position] != name:
+            return False
         below = self.codes.get(ids[position - 1]) if position > 0 else None
         rises = position == 0 or (below is not None and self.labels[below] < self.labels[code])
         return rises and int(self.labels[code]) in _LABELS
 
     def sorted(self) -> list[Id]:
         """Return all ids in order."""
-        return [*self._ints, *self._others]
+        own = filter(_is_own_label, self.codes) if self._labeled else self.codes
+        return [*np.sort(np.fromiter(own, np.int64)).tolist(), *self._labeled]
 
     def add(self, name: Id) -> int:
         """Return the code of an id, after assigning one to a new id."""
         code = self.codes.get(name)
         if code is None:
             code = self._claim(name)
-            self._sorted_of(name).add(name)
-            self._label(name, code)
+            if _is_own_label(name):
+                self.labels[code] = name
+            else:
+                self._labeled.add(name)
+                self._label(name, code)
         return code
 
     def add_all(self, names: Iterable[Id]) -> list[int]:
@@ -220,16 +227,15 @@ class Ids:
         new = [name for name in dict.fromkeys(names) if name not in self.codes]
         self._claim_all(new)
         ints = [name for name in new if _is_own_label(name)]
-        self._ints.update(ints)
         self.labels[[self.codes[name] for name in ints]] = ints
         others = new if not ints else [name for name in new if not _is_own_label(name)]
-        if 4 * len(others) < len(self._others):
+        if 4 * len(others) < len(self._labeled):
             for name in others:
-                self._others.add(name)
+                self._labeled.add(name)
                 self._label(name, self.codes[name])
         else:
-            self._others.update(others)
-            self._spread(0, len(self._others), _LABELS.start - 1, _LABELS.stop)
+            self._labeled.update(others)
+            self._spread(0, len(self._labeled), _LABELS.start - 1, _LABELS.stop)
         return [self.codes[name] for name in names]
 
     def remove(self, name: Id) -> None:
@@ -241,12 +247,10 @@ class Ids:
         self.labels[code] = 0
         self.changes += 1
         self._free.append(code)
-        self._sorted_of(name).remove(name)
+        if not _is_own_label(name):
+            self._labeled.remove(name)
         if not self.codes:
             self.type = None
-
-    def _sorted_of(self, name: Id) -> "SortedList[Any]":
-        return self._ints if _is_own_label(name) else self._others
 
     def _claim(self, name: Id) -> int:
         if self._free:
@@ -283,10 +287,7 @@ class Ids:
 
     def _label(self, name: Id, code: int) -> None:
         """Assign a label to an id that is in the sorted list already."""
-        if _is_own_label(name):
-            self.labels[code] = name
-            return
-        ids = self._others
+        ids = self._labeled
         position = ids.bisect_left(name)
         below = self._label_of(ids[position - 1]) if position > 0 else _LABELS.start - 1
         above = self._label_of(ids[position + 1]) if position + 1 < len(ids) else _LABELS.stop
@@ -309,7 +310,7 @@ class Ids:
         Twice as many ids need gaps twice as wide, which leaves both halves far from full: an id is relabeled a
         logarithmic number of times on average, wherever new ids arrive.
         """
-        ids, count = self._others, _FEW
+        ids, count = self._labeled, _FEW
         while True:
             first, end = max(position - count // 2, 0), min(position + count // 2, len(ids))
             below = self._label_of(ids[first - 1]) if first > 0 else _LABELS.start - 1
@@ -322,7 +323,7 @@ class Ids:
     def _spread(self, first: int, end: int, below: int, above: int) -> None:
         """Assign evenly spaced labels between two others to the ids at these positions."""
         step = (above - below) // (end - first + 1)
-        codes = [self.codes[name] for name in self._others.islice(first, end)]
+        codes = [self.codes[name] for name in self._labeled.islice(first, end)]
         self.labels[codes] = below + step * np.arange(1, end - first + 1)
         self._newest = 0
 

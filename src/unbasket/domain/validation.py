@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 
 from unbasket.core.index import MAX_BASKET
 from unbasket.core.model import UNTIMED
+from unbasket.core.util import are_plain, distinct
 from unbasket.domain.ids import Id, Kind, checked_all
 from unbasket.errors import InvalidBasketError, InvalidRequestError
 
@@ -19,10 +20,10 @@ def checked_items(items: Iterable[Id], owner: str, *names: Id) -> list[Id]:
     """Return the distinct items of a basket. The format `owner` tells of it in an error, with `names` filled in."""
     if not _is_list(items):
         raise InvalidBasketError(f"{owner.format(*names)} must be a list of item ids, not {items!r}")
-    distinct = list(dict.fromkeys(checked_all(items, "item")))
-    if not 0 < len(distinct) <= MAX_BASKET:
-        raise InvalidBasketError(f"{owner.format(*names)} has {len(distinct)} items; it must have 1 to {MAX_BASKET}")
-    return distinct
+    basket = distinct(items if type(items) is list and are_plain(items) else checked_all(items, "item"))
+    if not 0 < len(basket) <= MAX_BASKET:
+        raise InvalidBasketError(f"{owner.format(*names)} has {len(basket)} items; it must have 1 to {MAX_BASKET}")
+    return basket
 
 
 def checked_history(baskets: Iterable[Iterable[Id]], least: int = 1) -> list[list[Id]]:

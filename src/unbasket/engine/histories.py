@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from unbasket.core.arrays import Int64s
+from unbasket.core.arrays import Codes, Int64s
 from unbasket.core.model import CHECKPOINT_EVERY, TIED, UNTIMED, Baskets, EventApplier, Histories, Rule
 from unbasket.core.util import coded_learns
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.events import Change, Rename, Suppress
+from unbasket.domain.events import Change, Learn, Rename, Suppress
 from unbasket.domain.ids import NO_TYPES, BasketIds, Id, Ids, IdTypes, in_order
 from unbasket.domain.results import Basket, Forgotten, Learned, Renamed
 from unbasket.errors import BasketConflictError, InvalidEventError, UnknownUserError
@@ -83,23 +83,39 @@ class HistoryState:
             self.long_histories[owner] = self.basket_ids(owner)
         return Learned.ADDED
 
-    def learn_known(self, events: list[Change]) -> list[int]:
-        """Add baskets of known users and items, as far as events are such; return the codes of their users.
+    def learn_all(self, events: list[Learn]) -> list[Learned]:
+        """Do the same for many baskets, in order: fast for new ones, if those of a user are adjacent."""
+        results = list[Learned]()
+        while len(results) < len(events):
+            results += self._learn_next(events[len(results) :])
+        return results
 
-        The first event that is not among them needs `learn` or another method.
-        """
-        learns = coded_learns(events, self.users.codes, self.items.codes)
-        claim = self.baskets.claim
-        count = self.events.learn_all(
-            [(owner, claim(basket), UNTIMED if time is None else time, codes) for owner, codes, basket, time in learns],
-            LONG,
-        )
-        for _, _, basket, _ in learns[count:]:
-            self.baskets.release(basket)
-        for owner, _, basket, _ in learns[:count]:
-            if owner in self.long_histories:  # which it was, and may become again
-                self.long_histories[owner].add(basket)
-        return [owner for owner, *_ in learns[:count]]
+    def _learn_next(self, events: list[Learn]) -> list[Learned]:
+        """Learn the new baskets that these events start with, and the one that follows."""
+        columns = self._coded(events)
+        count = self.events.learn_all(*columns, LONG)
+        for event in events[count:]:
+            self.baskets.release(event.basket)
+        if self.long_histories:  # an event may have made one short, which may become long again
+            for owner, event in zip(columns[0][:count].tolist(), events, strict=False):
+                if owner in self.long_histories:
+                    self.long_histories[owner].add(event.basket)
+        return [Learned.ADDED] * count + [self.learn(*event) for event in events[count : count + 1]]
+
+    def _coded(self, events: list[Learn]) -> tuple[Int64s, Int64s, Int64s, Int64s, Codes]:
+        """Return learns as columns for `EventApplier.learn_all`, with a key claimed for each basket."""
+        added = dict[int, Id]()
+
+        def add_user(user: Id) -> int:
+            code = self.users.add(user)
+            added[code] = user
+            return code
+
+        ids = self.users.codes, self.items.codes
+        columns = coded_learns(events, *ids, add_user, self.items.add, self.baskets.claim)
+        self._admit()
+        self._users_added(added.keys(), added.values())
+        return columns
 
     def comes_last(self, user: Id, basket: Id, time: int | None) -> bool:
         """Return whether a basket would be new, and the user's last."""

@@ -184,18 +184,12 @@ class ErasureProof:
     def _codes(self) -> set[int]:
         return {trace.code for trace in self._traces.values() if trace is not None}
 
-    def _sums_of_others(self, space: FoldWorkspace) -> list[int]:
+    def _sums_of_others(self, space: FoldWorkspace) -> object:
         """Return the learned sums, of all items and of the user's, without the shares of the user and the heir."""
-        state, items = self._state, sorted(self._items)
+        state = self._state
         if state.sums is None:
-            return []
-        totals, by_item = state.sums.sums(items)
-        rest = [*totals, *chain.from_iterable(by_item[item] for item in items)]
-        for code in self._codes():
-            totals, by_item = queries.share(state.histories, space, state.rule, code).as_tuple()
-            share = [*totals, *chain.from_iterable(by_item.get(item, (0, 0, 0)) for item in items)]
-            rest = [total - part for total, part in zip(rest, share, strict=True)]
-        return rest
+            return None
+        return state.sums.without(sorted(self._codes()), sorted(self._items), state.rule, space)
 
     def confirms(self, space: FoldWorkspace) -> bool:
         """Return whether the data is gone; call this before the code of a removed user is reused."""

@@ -1,15 +1,16 @@
 """The consumer: it applies the events of a topic to a durable engine, with their offsets in the same transaction."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from threading import Event as Flag
-from typing import Any, NamedTuple
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Message, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 
-from unbasket.domain.events import Event, Forget
+from unbasket.domain.events import Event, Forget, learns_first
 from unbasket.domain.rejection import Reason
 from unbasket.errors import ErasureBlockedError, InvalidEventError, InvalidIdError, KafkaError
 from unbasket.kafka.messages import RejectedError, parse_message
@@ -31,14 +32,8 @@ _FATAL = {
 }
 
 
-class _Entry(NamedTuple):
-    """A message that is new to the database, and its event; None if it has none and only moves the cursor."""
-
-    partition: int
-    offset: int
-    key: bytes | None
-    event: Event | None
-    message: Message
+_Entry = tuple[Message, Event | None]
+"""A message that is new to the database, and its event; None if it has none and only moves the cursor."""
 
 
 class EventConsumer:
@@ -195,11 +190,11 @@ class EventConsumer:
             elif number not in applied:  # the partition was revoked while the batch was read
                 continue
             elif offset < applied[number]:
-                self._skip(message, number, offset)
+                self._skip(message)
             else:
                 self._ended[number] = False
                 applied[number] = offset + 1
-                entries.append(_Entry(number, offset, message.key(), self._event_in(message), message))
+                entries.append((message, self._event_in(message)))
         return entries
 
     def _event_in(self, message: Message) -> Event | None:
@@ -224,17 +219,17 @@ class EventConsumer:
 
         The engine refuses a batch as a whole, so one with an id of another type is divided until that event is alone.
         """
-        events = [entry.event for entry in entries if entry.event is not None]
-        ends = {number: offset + 1 for number, offset, *_ in entries}
-        cursors = {self._cursor(number): end for number, end in ends.items()}
+        events = learns_first([event for _, event in entries if event is not None])
+        last: dict[Any, Any] = {message.partition(): message.offset() for message, _ in entries}
+        cursors = {self._cursor(number): offset + 1 for number, offset in last.items()}
         try:
             self._rec.apply_checked(events, self._delivered | cursors)
         except (InvalidIdError, InvalidEventError):
             if len(entries) > 1:
                 half = len(entries) // 2
                 return self._commit(entries[:half]) and self._commit(entries[half:])
-            self._reject(entries[0].message, Reason.OTHER_TYPE)
-            return self._outbox.flush(self._stop) and self._commit([entries[0]._replace(event=None)])
+            self._reject(entries[0][0], Reason.OTHER_TYPE)
+            return self._outbox.flush(self._stop) and self._commit([(entries[0][0], None)])
         except ErasureBlockedError as error:  # all was committed
             self.counters.blocked += 1
             self._warn(str(error))
@@ -243,7 +238,7 @@ class EventConsumer:
         return True
 
     def _count(self, events: Sequence[Event]) -> None:
-        forgets = sum(isinstance(event, Forget) for event in events)
+        forgets = Counter(map(type, events))[Forget]
         self.counters.forgets += forgets
         self.counters.learns += len(events) - forgets
         self.counters.batches += 1
@@ -271,20 +266,22 @@ class EventConsumer:
 
     # Messages out -----------------------------------------------------------------------------------------------
 
-    def _skip(self, message: Message, number: int, offset: int) -> None:
+    def _skip(self, message: Message) -> None:
         """Skip a message that was applied before; the tombstones for it may be missing."""
         self.counters.redelivered += 1
         value = message.value()
         if self._settings.tombstone and value is not None:
             with suppress(RejectedError):
-                self._bury([_Entry(number, offset, message.key(), parse_message(message.key(), value), message)])
+                self._bury([(message, parse_message(message.key(), value))])
 
     def _bury(self, entries: Sequence[_Entry]) -> None:
         """Send a tombstone for the key of each forget after which nothing is held of the user."""
         if not self._settings.tombstone:
             return
-        for number, offset, key, event, _ in entries:
-            cursor = self._burials(number)
+        for message, event in entries:
+            number: Any = message.partition()
+            offset: Any = message.offset()
+            key, cursor = message.key(), self._burials(number)
             if offset < self._delivered.get(cursor, 0):
                 continue
             if isinstance(event, Forget) and key is not None and event.user not in self._rec:

@@ -53,7 +53,8 @@ class Outbox:
 
     def flush(self, stop: Flag) -> bool:
         """Wait until all that was sent is delivered; return False if `stop` was set first."""
-        while self._producer.flush(_POLL) or self._refused:
+        while len(self._producer) or self._refused:
+            self._producer.flush(_POLL)
             for send in self._refused:
                 send()
             self._refused = []

@@ -11,6 +11,8 @@ from unbasket.engine.model import EventResult
 from unbasket.errors import UnbasketError
 from unbasket.store.receipts import Receipt
 
+_ERASING = {Forget, Allow, Rename}
+
 NO_CURSORS: Mapping[str, int] = MappingProxyType({})
 """The cursors of a caller that reads no stream."""
 
@@ -49,7 +51,7 @@ class WriteRequest:
     @property
     def erases(self) -> bool:
         """Whether acknowledging the request takes an erasure."""
-        return any(isinstance(event, Forget | Allow | Rename) for event in self.events)
+        return not _ERASING.isdisjoint(map(type, self.events))
 
     @property
     def users(self) -> set[Id]:
@@ -61,12 +63,11 @@ class WriteRequest:
     @property
     def forgets(self) -> list[tuple[Id, Receipt]]:
         """The users of its forgets and renames, and their receipts."""
-        erasing = [event.user for event in self.events if isinstance(event, Forget | Rename)]
-        return [
-            (user, erased.receipt) for user, erased in zip(erasing, self.erased, strict=False)
-        ]  # none after an error
+        erased = self.erased  # none after an error
+        erasing = [event.user for event in self.events if isinstance(event, Forget | Rename)] if erased else []
+        return [(user, result.receipt) for user, result in zip(erasing, erased, strict=True)]
 
     @property
     def erased(self) -> list[Erased | ErasedId]:
         """The results of its forgets and renames."""
-        return [result for result in self.results if isinstance(result, Erased | ErasedId)]
+        return [result for result in self.results if isinstance(result, Erased | ErasedId)] if self.erases else []

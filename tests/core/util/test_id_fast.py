@@ -1,13 +1,14 @@
-"""Named tuples like those of their constructor, with correct reference counts; the check of plain ids."""
+"""Named tuples like those of their constructor, with correct reference counts; the check of plain ids; distinct ids."""
 
 import gc
+import random
 import sys
 from enum import StrEnum
 
 import numpy as np
 import pytest
 
-from unbasket.core.util import are_plain, named
+from unbasket.core.util import are_plain, distinct, named
 from unbasket.domain.results import ItemCount, Recommendation
 
 
@@ -48,3 +49,16 @@ def test_plain_ids() -> None:
 def test_ids_that_are_not_plain(name: object) -> None:
     assert not are_plain([name])
     assert not are_plain(["milk", name, 17])
+
+
+def test_distinct_ids_equal_the_keys_of_a_dict() -> None:
+    chance = random.Random(1)
+    numbers = [-2, -1, 0, 7, 256, 512, 7 + 2**61 - 1, *range(1000, 1100)]  # some share a hash, or its low bits
+    texts = [str(number) for number in numbers]
+    for size in (*range(12), 63, 64, 65, 200):
+        for ids in (numbers, texts):
+            names = chance.choices(ids[: max(9, size)], k=size)
+            assert distinct(names) == list(dict.fromkeys(names))
+            alone = chance.sample(ids, min(size, len(ids)))
+            assert distinct(alone) == alone
+            assert distinct(alone) is not alone

@@ -560,7 +560,7 @@ def orphans(LiveIndex live, Py_ssize_t users, list items):
         found[POOL] += pool_orphans(live.pool, users)
     for rows in (histories.baskets, histories.items, live.checkpoints.levels):
         found[RESIDUE] += (<JaggedArray> rows).residue()
-    for rows in (live.items, live.removed, live.rounded):  # of the last event
+    for rows in (live.items, live.removed, live.rounded, index.hubs.unsettled):  # of the last event
         found[RESIDUE] += (<JaggedArray> rows).residue() + (<JaggedArray> rows).length(0)
     return found
 

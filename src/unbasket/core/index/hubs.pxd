@@ -1,6 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
+from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.fold cimport VectorEntry
 
 
@@ -21,10 +22,14 @@ cdef class Hubs:
     cdef HubSum *heap  # items with a sum; each sum is at most that at (position - 1) // 2
     cdef readonly Py_ssize_t item_count  # length of the heap
     cdef uint32_t *heap_position  # by item: position in the heap plus 1, or 0
+    cdef JaggedArray unsettled  # one row: items of vectors that were subtracted, until `settle`
 
     cdef int admit(self, Py_ssize_t items) except -1 nogil
     cdef Py_ssize_t add(self, Py_ssize_t slot) except -1 nogil
     cdef int remove(self, Py_ssize_t number) except -1 nogil
-    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale, int sign) except -1 nogil
+    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale) except -1 nogil
+    cdef int subtract_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale) except -1 nogil
+    cdef int settle(self) except -1 nogil
+    cdef void _settle(self, uint32_t item) noexcept nogil
     cdef void _sift(self, Py_ssize_t position, HubSum entry) noexcept nogil
     cdef void _remove_item(self, uint32_t item) noexcept nogil

@@ -10,6 +10,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint32_t
 
 from unbasket.core.memory.buffers cimport give_back, grown
+from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.fold cimport VectorEntry, scaled_weight
 
 
@@ -19,6 +20,8 @@ cdef class Hubs:
 
     def __cinit__(self, Py_ssize_t size):
         self.size = size
+        self.unsettled = JaggedArray(sizeof(uint32_t))
+        self.unsettled.add_rows(1)
 
     def __dealloc__(self):
         give_back(self.slots, self.hub_room * sizeof(uint32_t))
@@ -52,22 +55,50 @@ cdef class Hubs:
         self.slots[number - 1] = self.slots[self.hub_count]
         self.slots[self.hub_count] = 0
 
-    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale, int sign) except -1 nogil:
-        """Add a hub's vector, times the scale, to the sums, or subtract it with a `sign` of -1."""
+    cdef int add_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale) except -1 nogil:
+        """Add a hub's vector, times the scale, to the sums."""
         cdef Py_ssize_t i
         cdef uint32_t item
         for i in range(length):
             item = vector[i].item
             assert item < self.item_room, "no such item"
-            self.sums[item] += sign * scaled_weight(vector[i].weight, scale)
-            if self.sums[item] == 0:
+            self.sums[item] += scaled_weight(vector[i].weight, scale)
+            self._settle(item)
+        self.entry_count += length
+
+    cdef int subtract_vector(self, const VectorEntry *vector, Py_ssize_t length, uint32_t scale) except -1 nogil:
+        """Subtract a hub's vector, times the scale, from the sums. The heap follows in `settle`.
+
+        In between, the hub's new vector may be added: most of its sums are about what they were.
+        """
+        cdef uint32_t *items = <uint32_t *> self.unsettled.open_gap(0, 0, length)
+        cdef Py_ssize_t i
+        for i in range(length):
+            items[i] = vector[i].item
+            assert items[i] < self.item_room, "no such item"
+            self.sums[items[i]] -= scaled_weight(vector[i].weight, scale)
+        self.entry_count -= length
+
+    cdef int settle(self) except -1 nogil:
+        """Bring the heap up to date with the vectors that were subtracted."""
+        cdef const uint32_t *items = <uint32_t *> self.unsettled.first(0)
+        cdef Py_ssize_t i
+        for i in range(self.unsettled.length(0)):
+            self._settle(items[i])
+        return self.unsettled.clear_row(0)
+
+    cdef void _settle(self, uint32_t item) noexcept nogil:
+        """Put an item where its sum belongs in the heap."""
+        cdef int64_t total = self.sums[item]
+        cdef uint32_t position = self.heap_position[item]
+        if total == 0:
+            if position != 0:
                 self._remove_item(item)
-                continue
-            if self.heap_position[item] == 0:
-                self.item_count += 1
-                self.heap_position[item] = <uint32_t> self.item_count
-            self._sift(self.heap_position[item] - 1, HubSum(self.sums[item], item))
-        self.entry_count += sign * length
+        elif position == 0:
+            self.item_count += 1
+            self._sift(self.item_count - 1, HubSum(total, item))
+        elif self.heap[position - 1].total != total:
+            self._sift(position - 1, HubSum(total, item))
 
     cdef void _remove_item(self, uint32_t item) noexcept nogil:
         """Remove an item from the heap; the last one fills the gap."""

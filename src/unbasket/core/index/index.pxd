@@ -40,7 +40,6 @@ cdef class Index:
     cdef int update_hubs(self) except -1 nogil
     cdef int choose_hubs(self) except -1 nogil
     cdef bint _reconsider(self, Py_ssize_t slot) except -1 nogil
-    cdef int _add_to_hubs(self, Py_ssize_t slot, int sign) except -1 nogil
     cdef int _remove_hub(self, Py_ssize_t slot) except -1 nogil
     cdef int _add_shard(self) except -1 nogil
 

@@ -71,10 +71,11 @@ cdef class Index:
         cdef void *shard = self.shard_of(slot)
         cdef int64_t old_norm = (<Shard> shard).norm[row]
         if (<Shard> shard).hub_number[row] != 0:
-            self._add_to_hubs(slot, -1)
+            self.hubs.subtract_vector(self.vector(slot), self.length(slot), self.scale(slot))
         cdef int64_t norm = (<Shard> shard).put(row, space, rule)
         if (<Shard> shard).hub_number[row] != 0:
-            self._add_to_hubs(slot, 1)
+            self.hubs.add_vector(self.vector(slot), self.length(slot), self.scale(slot))
+            self.hubs.settle()
         self.count_norm(old_norm, norm)
         if norm == 0:
             self.release(slot)
@@ -166,15 +167,12 @@ cdef class Index:
             return False
         if is_small:
             (<Shard> shard).hub_number[row] = <uint32_t> self.hubs.add(slot)
-            self._add_to_hubs(slot, 1)
+            self.hubs.add_vector(self.vector(slot), self.length(slot), self.scale(slot))
         else:
-            self._add_to_hubs(slot, -1)
+            self.hubs.subtract_vector(self.vector(slot), self.length(slot), self.scale(slot))
+            self.hubs.settle()
             self._remove_hub(slot)
         return True
-
-    cdef int _add_to_hubs(self, Py_ssize_t slot, int sign) except -1 nogil:
-        """Add a hub's vector to the hubs' sums, or subtract it with a `sign` of -1."""
-        return self.hubs.add_vector(self.vector(slot), self.length(slot), self.scale(slot), sign)
 
     cdef int _remove_hub(self, Py_ssize_t slot) except -1 nogil:
         """Remove a hub, whose vector is subtracted already; the last hub gets its number."""

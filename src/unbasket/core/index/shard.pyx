@@ -12,6 +12,13 @@ from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.fold cimport FoldWorkspace, Rule, VectorEntry, rounded_weight
 
 
+cdef extern from *:
+    void prefetch "__builtin_prefetch"(const void *memory) noexcept nogil
+
+cdef enum:
+    AHEAD = 8  # entries whose postings are on their way while one is changed
+
+
 cdef void drop(void *memory, size_t used, size_t bytes) noexcept nogil:
     """Wipe the used part of memory, then free it: the system has never provided the rest."""
     if memory != NULL:
@@ -66,6 +73,8 @@ cdef class Shard:
         cdef Py_ssize_t i = 0
         while i < self.vectors.length(row):
             entry = entries + i
+            if i + AHEAD < self.vectors.length(row):
+                prefetch(<Posting *> self.postings.first(entry[AHEAD].item) + entry[AHEAD].posting)
             value = 0
             assert entry.item < space.room, "no such item"
             if space.levels[entry.item].last != 0:

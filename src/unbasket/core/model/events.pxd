@@ -36,6 +36,9 @@ cdef class EventApplier:
     cdef uint32_t *_set_items(self, list codes) except NULL
     cdef int _note_items(self, Py_ssize_t user, Py_ssize_t first, Py_ssize_t count) except -1 nogil
     cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1
+    cdef bint _insert_new(
+        self, Py_ssize_t user, Basket basket, const uint32_t *items, Py_ssize_t longest, Py_ssize_t *oldest
+    ) except -1 nogil
     cdef Py_ssize_t _note_basket(self, Py_ssize_t user, Py_ssize_t position) except -1 nogil
     cdef int _load(self, Baskets baskets, const Batch *batch, uint32_t *codes, Basket *records) except -1 nogil
     cdef list _take_orphaned_items(self)

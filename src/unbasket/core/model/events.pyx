@@ -14,6 +14,9 @@ from unbasket.core.memory.jagged cimport JaggedArray
 from unbasket.core.model.fold cimport Rule
 from unbasket.core.model.history cimport Basket, Histories, Insertion, Removal
 
+cdef extern from "Python.h":
+    Py_ssize_t PY_SSIZE_T_MAX
+
 LEARNED = -1  # results of `learn`
 TIED = -2
 
@@ -128,24 +131,52 @@ cdef class EventApplier:
         """Insert a basket at a position."""
         self._insert(user, position, Basket(key, time, <uint32_t> len(items), False), items)
 
-    def learn_all(self, list baskets, Py_ssize_t longest):
-        """Insert baskets (user, key, time, items) at the positions of their times; return how many were inserted.
+    def learn_all(
+        self, const int64_t[::1] users, const int64_t[::1] keys, const int64_t[::1] times, const int64_t[::1] sizes,
+        const uint32_t[::1] items, Py_ssize_t longest
+    ):
+        """Insert baskets at the positions of their times; return how many were inserted.
 
         The first one that needs `learn` ends this: its user has a basket of this id or of this time, or `longest` ones.
+        Derived structures follow once for adjacent baskets of a user.
         """
+        assert len(users) == len(keys) == len(times) == len(sizes), "equally long"
+        cdef Py_ssize_t i = 0, item = 0, user, oldest
+        cdef Basket basket
+        with nogil:
+            while i < users.shape[0]:
+                user, oldest = users[i], PY_SSIZE_T_MAX
+                while i < users.shape[0] and users[i] == user:
+                    basket = Basket(keys[i], times[i], <uint32_t> sizes[i], False)
+                    if not self._insert_new(user, basket, &items[item], longest, &oldest):
+                        break
+                    item += sizes[i]
+                    i += 1
+                if oldest < PY_SSIZE_T_MAX:
+                    self.changed(user, oldest)
+                if i < users.shape[0] and users[i] == user:
+                    break
+        return i
+
+    cdef bint _insert_new(
+        self, Py_ssize_t user, Basket basket, const uint32_t *items, Py_ssize_t longest, Py_ssize_t *oldest
+    ) except -1 nogil:
+        """Insert a basket whose position needs no ids; return whether that is so.
+
+        `oldest` is the least position of those inserted before, for the first of which the history was `changing`.
+        """
+        cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0
         cdef Insertion insertion
-        cdef Py_ssize_t user, count = 0
-        cdef int64_t key, time
-        cdef list items
-        for user, key, time, items in baskets:
-            self.histories.find_insertion(user, time, &insertion)
-            if insertion.tied or self.histories.baskets.length(user) >= longest:
-                break
-            if self.histories.position_of(user, key) >= 0:
-                break
-            self._insert(user, insertion.position, Basket(key, time, <uint32_t> len(items), False), items)
-            count += 1
-        return count
+        self.histories.find_insertion(user, basket.time, &insertion)
+        if insertion.tied or self.histories.baskets.length(user) >= longest:
+            return False
+        if self.histories.position_of(user, basket.key) >= 0:
+            return False
+        if oldest[0] == PY_SSIZE_T_MAX:
+            self.changing(user)
+        self.histories.insert(user, insertion.position, &basket, items, group_size)
+        oldest[0] = min(oldest[0], insertion.position)
+        return True
 
     cdef int _insert(self, Py_ssize_t user, Py_ssize_t position, Basket basket, list items) except -1:
         cdef Py_ssize_t group_size = self.rule.group_size if self.rule.varying else 0

@@ -23,7 +23,7 @@ import numpy as np
 
 from unbasket.core.memory.buffers cimport give_back, grown
 from unbasket.core.model.fold cimport (
-    ONE_BITS, SCALE_BITS, FoldWorkspace, Rule, Vector, VectorEntry, decayed_at, fixed_point, rounded_weight
+    ONE_BITS, SCALE_BITS, FoldWorkspace, Rule, Vector, VectorEntry, decayed_at, fixed_point, replay, rounded_weight
 )
 from unbasket.core.model.history cimport Histories, History
 
@@ -246,6 +246,41 @@ cdef class LearnedSums:
     def sums(self, items):
         """Return the totals (users, hits, squares, purchases, buyers, weight), and the sums of some items."""
         return totals_tuple(&self.totals), {item: self._item_sums(item) for item in items}
+
+    def without(self, list users, list items, Rule rule, FoldWorkspace space):
+        """Return the totals, and the sums of some items, without the shares of some users.
+
+        The shares are those of the users' histories, folded from the start without checkpoints.
+        """
+        cdef Totals totals = self.totals, share
+        cdef History history
+        cdef Py_ssize_t user, i, row
+        cdef int64_t weight
+        cdef dict rows = {item: row for row, item in enumerate(items)}
+        left = np.array([self._item_sums(item) for item in items], np.int64).reshape(len(items), 3)
+        cdef int64_t[:, ::1] rest = left
+        space.widen(self.histories.item_room)
+        for user in users:
+            self.histories.of(user, &history)
+            replay(&history, rule, space)
+            share = Totals(
+                history.length > 1, regression_of(rule, space), self.histories.items.length(user),
+                ItemSums(space.count, 0)
+            )
+            for i in range(share.purchases):
+                row = rows.get(history.items[i], -1)
+                if row >= 0:
+                    rest[row, 0] -= 1
+            for i in range(space.count):
+                weight = history.length * rounded_weight(space, space.touched[i], rule)
+                share.items.weight += weight
+                row = rows.get(space.touched[i], -1)
+                if row >= 0:
+                    rest[row, 1] -= 1
+                    rest[row, 2] -= weight
+            add_totals(&totals, &share, -1)
+            space.clean()
+        return totals_tuple(&totals), left.tolist()
 
     def attach(self, LearnedSums recount):
         """Let other sums follow the events from now on."""

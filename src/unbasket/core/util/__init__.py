@@ -5,6 +5,7 @@ from unbasket.core.util import group_commit, id_fast, locks, sharded_dict, task
 are_of_type = id_fast.are_of_type
 are_plain = id_fast.are_plain
 coded_learns = id_fast.coded_learns
+distinct = id_fast.distinct
 have_types = id_fast.have_types
 named = id_fast.named
 ShardedDict = sharded_dict.ShardedDict

@@ -2,16 +2,23 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Generic, Self, TypeVar, final, overload
 
-from unbasket.core.arrays import Codes
+from unbasket.core.arrays import Codes, Int64s
 
+_Id = TypeVar("_Id")
 _Pair = TypeVar("_Pair", bound=tuple[Any, Any])
 
 def named(kind: type[_Pair], pairs: Sequence[tuple[int, float]], names: Sequence[Any]) -> list[_Pair]: ...
 def are_of_type(names: list[Any], kind: type | None) -> bool: ...
+def distinct(names: list[_Id]) -> list[_Id]: ...
 def are_plain(names: list[Any]) -> bool: ...
 def coded_learns(
-    events: list[Any], users: ShardedDict[Any, int], items: ShardedDict[Any, int]
-) -> list[tuple[int, list[int], Any, int | None]]: ...
+    events: Sequence[Any],
+    users: ShardedDict[Any, int],
+    items: ShardedDict[Any, int],
+    add_user: Callable[[Any], int],
+    add_item: Callable[[Any], int],
+    claim_basket: Callable[[Any], int],
+) -> tuple[Int64s, Int64s, Int64s, Int64s, Codes]: ...
 def have_types(events: Iterable[tuple[Any, ...]], types: tuple[Any, ...]) -> bool: ...
 
 _K = TypeVar("_K", bound=Hashable)

@@ -1,8 +1,12 @@
 """Fast paths for lists of ids: a type check of all of them, and named tuples of ids and numbers."""
 
-from cpython.object cimport PyTypeObject
+from cpython.object cimport PyObject_Hash, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_SET_ITEM
+from libc.stdint cimport INT64_MIN, int64_t, uint8_t, uint32_t
+from libc.string cimport memset
+
+import numpy as np
 
 from unbasket.core.util.sharded_dict cimport ShardedDict
 
@@ -11,6 +15,9 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow)
     object PyType_GenericAlloc(PyTypeObject *kind, Py_ssize_t size)
+
+cdef enum:
+    FEW = 64  # ids that `distinct` compares without a dict
 
 
 def named(type kind, list pairs, list names):
@@ -65,34 +72,55 @@ def have_types(events, types):
     return True
 
 
-def coded_learns(list events, ShardedDict users, ShardedDict items):
-    """Return learns with codes in place of ids, up to the first event that has an unknown id or is not a learn.
+def coded_learns(events, ShardedDict users, ShardedDict items, add_user, add_item, claim_basket):
+    """Return learns as columns: codes of users, keys of baskets, times, numbers of items, and codes of all items.
 
-    A result is (code of the user, codes of the items, basket, time).
+    The functions return the codes of ids that are new, and the key of a basket whose id is a text.
     """
+    cdef list learns = list(events)
     cdef tuple event
-    cdef list coded = [], codes
-    for named_tuple in events:
-        event = <tuple> named_tuple
-        if len(event) != 4:
-            break
-        user = users.shard_of(event[0]).get(event[0])
-        codes = codes_of(event[1], items)
-        if user is None or codes is None:
-            break
-        coded.append((user, codes, event[2], event[3]))
-    return coded
+    cdef Py_ssize_t i, bought = 0, count = len(learns)
+    owners, keys, times, sizes = np.empty((4, count), np.int64)
+    cdef int64_t[::1] owner = owners, key = keys, time = times, size = sizes
+    for i in range(count):
+        event = <tuple> learns[i]  # without a check, which would refuse a subclass
+        found = users.shard_of(event[0]).get(event[0])
+        owner[i] = add_user(event[0]) if found is None else found
+        key[i] = event[2] if isinstance(event[2], int) else claim_basket(event[2])
+        time[i] = INT64_MIN if event[3] is None else event[3]
+        size[i] = len(<list> event[1])
+        bought += size[i]
+    codes = np.empty(bought, np.uint32)
+    cdef uint32_t[::1] code = codes
+    bought = 0
+    for i in range(count):
+        for name in <list> (<tuple> learns[i])[1]:
+            found = items.shard_of(name).get(name)
+            code[bought] = add_item(name) if found is None else found
+            bought += 1
+    return owners, keys, times, sizes, codes
 
 
-cdef list codes_of(list names, ShardedDict codes):
-    """Return the codes of ids; None if one is unknown."""
-    cdef list found = []
-    for name in names:
-        code = codes.shard_of(name).get(name)
-        if code is None:
-            return None
-        found.append(code)
-    return found
+def distinct(list names):
+    """Return ids without repetitions, in their order.
+
+    A few are found in a table on the stack: a dict would take ten times as long.
+    """
+    cdef uint8_t[4 * FEW] numbers  # by hash, and counted from 1
+    cdef Py_hash_t[FEW] hashes
+    cdef Py_ssize_t i, slot, count = len(names)
+    if count > FEW:
+        return list(dict.fromkeys(names))
+    memset(numbers, 0, sizeof(numbers))
+    for i in range(count):
+        hashes[i] = PyObject_Hash(names[i])
+        slot = hashes[i] & (4 * FEW - 1)
+        while numbers[slot] != 0:
+            if hashes[numbers[slot] - 1] == hashes[i] and names[numbers[slot] - 1] == names[i]:
+                return list(dict.fromkeys(names))
+            slot = (slot + 1) & (4 * FEW - 1)
+        numbers[slot] = <uint8_t> (i + 1)
+    return names.copy()
 
 
 def are_plain(list names):
