@@ -27,6 +27,7 @@ say = Console(highlight=False, soft_wrap=True).print
 
 BASKETS, ITEMS, SIZE = 5, 5000, 6  # of a user, of the shop, of a basket
 CORES = 2
+WARM_UP = 12  # batches in the first turn
 CASES = [(10_000, 100), (100_000, 10_000), (100_000, 50_000), (1_000_000, 10_000)]  # users, events in a batch
 HERE = Path(__file__).resolve().parents[1]
 
@@ -125,7 +126,7 @@ class Worker:
             time.sleep(0.01)
             assert query.isActive, query.exception()
             last = query.lastProgress
-            if last is not None and last.batchId > newest and last.numInputRows:
+            if last is not None and last.batchId > newest and last.sources[0].numInputRows:
                 newest, now = last.batchId, usage()
                 wall = last.durationMs["triggerExecution"] / 1000
                 found.append(Batch(wall, now[0] - before[0], now[1] - before[1]))
@@ -181,15 +182,15 @@ def measure(versions: dict[str, Version], folder: Path, cases: list[tuple[int, i
     """Let the versions take turns, and print their batches."""
     for users, events in cases:
         shop = folder / f"events-{users}-{events}"
-        write_events(shop, users, events, 2 * (runs + 1) * (batches + 1))
+        write_events(shop, users, events, runs * (batches + 2) + WARM_UP + 2)
         for name, version in versions.items():
             seconds = version.call("load", users, str(shop))
             say(f"{users:,} users loaded, {name}: {users * BASKETS / seconds:,.0f} baskets/s")
         found: dict[str, list[Batch]] = {name: [] for name in versions}
         for turn in range(runs + 1):
             for name, version in versions.items():
-                timed = [Batch(*batch) for batch in version.call("run", str(shop), batches)]
-                found[name] += timed if turn else []
+                timed = version.call("run", str(shop), batches if turn else WARM_UP)
+                found[name] += [Batch(*batch) for batch in timed] if turn else []
         report(found, users, events)
 
 

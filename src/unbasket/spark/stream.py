@@ -49,7 +49,8 @@ class Stream:
     ) -> StreamingQuery:
         """Start maintaining the state; pass the changes of each batch, and its number, to a function.
 
-        `rejected` is another function, for the rows of a batch that have a `fault`, with all columns of the source.
+        `rejected` is another function, for the rows of a batch that hold no event: with their `fault`, the event as
+        `json`, and further columns of the source.
         Both are called when the batch is committed. After a crash, they may be called with the last batch again, with
         the same number, changes and rows.
         """

@@ -72,7 +72,7 @@ def with_faults(events: DataFrame, kinds: Kinds) -> DataFrame:
 
 def _fault_of(types: IdTypes, *columns: Any) -> str | None:
     event = parse(types, *columns)
-    return event.fault if isinstance(event, Rejection) else None
+    return str(event.fault) if isinstance(event, Rejection) else None
 
 
 def update(params: Params, kinds: Kinds, rows: pa.Table, events: Iterable[Change | Rejection]) -> Update:
