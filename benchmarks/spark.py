@@ -27,7 +27,6 @@ say = Console(highlight=False, soft_wrap=True).print
 
 BASKETS, ITEMS, SIZE = 5, 5000, 6  # of a user, of the shop, of a basket
 CORES = 2
-WARM_UP = 12  # batches in the first turn
 CASES = [(10_000, 100), (100_000, 10_000), (100_000, 50_000), (1_000_000, 10_000)]  # users, events in a batch
 HERE = Path(__file__).resolve().parents[1]
 
@@ -178,18 +177,20 @@ class Version:
         self._process.wait()
 
 
-def measure(versions: dict[str, Version], folder: Path, cases: list[tuple[int, int]], batches: int, runs: int) -> None:
+def measure(
+    versions: dict[str, Version], folder: Path, cases: list[tuple[int, int]], warm_up: int, batches: int, runs: int
+) -> None:
     """Let the versions take turns, and print their batches."""
     for users, events in cases:
         shop = folder / f"events-{users}-{events}"
-        write_events(shop, users, events, runs * (batches + 2) + WARM_UP + 2)
+        write_events(shop, users, events, warm_up + 1 + runs * (batches + 2))
         for name, version in versions.items():
             seconds = version.call("load", users, str(shop))
             say(f"{users:,} users loaded, {name}: {users * BASKETS / seconds:,.0f} baskets/s")
         found: dict[str, list[Batch]] = {name: [] for name in versions}
         for turn in range(runs + 1):
             for name, version in versions.items():
-                timed = version.call("run", str(shop), batches if turn else WARM_UP)
+                timed = version.call("run", str(shop), batches if turn else warm_up)
                 found[name] += [Batch(*batch) for batch in timed] if turn else []
         report(found, users, events)
 
@@ -216,6 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", type=Path, help="a tree of another version, with its core built")
     parser.add_argument("--case", type=int, nargs=2, action="append", metavar=("USERS", "EVENTS"))
+    parser.add_argument("--warm-up", type=int, default=12, help="batches of each version in its first turn")
     parser.add_argument("--batches", type=int, default=4, help="of each version in a turn")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--sink", action="store_true", help="also compute the changes of vectors, and discard them")
@@ -232,7 +234,7 @@ def main() -> None:
         versions["this, with a sink"] = Version(HERE, folder / "sink", sink=True)
     try:
         cases = [(case[0], case[1]) for case in given.case or CASES]
-        measure(versions, folder, cases, given.batches, given.runs)
+        measure(versions, folder, cases, given.warm_up, given.batches, given.runs)
     finally:
         for version in versions.values():
             version.stop()
