@@ -125,7 +125,7 @@ class Worker:
             time.sleep(0.01)
             assert query.isActive, query.exception()
             last = query.lastProgress
-            if last is not None and last.batchId > newest and last.numInputRows:
+            if last is not None and last.batchId > newest and last.sources[0].numInputRows:
                 newest, now = last.batchId, usage()
                 wall = last.durationMs["triggerExecution"] / 1000
                 found.append(Batch(wall, now[0] - before[0], now[1] - before[1]))
@@ -177,19 +177,21 @@ class Version:
         self._process.wait()
 
 
-def measure(versions: dict[str, Version], folder: Path, cases: list[tuple[int, int]], batches: int, runs: int) -> None:
+def measure(
+    versions: dict[str, Version], folder: Path, cases: list[tuple[int, int]], warm_up: int, batches: int, runs: int
+) -> None:
     """Let the versions take turns, and print their batches."""
     for users, events in cases:
         shop = folder / f"events-{users}-{events}"
-        write_events(shop, users, events, 2 * (runs + 1) * (batches + 1))
+        write_events(shop, users, events, warm_up + 1 + runs * (batches + 2))
         for name, version in versions.items():
             seconds = version.call("load", users, str(shop))
             say(f"{users:,} users loaded, {name}: {users * BASKETS / seconds:,.0f} baskets/s")
         found: dict[str, list[Batch]] = {name: [] for name in versions}
         for turn in range(runs + 1):
             for name, version in versions.items():
-                timed = [Batch(*batch) for batch in version.call("run", str(shop), batches)]
-                found[name] += timed if turn else []
+                timed = version.call("run", str(shop), batches if turn else warm_up)
+                found[name] += [Batch(*batch) for batch in timed] if turn else []
         report(found, users, events)
 
 
@@ -215,6 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--against", type=Path, help="a tree of another version, with its core built")
     parser.add_argument("--case", type=int, nargs=2, action="append", metavar=("USERS", "EVENTS"))
+    parser.add_argument("--warm-up", type=int, default=12, help="batches of each version in its first turn")
     parser.add_argument("--batches", type=int, default=4, help="of each version in a turn")
     parser.add_argument("--runs", type=int, default=2)
     parser.add_argument("--sink", action="store_true", help="also compute the changes of vectors, and discard them")
@@ -231,7 +234,7 @@ def main() -> None:
         versions["this, with a sink"] = Version(HERE, folder / "sink", sink=True)
     try:
         cases = [(case[0], case[1]) for case in given.case or CASES]
-        measure(versions, folder, cases, given.batches, given.runs)
+        measure(versions, folder, cases, given.warm_up, given.batches, given.runs)
     finally:
         for version in versions.values():
             version.stop()

@@ -17,7 +17,8 @@ from unbasket import Params, Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import State, event_schema, histories
 from unbasket.spark.batch import Maintainer
-from unbasket.spark.sources import ordered
+from unbasket.spark.manifest import Manifest
+from unbasket.spark.sources import routed
 
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
 KINDS = {"user": "string", "basket": "string", "item": "string"}
@@ -34,7 +35,13 @@ def die() -> None:
 def frame_of(spark: SparkSession, events: list[ShopEvent]) -> DataFrame:
     rows = [{name: fields_of(event).get(name) for name in event_schema().names} for event in events]
     numbered = [{**row, "sequence": number} for number, row in enumerate(rows)]
-    return ordered(spark.createDataFrame(numbered, event_schema().add("sequence", "long")).repartition(3))
+    return as_in_a_stream(spark.createDataFrame(numbered, event_schema().add("sequence", "long")).repartition(3))
+
+
+def as_in_a_stream(events: DataFrame) -> DataFrame:
+    """Add the columns that lead events to their shard, and a row for each shard, of which there are two."""
+    marks = events.sparkSession.range(2).withColumnRenamed("id", "shard")
+    return routed(events, Manifest(PARAMS, KINDS, shards=2, stripes=2)).unionByName(marks, allowMissingColumns=True)
 
 
 class Sink:
@@ -105,7 +112,7 @@ def test_rejected_events_and_reports(spark: SparkSession, tmp_path: Path) -> Non
     ]
     schema = "event string, user string, basket string, items array<string>"
     sink, maintainer = Sink(), Maintainer(str(tmp_path), None, deque())
-    maintainer(ordered(spark.createDataFrame(rows, schema)), 0)
+    maintainer(as_in_a_stream(spark.createDataFrame(rows, schema)), 0)
     report = maintainer.reports[-1]
     assert (report.events, report.users, report.rejected, report.is_settled) == (4, 1, 3, False)
     assert report.bytes == sum(file.stat().st_size for file in (tmp_path / "histories").glob("*.arrow"))

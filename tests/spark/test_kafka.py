@@ -9,18 +9,20 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from tests.cli.running import error
 
-from unbasket.domain.events import Allow, Forget, Learn, Rename, Suppress
+from unbasket import Params
+from unbasket.domain.events import Allow, Forget, Learn, Rename, Suppress, decode_change
 from unbasket.domain.ids import IdTypes
-from unbasket.domain.rejection import Reason
+from unbasket.domain.rejection import FAULTS, Reason
 from unbasket.errors import SparkError
 from unbasket.spark import Kafka, event_schema, parse_messages
-from unbasket.spark.kafka import _fields
-from unbasket.spark.sources import FAULT, in_types, ordered
-from unbasket.spark.updates import parsed
+from unbasket.spark.manifest import Manifest
+from unbasket.spark.sources import routed
+from unbasket.spark.updates import Rejection, parse, parsed, with_faults
 
 KEY = b"ann"
 LEARN: dict[str, Any] = {"event": "learn", "user": "ann", "basket": "1", "items": ["milk"]}
 TEXTS = IdTypes(str, str, str)
+STATE = Manifest(Params(), {"user": "string", "basket": "string", "item": "string"}, shards=2, stripes=2)
 
 
 def encoded(**fields: object) -> bytes:
@@ -43,8 +45,8 @@ def test_events_in_the_order_of_offsets(spark: SparkSession) -> None:
         encoded(event="allow", user="ann", item="milk"),
         encoded(event="rename", user="guest", other="ann"),
     ]
-    frame = ordered(parse_messages(messages(spark, *((KEY, value) for value in values)), event_schema()))
-    assert list(parsed(frame.orderBy("sequence").toArrow())) == [
+    frame = routed(parse_messages(messages(spark, *((KEY, value) for value in values)), event_schema()), STATE)
+    assert list(parsed(frame.orderBy("sequence").toArrow(), STATE.kinds)) == [
         Learn("ann", ["milk"], "1", 5),
         Learn("7", ["b", "a"], "1", None),
         Forget("ann", None, "milk"),
@@ -70,8 +72,9 @@ def test_events_in_the_order_of_offsets(spark: SparkSession) -> None:
     ],
 )
 def test_reasons(value: bytes, reason: Reason) -> None:
-    assert _fields(TEXTS, KEY, value) == {FAULT: reason}
-    assert _fields(TEXTS, None, value) == {FAULT: Reason.NO_KEY}
+    found = parse(TEXTS, "ann", "ann", value, None)
+    assert isinstance(found, Rejection)
+    assert (found.user, found.fault) == ("ann", reason)
 
 
 IDS = st.integers(-3, 3) | st.text("a0-é\ud800\0", max_size=3) | st.none() | st.booleans() | st.just(2**64)
@@ -83,12 +86,18 @@ FIELDS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 
 @given(st.binary() | FIELDS.map(lambda fields: json.dumps(fields).encode()), st.sampled_from([str, int]))
 def test_no_message_stops_the_stream(value: bytes, kind: type[str] | type[int]) -> None:
-    """Every message has either a reason, or fields that Spark can take: Unicode texts, numbers of 64 bits."""
-    fields = _fields(IdTypes(kind, kind, kind), KEY, value)
-    if FAULT in fields:
-        assert fields == {FAULT: Reason(fields[FAULT])}
+    """Every message has either a reason, or ids that a table can hold: Unicode texts, numbers of 64 bits."""
+    types = IdTypes(kind, kind, kind)
+    try:
+        expected = decode_change(value).in_types(types)
+    except FAULTS:
+        assert isinstance(parse(types, None, None, value, None), Rejection)
         return
-    ids = [fields["user"], *fields.get("items", []), *(fields.get(n) for n in ("basket", "item", "other"))]
+    other = expected.other if isinstance(expected, Rename) else None
+    assert parse(types, expected.user, other, value, None) == expected
+    assert isinstance(parse(types, "another user", other, value, None), Rejection)
+    fields = expected._asdict()
+    ids = [*fields.pop("items", []), *(id_ for name, id_ in fields.items() if name != "time")]
     assert all(isinstance(id_, kind) for id_ in ids if id_ is not None)
     for id_ in ids:
         (id_.encode() if isinstance(id_, str) else (id_ or 0).to_bytes(8, signed=True))
@@ -97,15 +106,16 @@ def test_no_message_stops_the_stream(value: bytes, kind: type[str] | type[int]) 
 def test_rejected_messages_and_tombstones(spark: SparkSession) -> None:
     bad = (KEY, encoded(**LEARN | {"user": "A-5"}))
     frame = messages(spark, (KEY, None), (None, b"{}"), (KEY, encoded(**LEARN | {"user": 5})), bad)
-    rows = parse_messages(frame, event_schema(user="long")).orderBy("offset").collect()
-    assert [(row.user, row.fault) for row in rows] == [(None, Reason.NO_KEY), (5, None), (None, Reason.OTHER_TYPE)]
+    kinds = {"user": "bigint", "basket": "string", "item": "string"}
+    state = Manifest(Params(), kinds, shards=2, stripes=2)
+    events = routed(parse_messages(frame, event_schema(user="long")), state)
+    assert [row.user for row in events.orderBy("offset").collect()] == [None, 5, None]
+    rows = with_faults(events, kinds).orderBy("offset").collect()
+    assert [row.fault for row in rows] == [Reason.NO_KEY, Reason.OTHER_TYPE]
     assert [(row.sequence.partition, row.sequence.offset, row.topic) for row in rows] == [
-        (0, offset, "events") for offset in (1, 2, 3)
+        (0, offset, "events") for offset in (1, 3)
     ]
-    assert (bytes(rows[2].key), bytes(rows[2].value)) == bad
-    texts = ordered(parse_messages(frame, event_schema()))
-    faults = in_types(texts, {"user": "bigint", "basket": "bigint", "item": "string"}).orderBy("offset").collect()
-    assert [row.fault for row in faults][1:] == [None, "user id 'A-5' is not a whole number, as in this stream"]
+    assert (bytes(rows[1].key), bytes(rows[1].json)) == bad
 
 
 def test_a_missing_connector_is_one_sentence(spark: SparkSession) -> None:

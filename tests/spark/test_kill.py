@@ -36,8 +36,8 @@ LOCAL = "local[2]"
 class Scenario:
     """A shop, its stream's folder, and an engine with the same events."""
 
-    def __init__(self, folder: Path, files: int) -> None:
-        self.folder, self.chance, self.rec = folder, random.Random(5), Recommender(PARAMS)
+    def __init__(self, folder: Path, files: int, seed: int = 5) -> None:
+        self.folder, self.chance, self.rec = folder, random.Random(seed), Recommender(PARAMS)
         shop, users = Shop(folder / "events"), [f"user {i}" for i in range(50)]
         events = random_shop_events(self.chance, users, ["a", "b", "c", "d", "e", "f"], ["p", "q", "r", "s"])
         for _ in range(files):
@@ -93,10 +93,11 @@ class Scenario:
         assert sink == expected
 
 
-def test_drivers_killed_at_random(spark: SparkSession, tmp_path: Path) -> None:
-    """Each of 20 drivers resumes the stream of the previous one; the last is the session of the other tests."""
-    scenario = Scenario(tmp_path, files=22)
-    for _ in range(20):
+@pytest.mark.parametrize("run", range(4))
+def test_drivers_killed_at_random(spark: SparkSession, tmp_path: Path, run: int) -> None:
+    """Each of 5 drivers resumes the stream of the previous one; the last is the session of the other tests."""
+    scenario = Scenario(tmp_path, files=7, seed=run)
+    for _ in range(5):
         with scenario.driver(LOCAL) as driver:
             scenario.wait_for(driver, scenario.batch + 1)
             time.sleep(scenario.chance.random())

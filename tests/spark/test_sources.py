@@ -7,11 +7,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from unbasket import InvalidFrameError
+from unbasket import InvalidFrameError, Params
 from unbasket.domain.events import Change, Learn
+from unbasket.domain.rejection import Reason
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, read_files
-from unbasket.spark.sources import Format, in_types, ordered
+from unbasket.spark.history_rows import Kinds
+from unbasket.spark.manifest import Manifest
+from unbasket.spark.sources import Format, id_types, routed
 from unbasket.spark.updates import Rejection
 from unbasket.spark.updates import parsed as parsed_table
 
@@ -47,9 +50,11 @@ WRITERS: dict[Format, Callable[[SparkSession, Path], object]] = {
 }
 
 
-def parsed(frame: DataFrame) -> tuple[list[Change], list[Rejection]]:
+def parsed(frame: DataFrame, kinds: Kinds | None = None) -> tuple[list[Change], list[Rejection]]:
     """Parse events in their order; return them, and the rejected ones."""
-    found = list(parsed_table(ordered(frame).orderBy("sequence").toArrow()))
+    kinds = kinds or id_types(frame.schema)
+    manifest = Manifest(Params(), kinds, shards=2, stripes=2)
+    found = list(parsed_table(routed(frame, manifest).orderBy("sequence").toArrow(), kinds))
     rejected = [event for event in found if isinstance(event, Rejection)]
     return [event for event in found if not isinstance(event, Rejection)], rejected
 
@@ -76,7 +81,7 @@ def test_files(spark: SparkSession, tmp_path: Path, kind: Format) -> None:
     events, rejected = parsed(rows)
     assert events == [("ann", ["tea", "milk"], "1", 5), ("ann", None, "tea"), ("ann", "bob")]
     assert len(rejected) == 1
-    assert "must be 'learn' or 'forget'" in rejected[0][1]
+    assert ("JSON is malformed" if kind == "json" else "must be 'learn' or 'forget'") in rejected[0].reason
 
 
 def test_a_large_file_is_read_in_pieces_and_applied_in_order(spark: SparkSession, tmp_path: Path) -> None:
@@ -110,24 +115,45 @@ def test_ids_in_any_spelling(spark: SparkSession, tmp_path: Path) -> None:
     rows = collected(read_files(spark, str(tmp_path / "events"), schema), tmp_path / "checkpoint")
     events, rejected = parsed(rows)
     assert events == [(17, [1, 2], 1, None), (17, [1], 2, None)]
-    assert [reason for _, reason in rejected] == [
-        "user id 'A-5' is not a whole number, as in this stream",
-        "item id '02' is not a whole number, as in this stream",
-        "basket id 'A-5' is not a whole number, as in this stream",
-        "user id '9223372036854775808' is not a whole number, as in this stream",
+    refused = [("user", "A-5"), ("item", "02"), ("basket", "A-5"), ("user", "9223372036854775808")]
+    assert [event.reason.partition(" is not written as a whole number")[0] for event in rejected] == [
+        f"{kind} id {spelled!r}" for kind, spelled in refused
     ]
     texts = collected(read_files(spark, str(tmp_path / "events"), event_schema()), tmp_path / "other checkpoint")
     assert [event.user for event in parsed(texts)[0]] == ["17", "17", "A-5", "17", "17", "9223372036854775808"]
 
 
+STRICT = r"""{"event": "forget", "user": "ann", "itme": "tea"}
+{"event": "forget", "user": "ann", "basket": null, "item": {"id": "tea"}}
+{"event": "learn", "user": "ann", "basket": "1", "items": ["tea"], "time": "noon"}
+{"event": "forget", "user": "bob", "item": "\u0074ea"}
+"""
+
+
+def test_json_is_read_by_the_rules_of_an_engine(spark: SparkSession, tmp_path: Path) -> None:
+    """A misspelled field is refused: without it, the whole user would be forgotten."""
+    (tmp_path / "events").mkdir()
+    (tmp_path / "events" / "a.json").write_bytes(STRICT.encode() + b'{"event": "forget", "user": "\xff"}')
+    rows = collected(read_files(spark, str(tmp_path / "events"), event_schema()), tmp_path / "checkpoint")
+    events, rejected = parsed(rows)
+    assert events == [("bob", None, "tea")]
+    assert [event.user for event in rejected] == ["ann", "ann", "ann", "\ufffd"]
+    reasons = [event.reason for event in rejected]
+    assert "a forget event has no field 'itme'" in reasons[0]
+    assert "item id must be a str or an int" in reasons[1]
+    assert "time must be a whole number" in reasons[2]
+    assert "UTF-8" in reasons[3]
+
+
 def test_events_take_the_types_of_the_checkpoint(spark: SparkSession) -> None:
-    rows = [("learn", "17", "1", None, ["1", "x"], None, None)]
-    events = ordered(spark.createDataFrame(rows, event_schema()))
-    [row] = in_types(events, {"user": "bigint", "basket": "bigint", "item": "string"}).collect()
-    assert (row.user, row.basket, row["items"], row.fault) == (17, 1, ["1", "x"], None)
+    rows = [("learn", "17", "1", None, ["1", "x"], None, None), ("learn", "A-5", "1", None, ["1"], None, None)]
+    texts = spark.createDataFrame(rows, event_schema())
+    events, rejected = parsed(texts, {"user": "bigint", "basket": "bigint", "item": "string"})
+    assert events == [(17, ["1", "x"], 1, None)]
+    assert [event.fault for event in rejected] == [Reason.OTHER_TYPE]
     numbers = spark.createDataFrame([("learn", 17, 1, None, [1], None, None)], event_schema("long", "long", "long"))
-    [row] = in_types(ordered(numbers), {"user": "string", "basket": "bigint", "item": "string"}).collect()
-    assert (row.user, row.basket, row["items"], row.fault) == ("17", 1, ["1"], None)
+    events, _ = parsed(numbers, {"user": "string", "basket": "bigint", "item": "string"})
+    assert events == [("17", ["1"], 1, None)]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -147,4 +173,4 @@ def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: 
     events, _ = parsed(frame)
     assert [event[2] if len(event) == 4 else event[1] for event in events] == ["c", "a", "b", "b"]
     with pytest.raises(InvalidFrameError, match="no column 'basket'"):
-        ordered(frame.drop("basket"))
+        id_types(frame.drop("basket").schema)

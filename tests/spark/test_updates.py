@@ -65,7 +65,7 @@ def test_changes_that_are_refused_change_nothing() -> None:
     refused: list[Change] = [domain.Suppress(3, 1), domain.Rename(3, 1), domain.Rename(1, 1), domain.Rename(1, 2)]
     result = update(Params(), KINDS, empty, [*learns, *refused, Rejection(5, "no such event")])
     assert [row["user"] for row in result.rows.to_pylist()] == [1, 2]
-    assert [user for user, _ in result.rejected] == [3, 3, 1, 1, 5]
+    assert [event.user for event in result.rejected] == [3, 3, 1, 1, 5]
     assert "both have a basket 7" in result.rejected[3][1]
     full = update(Params(), KINDS, empty, [*learns, *(domain.Suppress(1, item) for item in range(1001))])
     assert [len(row["suppressed"]) for row in full.rows.to_pylist()] == [1000, 0]

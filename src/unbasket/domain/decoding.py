@@ -1,8 +1,6 @@
 """JSON and TOML from outside: every fault raises a `msgspec.DecodeError` with a short message."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -21,8 +19,10 @@ def decode_json(data: bytes | str, kind: type[Value]) -> Value:
     Traceback (most recent call last):
     msgspec.DecodeError: it is nested too deeply
     """
-    with _explained():
+    try:
         return msgspec.json.decode(data, type=kind)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise _explained(error) from None
 
 
 def decode_toml(data: bytes | str, kind: type[Value]) -> Value:
@@ -32,18 +32,16 @@ def decode_toml(data: bytes | str, kind: type[Value]) -> Value:
     Traceback (most recent call last):
     msgspec.DecodeError: it is nested too deeply
     """
-    with _explained():
+    try:
         text = data.decode() if isinstance(data, bytes) else data
         if max(part.count(".") for part in _ENDS_OF_KEYS.split(text)) > _DEEPEST_KEY:
             raise msgspec.DecodeError(_TOO_DEEP)
         return msgspec.toml.decode(text, type=kind)
+    except (RecursionError, UnicodeDecodeError) as error:
+        raise _explained(error) from None
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except RecursionError:
-        raise msgspec.DecodeError(_TOO_DEEP) from None
-    except UnicodeDecodeError as error:
-        raise msgspec.DecodeError(f"byte {error.start + 1} is not UTF-8") from None
+def _explained(error: RecursionError | UnicodeDecodeError) -> msgspec.DecodeError:
+    if isinstance(error, RecursionError):
+        return msgspec.DecodeError(_TOO_DEEP)
+    return msgspec.DecodeError(f"byte {error.start + 1} is not UTF-8")

@@ -3,6 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Self
 
+import msgspec
+
+from unbasket.core.util import are_of_type
+from unbasket.domain.decoding import decode_json
 from unbasket.domain.ids import Id, IdTypes, all_in_type, checked, in_type
 from unbasket.domain.validation import checked_items, checked_time
 from unbasket.errors import InvalidBasketError, InvalidEventError
@@ -27,6 +31,8 @@ class Learn(NamedTuple):
         """Return the event with ids of an engine's types; an error names an id that spells none."""
         user, items, basket, _ = self
         user_type, basket_type, item_type = types
+        if type(user) is user_type and type(basket) is basket_type and are_of_type(items, item_type):
+            return self
         return self._replace(
             user=in_type(user, user_type, "user"),
             items=list(dict.fromkeys(all_in_type(items, item_type, "item"))),
@@ -203,3 +209,35 @@ def parse_change(fields: Mapping[str, Any]) -> Change:
     if set(fields) != {"event", "user", field}:
         raise InvalidEventError(f"a {kind} event has the fields 'event', 'user' and {field!r}, not {sorted(fields)}")
     return change.checked(fields["user"], fields[field])
+
+
+class _LearnFields(msgspec.Struct, tag_field="event", tag="learn", forbid_unknown_fields=True, gc=False):
+    user: Id
+    basket: Id
+    items: list[Id]
+    time: int | None = None
+
+
+class _ForgetFields(msgspec.Struct, tag_field="event", tag="forget", forbid_unknown_fields=True, gc=False):
+    user: Id
+    basket: Id | None = None
+    item: Id | None = None
+
+
+_decoder = msgspec.json.Decoder(_LearnFields | _ForgetFields)
+
+
+def decode_change(data: bytes) -> Change:
+    """Return the change that JSON describes, as `parse_change` would.
+
+    >>> decode_change(b'{"event": "forget", "user": "ann", "item": "milk"}')
+    Forget(user='ann', basket=None, item='milk')
+    """
+    try:
+        found = _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):  # decide by the rules of all other events
+        fields: Any = decode_json(data, object)
+        return parse_change(fields)
+    if isinstance(found, _LearnFields):
+        return Learn.checked(found.user, found.items, found.basket, found.time)
+    return Forget.checked(found.user, found.basket, found.item)

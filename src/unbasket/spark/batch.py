@@ -29,8 +29,8 @@ from unbasket.errors import SparkError
 from unbasket.spark.history_rows import arrow_type, flat, vector_table
 from unbasket.spark.manifest import State
 from unbasket.spark.shard import Shard
-from unbasket.spark.sources import FAULT, FIELDS
-from unbasket.spark.updates import Update, parsed, update
+from unbasket.spark.sources import FAULT, JSON
+from unbasket.spark.updates import Update, parsed, update, with_faults
 
 UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
 """The kinds of changes."""
@@ -38,6 +38,7 @@ UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
 Summary = dict[str, Any]
 """The work of a task on one shard: the names of its files, and counts."""
 
+_COLUMNS = ("shard", "hash", "user", "other_hash", "other", JSON, FAULT, "sequence")
 _COUNTS = ("events", "users", "rejected", "bytes", "added")
 _STAGES = ("read", "apply", "write")
 
@@ -94,7 +95,7 @@ class Maintainer:
         state.clean()
         times.append(perf_counter())
         if self._rejected is not None and (is_repeated or counts["rejected"]):
-            self._rejected(events.where(sql.col(FAULT).isNotNull()))
+            self._rejected(with_faults(events, state.manifest.kinds))
         if self._sink is not None:
             self._sink(_changes(events.sparkSession, state, batch), batch)
         times.append(perf_counter())
@@ -107,10 +108,8 @@ class Maintainer:
     def _update(self, events: DataFrame, batch: int) -> list[Summary]:
         """Let tasks update the shards."""
         tasks = min(self._state.manifest.shards, events.sparkSession.sparkContext.defaultParallelism)
-        hashes = {"hash": sql.xxhash64("user"), "other_hash": sql.xxhash64("other")}
-        events = events.select(*FIELDS, FAULT, "sequence")
-        events = events.withColumns({**hashes, "row": sql.monotonically_increasing_id()})
-        run = partial(on_shards, self._state, tasks=tasks, order=("hash", "sequence", "row"))
+        events = events.select(*_COLUMNS, sql.monotonically_increasing_id().alias("row"))
+        run = partial(on_shards, self._state, tasks=tasks, order=("sequence", "row"))
         done = run(events, partial(_update_shard, batch, None))
         renames = [rename for one in done for rename in one.get("renames", [])]
         if renames:
@@ -131,21 +130,15 @@ class Maintainer:
         wanted = pa.table([pa.array(users.values(), pa.int64()), pa.array(users, kind)], names=["hash", "user"])
         shards = {hash_ % manifest.shards for hash_ in users.values()}
         rows = pa.concat_tables([Shard(self._state, shard).find(wanted) for shard in shards])
-        result = update(manifest.params, manifest.kinds, rows, parsed(events))
+        result = update(manifest.params, manifest.kinds, rows, parsed(events, manifest.kinds))
         return result._replace(rows=with_hashes(result.rows, wanted))
 
 
 def on_shards(
     state: State, rows: DataFrame, work: Callable[[Shard, pa.Table], Summary], *, tasks: int, order: tuple[str, ...]
 ) -> list[Summary]:
-    """Let tasks work on each shard with the rows of its users, by their hash, in order.
-
-    Every shard also gets a row without a hash, since Spark starts no task without rows, and there may be some to erase.
-    """
-    shards = state.manifest.shards
-    marks = rows.sparkSession.range(0, shards, 1, 1).select(sql.col("id").alias("shard"))
-    routed = rows.withColumn("shard", sql.pmod("hash", sql.lit(shards))).unionByName(marks, allowMissingColumns=True)
-    sent = routed.repartitionById(tasks, (sql.col("shard") % tasks).cast("int")).sortWithinPartitions(*order)
+    """Let tasks work on each shard of which there are rows, in their order. Rows without a hash are left out."""
+    sent = rows.repartitionById(tasks, (sql.col("shard") % tasks).cast("int")).sortWithinPartitions(*order)
     done = sent.drop("sequence", "row").mapInArrow(
         partial(_on_shards, state.checkpoint, state.manifest.name, work), "summary string"
     )
@@ -177,13 +170,13 @@ def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.T
     With renames that are not applied yet, only return these.
     """
     manifest, times = shard.manifest, [perf_counter()]
-    renames = events.filter(pc.field("event") == "rename").select(["user", "hash", "other", "other_hash"]).drop_null()
+    renames = events.select(["user", "hash", "other", "other_hash"]).drop_null()
     if len(renames):
         return {"renames": renames.to_pylist()}
     wanted = events.select(["hash", "user"]).group_by(["hash", "user"]).aggregate([])
     rows = shard.find(wanted)
     times.append(perf_counter())
-    result = update(manifest.params, manifest.kinds, rows, parsed(events))
+    result = update(manifest.params, manifest.kinds, rows, parsed(events, manifest.kinds))
     delta, rejected = with_hashes(result.rows, wanted), result.rejected
     if renamed is not None:
         is_own = flat(renamed.rows["hash"]).to_numpy() % manifest.shards == shard.number
@@ -191,7 +184,7 @@ def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.T
         rejected += renamed.rejected if shard.number == 0 else []
     times.append(perf_counter())
     if rejected:
-        delta = delta.replace_schema_metadata({REJECTED: json.dumps(rejected)})
+        delta = delta.replace_schema_metadata({REJECTED: json.dumps([(user, reason) for user, reason, _ in rejected])})
     shard.write(batch, delta)
     times.append(perf_counter())
     counts = (len(events), len(delta), len(rejected), shard.bytes_written, result.added)

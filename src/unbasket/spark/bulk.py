@@ -34,6 +34,7 @@ def load(history: DataFrame, params: Params, *, checkpoint: str, shards: int = 8
         raise SparkError(f"the history has ids of the types {kinds}, and {checkpoint} {state.manifest.kinds}")
     state.take_over()
     rows = history.withColumn("hash", sql.xxhash64("user"))
+    rows = rows.withColumn("shard", sql.pmod("hash", sql.lit(state.manifest.shards)))
     if "items" in rows.columns:
         rows = rows.withColumn("items", sql.array_sort("items"))  # as in all rows
     done = on_shards(state, rows, _load_shard, tasks=state.manifest.shards, order=("hash",))

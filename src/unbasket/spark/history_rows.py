@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from unbasket.core.model import UNTIMED, FoldWorkspace, queries
 from unbasket.domain.basket_columns import BasketColumns
-from unbasket.domain.ids import Id, in_order
+from unbasket.domain.ids import Id, IdTypes, in_order
 from unbasket.engine.histories import HistoryState
 from unbasket.params import Params
 
@@ -26,6 +26,11 @@ Kinds = dict[str, str]
 def arrow_type(kind: str) -> pa.DataType:
     """Return the Arrow type of ids of an SQL type."""
     return pa.string() if kind == "string" else pa.int64()
+
+
+def types_of(kinds: Kinds) -> IdTypes:
+    """Return the types of ids in Python."""
+    return IdTypes(*(str if kinds[kind] == "string" else int for kind in ("user", "basket", "item")))
 
 
 def history_schema(kinds: Kinds) -> pa.Schema:

@@ -8,29 +8,21 @@ Spark's own connector reads and writes. The checkpoint has the offsets of a batc
 starts. A batch that is repeated after a crash has the same messages, so its number identifies them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any
+from collections.abc import Mapping
 
-import pyarrow as pa
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from unbasket.domain.decoding import decode_json
-from unbasket.domain.events import parse_change
-from unbasket.domain.ids import IdTypes
-from unbasket.domain.rejection import FAULTS, Reason, reason_of
-from unbasket.errors import InvalidIdError, SparkError
+from unbasket.domain.rejection import Reason
+from unbasket.errors import SparkError
 from unbasket.spark.batch import REJECTED, UPDATED
 from unbasket.spark.bulk import histories
-from unbasket.spark.history_rows import arrow_type
 from unbasket.spark.manifest import State
 from unbasket.spark.prediction import recommending
-from unbasket.spark.sources import FAULT, id_types
+from unbasket.spark.sources import FAULT, JSON, with_fields
 
-_MESSAGE = ("key", "value", "topic", "partition", "offset")
 _LARGEST = 900_000  # bytes of a rejected message: with its headers, it is below the default limit of a topic
 
 
@@ -75,15 +67,14 @@ class Kafka:
 
         A message that is too large for that is written without key and value, and a header has its size.
         """
-        fault, reasons = sql.col(FAULT), [reason.value for reason in Reason]  # others name an id of another type
-        size = sql.length("value") + sql.coalesce(sql.length("key"), sql.lit(0))
+        size = sql.length(JSON) + sql.coalesce(sql.length("key"), sql.lit(0))
         fits = size <= _LARGEST
         headers = [
-            _header("reason", sql.when(fault.isin(reasons), fault).otherwise(Reason.OTHER_TYPE.value)),
+            _header("reason", sql.col(FAULT)),
             *(_header(name, sql.col(name)) for name in ("topic", "partition", "offset")),
             sql.when(~fits, _header("size", size)),
         ]
-        content = [sql.when(fits, sql.col(name)).alias(name) for name in ("key", "value")]
+        content = [sql.when(fits, sql.col(column)).alias(name) for name, column in (("key", "key"), ("value", JSON))]
         self._write(messages.select(*content, sql.array_compact(sql.array(*headers)).alias("headers")), topic)
 
     def write_recommendations(self, topic: str, checkpoint: str, n: int, changes: DataFrame, batch: int) -> None:
@@ -112,38 +103,12 @@ def _header(name: str, value: Column) -> Column:
 
 
 def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
-    """Parse messages from Kafka's source: JSON in `value`, in the order of `partition` and `offset`.
+    """Return the events in messages of Kafka's source: JSON in `value`, in the order of `partition` and `offset`.
 
-    The rules are those of events everywhere, and there must be a key. A message that breaks them has a `fault`, the
-    reason, instead of an event. One without a value is a tombstone, and left out.
+    There must be a key, or else the message has a `fault`. One without a value is a tombstone, and left out.
     """
-    messages = messages.where("value is not null").select(*_MESSAGE)
-    parsed = StructType([*schema, StructField(FAULT, StringType()), *messages.schema])
-    events = messages.mapInArrow(partial(_parse, id_types(schema)), parsed)
-    return events.withColumn("sequence", sql.struct("partition", "offset"))
-
-
-def _parse(kinds: dict[str, str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    user, basket, item = (arrow_type(kind) for kind in kinds.values())
-    ids = [("user", user), ("basket", basket), ("item", item), ("items", pa.list_(item))]
-    schema = pa.schema([("event", pa.string()), *ids, ("time", pa.int64()), ("other", user), (FAULT, pa.string())])
-    types = IdTypes(*(str if kind == "string" else int for kind in kinds.values()))
-    for batch in batches:
-        messages = zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
-        events = pa.RecordBatch.from_pylist([_fields(types, key, value) for key, value in messages], schema)
-        yield pa.RecordBatch.from_arrays([*events.columns, *batch.columns], schema=pa.schema([*schema, *batch.schema]))
-
-
-def _fields(types: IdTypes, key: bytes | None, value: bytes) -> dict[str, Any]:
-    """Return the fields of the event in a message, or its fault, which holds nothing of the message."""
-    if key is None:
-        return {FAULT: Reason.NO_KEY}
-    try:
-        change = parse_change(decode_json(value, object))  # type: ignore[arg-type]
-    except FAULTS as error:
-        return {FAULT: reason_of(error)}
-    try:
-        change = change.in_types(types)
-    except FAULTS as error:
-        return {FAULT: Reason.OTHER_TYPE if isinstance(error, InvalidIdError) else reason_of(error)}
-    return {"event": type(change).__name__.lower(), **change._asdict()}
+    without_key = sql.when(sql.col("key").isNull(), Reason.NO_KEY.value)
+    place = sql.struct("partition", "offset")
+    columns = ("key", sql.col("value").alias(JSON), "topic", "partition", "offset")
+    messages = messages.where("value is not null").select(*columns)
+    return with_fields(messages.withColumns({FAULT: without_key, "sequence": place}), schema)

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from math import sqrt
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -35,19 +34,8 @@ from unbasket.spark.sources import item_type
 _PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
 
-
-class _Job(NamedTuple):
-    """The data of a job that every task needs."""
-
-    params: Params
-    pool: pa.Table
-    items: list[Id]
-    weights: GivenWeights | None
-    products: list[Product]
-    hidden: list[Id]
-    filters: Filters | None
-    only_new: bool
-    n: int
+# The data that every task needs: parameters, the pool, items in the order of ids with learned weights, products, hidden
+_Shared = tuple[Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id]]
 
 
 def recommend(
@@ -93,19 +81,20 @@ def _recommended(
     filters: Filters | None = None,
     products: DataFrame | None = None,
     only_new: bool = False,
-) -> tuple[DataFrame, Broadcast[_Job]]:
+) -> tuple[DataFrame, Broadcast[_Shared]]:
     """Return recommendations, and the data that is sent to tasks when these are computed."""
     n, params, histories = checked_count(n), params.seeded(), histories.select("user", "baskets", "suppressed")
     described, hidden = _described(products)
     if filters is not None and filters.categories is not None and not described:
         raise InvalidRequestError("category needs products, a frame with the columns item and category")
-    items, weights = _learned(histories, params) if params.alpha == LEARNED else ([], None)
-    job = _Job(params, _pool_of(histories, params), items, weights, described, hidden, filters, only_new, n)
+    weights = _learned(histories, params) if params.alpha == LEARNED else ([], None)
+    shared = (params, _pool_of(histories, params), *weights, described, hidden)
     user, item = histories.schema["user"].dataType, item_type(histories.schema, "suppressed")
     pairs = f"array<struct<item: {item.simpleString()}, score: double>>"
     schema = f"user {user.simpleString()}, recommendations {pairs}"
-    broadcast = histories.sparkSession.sparkContext.broadcast(job)
-    return _of_users(histories, users).mapInArrow(partial(_best_items, broadcast), schema), broadcast
+    broadcast = histories.sparkSession.sparkContext.broadcast(shared)
+    best = partial(_best_items, broadcast, n, filters, only_new)
+    return _of_users(histories, users).mapInArrow(best, schema), broadcast
 
 
 def _described(products: DataFrame | None) -> tuple[list[Product], list[Id]]:
@@ -179,20 +168,26 @@ def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBat
         yield batch.filter(pa.array(priorities.of_all(batch["user"].to_pylist()) <= limit))
 
 
-def _best_items(broadcast: Broadcast[_Job], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    job = broadcast.value
-    model = Model(job.params)
-    model.state.given = job.weights
-    model.state.items.add_all(job.items)  # first, so the code of an item is its position
-    load_rows(model.state, job.pool)
-    model.catalog.put_all(model.canonical_products(job.products))
-    model.availability.change(*model.canonical_availability(job.hidden, []))
+def _best_items(
+    broadcast: Broadcast[_Shared],
+    n: int,
+    filters: Filters | None,
+    only_new: bool,
+    batches: Iterable[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    params, pool, items, weights, products, hidden = broadcast.value
+    model = Model(params)
+    model.state.given = weights
+    model.state.items.add_all(items)  # first, so the code of an item is its position
+    load_rows(model.state, pool)
+    model.catalog.put_all(model.canonical_products(products))
+    model.availability.change(*model.canonical_availability(hidden, []))
     queries = RecommendationQueries(model, None)
     for batch in batches:
         users = batch["user"].to_pylist()
         is_new = pa.array([user not in model.state.users for user in users], pa.bool_())
         load_rows(model.state, pa.Table.from_batches([batch]).filter(is_new))  # never into the pool, which is full
-        found = queries.recommend_many(users, job.n, job.filters, job.only_new, "raise", None)
+        found = queries.recommend_many(users, n, filters, only_new, "raise", None)
         rows = [{"user": user, "recommendations": [pair._asdict() for pair in best]} for user, best in found.items()]
         pair = pa.struct([("item", batch.schema.field("suppressed").type.value_type), ("score", pa.float64())])
         schema = pa.schema([batch.schema.field("user"), ("recommendations", pa.list_(pair))])

@@ -15,6 +15,14 @@ STREAM_SETTINGS = {
     "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
 }
 
+# Settings of a query whose checkpoint is on a local disk: Spark's default manager runs `chmod` and `readlink` as
+# processes, 30 in each batch.
+LOCAL_SETTINGS = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    )
+}
+
 # Settings for a new session only.
 _SESSION_SETTINGS = {
     "spark.driver.extraJavaOptions": "-Xss8m",  # Spark parses Python's tracebacks with a recursive regular expression

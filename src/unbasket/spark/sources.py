@@ -1,12 +1,15 @@
-"""Sources of events: streaming DataFrames with the fields of an event.
+"""Sources of events: streaming DataFrames with the fields of an event as columns.
 
-A column of ids has either strings or integers, and so have the ids of a checkpoint. Events of the other type are
-converted as in an engine; an id that does not spell one of the type is a `fault`, by which its event is rejected. The
-column `sequence` (of any comparable type) gives the order of a user's events within one micro-batch; equal ones keep
-the order of their partition.
+A column of ids has either strings or integers, and so have the ids of a checkpoint. The column `sequence` (of any
+comparable type) gives the order of a user's events within one micro-batch; equal ones keep the order of their
+partition.
+
+An event is applied as JSON, by the engine's own rules: unknown fields are refused, and so are ids that spell none of
+the checkpoint's types. The text is the column `json`, or made from the fields. Spark itself reads only users from it,
+which lead to a shard.
 """
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
@@ -15,13 +18,16 @@ from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructF
 
 from unbasket.errors import InvalidFrameError, SparkError
 
+if TYPE_CHECKING:
+    from unbasket.spark.manifest import Manifest
+
 IdType = Literal["string", "long"]
 Format = Literal["json", "parquet", "csv"]
 
 FIELDS = ("event", "user", "basket", "item", "items", "time", "other")
-FAULT = "fault"
-_KIND_OF = {"user": "user", "basket": "basket", "item": "item", "other": "user", "items": "item"}  # columns of ids
+JSON, FAULT = "json", "fault"
 _ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
+_TEXTS = "event string, user string, basket string, item string, items array<string>, time long, other string"
 
 
 def item_type(schema: StructType, column: str = "items") -> DataType:
@@ -32,6 +38,15 @@ def item_type(schema: StructType, column: str = "items") -> DataType:
             f"the column {column!r} has type {lists.simpleString()}; it must be an array of item ids"
         )
     return lists.elementType
+
+
+def id_types(schema: StructType) -> dict[str, str]:
+    """Return the SQL types of the ids of events."""
+    missing = [name for name in ("event", "user", "basket", "items") if name not in schema.names]
+    if missing:
+        raise InvalidFrameError(f"the stream of events has no column {missing[0]!r}; it has {schema.names}")
+    types = {"user": schema["user"].dataType, "basket": schema["basket"].dataType, "item": item_type(schema)}
+    return {kind: held.simpleString() for kind, held in types.items()}
 
 
 def event_schema(user: IdType = "string", basket: IdType = "string", item: IdType = "string") -> StructType:
@@ -56,61 +71,48 @@ def read_files(
     Files are read in the order of their modification times, at most `most` of them in a batch. Within a batch, events
     are applied in the order of file names and, within a file, of lines.
     """
-    reader = spark.readStream if most is None else spark.readStream.option("maxFilesPerTrigger", most)
-    lists = StringType() if kind == "csv" else ArrayType(StringType())
-    stored = schema if kind == "parquet" else _with_texts(schema, lists)
+    reader = spark.readStream.format("text" if kind == "json" else kind).option("header", True)
+    if kind != "json":
+        reader = reader.schema(schema if kind == "parquet" else _TEXTS.replace("array<string>", "string"))
+    if most is not None:
+        reader = reader.option("maxFilesPerTrigger", most)
     try:
-        rows = reader.format(kind).schema(stored).option("header", True).load(folder)
+        rows = reader.load(folder)
     except AnalysisException as error:
         if error.getCondition() != "PATH_NOT_FOUND":
             raise
         raise SparkError(f"{folder} does not exist. Create it: the files that appear in it are read") from None
-    rows = rows.select("*", sql.struct("_metadata.file_name", "_metadata.file_block_start").alias("sequence"))
+    if kind == "json":
+        rows = rows.where(sql.trim("value") != "")
     if kind == "csv":
         rows = rows.withColumn("items", sql.split("items", r"\|"))
-    return in_types(rows, id_types(schema))
+    text = sql.col("value") if kind == "json" else sql.to_json(sql.struct(*FIELDS))
+    place = sql.struct("_metadata.file_name", "_metadata.file_block_start")
+    return with_fields(rows.select(text.cast("binary").alias(JSON), place.alias("sequence")), schema)
 
 
-def _with_texts(schema: StructType, lists: DataType) -> StructType:
-    """Return the schema with texts as ids: Spark itself would read 017 as 17, and A-5 as null."""
-    kinds = {**dict.fromkeys(_KIND_OF, StringType()), "items": lists}
-    return StructType([StructField(field.name, kinds.get(field.name, field.dataType)) for field in schema])
+def with_fields(events: DataFrame, schema: StructType) -> DataFrame:
+    """Add the fields of events in the column `json`, with null for values of other types."""
+    texts = events.select("*", sql.from_json(sql.col(JSON).cast("string"), _TEXTS).alias("texts"))
+    fields = {name: sql.col(f"texts.{name}").try_cast(schema[name].dataType) for name in FIELDS}
+    return texts.withColumns(fields).drop("texts")
 
 
-def id_types(schema: StructType) -> dict[str, str]:
-    """Return the SQL types of the ids of events."""
-    return {name: schema[name].dataType.simpleString() for name in ("user", "basket", "item")}
-
-
-def in_types(events: DataFrame, kinds: dict[str, str]) -> DataFrame:
-    """Return events whose ids have these types. A value that spells no id of its type is null, and makes a `fault`."""
-    faults = [sql.col(FAULT) if FAULT in events.columns else sql.lit(None).cast("string")]
-    typed = {}
-    for name, kind in _KIND_OF.items():
-        text, held = ("array<string>", f"array<{kinds[kind]}>") if name == "items" else ("string", kinds[kind])
-        given = sql.col(name).cast(text)
-        typed[name] = given.try_cast(held)
-        if kinds[kind] != "string":
-            spelled = typed[name].cast(text)
-            wrong = sql.array_except(given, spelled)[0] if name == "items" else given
-            fault = sql.format_string(f"{kind} id '%s' is not a whole number, as in this stream", wrong)
-            faults.append(sql.when(~spelled.eqNullSafe(given), fault))
-    return events.withColumns({FAULT: sql.coalesce(*faults), **typed})
-
-
-def ordered(events: DataFrame) -> DataFrame:
-    """Return events with all their fields, their `fault` if an id has one, and their `sequence`.
+def routed(events: DataFrame, manifest: "Manifest") -> DataFrame:
+    """Return events as JSON, with a `fault` or null, their `sequence`, the users in it, their hashes, and the shard.
 
     Without a `sequence`, baskets are learned in the order of time, then baskets without a time, and then the other
     events are applied.
     """
-    missing = [name for name in ("event", "user", "basket", "items") if name not in events.columns]
-    if missing:
-        raise InvalidFrameError(f"the stream of events has no column {missing[0]!r}; it has {events.columns}")
-    types = {"time": LongType(), "item": item_type(events.schema), "other": events.schema["user"].dataType}
-    absent = {name: kind for name, kind in {**types, FAULT: StringType()}.items() if name not in events.columns}
-    events = events.withColumns({name: sql.lit(None).cast(kind) for name, kind in absent.items()})
+    fields = [name for name in FIELDS if name in events.columns]
+    if JSON not in events.columns:
+        events = events.withColumn(JSON, sql.to_json(sql.struct(*fields)).cast("binary"))
+    absent = {"time": "long", "other": "string", FAULT: "string"}
+    events = events.withColumns({k: sql.lit(None).cast(kind) for k, kind in absent.items() if k not in events.columns})
     if "sequence" not in events.columns:
         comes_later = (sql.col("event") != "learn").cast("int")
         events = events.withColumn("sequence", sql.struct(comes_later, sql.coalesce("time", sql.lit(2**63 - 1))))
-    return events
+    ids = {name: sql.col(name).try_cast(manifest.kinds["user"]) for name in ("user", "other")}
+    hashes = {"hash": sql.xxhash64(ids["user"]), "other_hash": sql.xxhash64(ids["other"])}
+    shard = sql.pmod(hashes["hash"], sql.lit(manifest.shards))
+    return events.withColumns({**ids, **hashes, "shard": shard}).drop("event", "basket", "item", "items", "time")

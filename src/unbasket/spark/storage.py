@@ -17,7 +17,7 @@ class Folder:
     def __init__(self, uri: str, below: str) -> None:
         self._files, root = _file_system(uri)
         self._root = f"{root.rstrip('/')}/{below}"
-        self._local = Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
+        self.local = Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
 
     def names(self) -> list[str]:
         """List the files; none if there is no folder."""
@@ -46,8 +46,8 @@ class Folder:
             with pa.ipc.new_file(file, table.schema) as writer:
                 writer.write_table(table.combine_chunks())
             size: int = file.tell()
-        if self._local:
-            fsync(self._local / name)
+        if self.local:
+            fsync(self.local / name)
         return size
 
     def read_bytes(self, name: str) -> bytes:
@@ -66,10 +66,10 @@ class Folder:
         with self._files.open_output_stream(f"{self._root}/{partial}") as file:
             file.write(content)
         try:
-            if self._local:
-                fsync(self._local / partial)
-                os.link(self._local / partial, self._local / name)
-                fsync(self._local)
+            if self.local:
+                fsync(self.local / partial)
+                os.link(self.local / partial, self.local / name)
+                fsync(self.local)
             elif name not in self.names():
                 self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
             else:

@@ -12,8 +12,8 @@ from unbasket.errors import SparkError
 from unbasket.params import Params
 from unbasket.spark.batch import BatchReport, Maintainer
 from unbasket.spark.manifest import State
-from unbasket.spark.settings import STREAM_SETTINGS
-from unbasket.spark.sources import id_types, in_types, ordered
+from unbasket.spark.settings import LOCAL_SETTINGS, STREAM_SETTINGS
+from unbasket.spark.sources import id_types, routed
 
 _RECENT = 100  # reports kept for `watch`, as many as Spark keeps of its own
 _reports: dict[str, deque[BatchReport]] = {}  # by the run of a query
@@ -25,15 +25,13 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, shards: int 
     A new checkpoint gets so many shards, of which each core maintains some, and stripes: forgotten data is in no file
     `stripes` - 1 batches later. See docs/spark.md for how to choose them.
     """
-    for name, value in STREAM_SETTINGS.items():
-        events.sparkSession.conf.set(name, value)
-    events = ordered(events)
     state = State.create(checkpoint, params, id_types(events.schema), shards, stripes)
-    if id_types(events.schema) != state.manifest.kinds:
-        events = in_types(events, state.manifest.kinds)
-    idle = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", 1).load()
-    none = idle.where(sql.lit(False)).select(*(sql.lit(None).cast(f.dataType).alias(f.name) for f in events.schema))
-    return Stream(events.unionByName(none), checkpoint)  # so there is a batch at every trigger
+    for name, value in (STREAM_SETTINGS | (LOCAL_SETTINGS if state.folder.local else {})).items():
+        events.sparkSession.conf.set(name, value)
+    count = state.manifest.shards
+    rate = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", count)
+    marks = rate.option("numPartitions", 1).load().select((sql.col("value") % count).alias("shard"))
+    return Stream(routed(events, state.manifest).unionByName(marks, allowMissingColumns=True), checkpoint)
 
 
 class Stream:
@@ -51,7 +49,8 @@ class Stream:
     ) -> StreamingQuery:
         """Start maintaining the state; pass the changes of each batch, and its number, to a function.
 
-        `rejected` is another function, for the rows of a batch that have a `fault`, with all columns of the source.
+        `rejected` is another function, for the rows of a batch that hold no event: with their `fault`, the event as
+        `json`, and further columns of the source.
         Both are called when the batch is committed. After a crash, they may be called with the last batch again, with
         the same number, changes and rows.
         """

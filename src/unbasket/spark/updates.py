@@ -5,26 +5,30 @@ is read. An executor needs no neighbors, so it builds no index.
 """
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from functools import partial
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
 
-from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, parse_change
-from unbasket.domain.ids import NO_TYPES, Id, in_order
+from unbasket.domain.events import Allow, Change, Forget, Learn, Rename, decode_change
+from unbasket.domain.ids import Id, IdTypes, in_order
+from unbasket.domain.rejection import FAULTS, Reason, reason_of
 from unbasket.domain.results import Learned
 from unbasket.engine.histories import HistoryState
 from unbasket.errors import InvalidIdError, UnbasketError
 from unbasket.params import Params
-from unbasket.spark.history_rows import Kinds, flat, load_rows, rows_of
-from unbasket.spark.sources import FAULT, FIELDS
+from unbasket.spark.history_rows import Kinds, load_rows, rows_of, types_of
+from unbasket.spark.sources import FAULT, JSON
 
 
 class Rejection(NamedTuple):
-    """An event that was rejected: its user, and the reason."""
+    """An event that was rejected: its user, and the reason. The fault of one that is none holds no value of it."""
 
     user: Id | None
     reason: str
+    fault: str | None = None
 
 
 class Update(NamedTuple):
@@ -35,34 +39,40 @@ class Update(NamedTuple):
     rejected: list[Rejection]
 
 
-def parsed(events: pa.Table) -> Iterator[Change | Rejection]:
+def parsed(events: pa.Table, kinds: Kinds) -> Iterator[Change | Rejection]:
     """Parse a table of events, in its order."""
-    columns = [_lists(events["items"]) if name == "items" else events[name].to_pylist() for name in FIELDS]
-    for fault, *values in zip(events[FAULT].to_pylist(), *columns, strict=True):
-        try:
-            if fault is not None:
-                raise InvalidIdError(fault)
-            yield _parsed(*values)
-        except UnbasketError as error:
-            yield Rejection(values[1], str(error))
+    return map(partial(parse, types_of(kinds)), *(events[name].to_pylist() for name in ("user", "other", JSON, FAULT)))
 
 
-def _parsed(event: Any, user: Any, basket: Any, item: Any, items: Any, time: Any, other: Any) -> Change:
-    """Parse the fields of an event; the usual ones need no `parse_change`, which is slower."""
-    if event == "learn" and item is other is None and basket is not None and items is not None:
-        return Learn.checked(user, items, basket, time)
-    if event == "forget" and items is time is other is None:
-        return Forget.checked(user, basket, item)
-    fields = zip(FIELDS, (event, user, basket, item, items, time, other), strict=True)
-    return parse_change({name: value for name, value in fields if value is not None})
+def parse(
+    types: IdTypes, user: Id | None, other: Id | None, text: bytes | None, fault: str | None
+) -> Change | Rejection:
+    """Parse the JSON of an event, which Spark has sent to the shard of its user, unless there is a fault already."""
+    if fault is not None:
+        return Rejection(user, fault, fault)
+    try:
+        event = decode_change(text or b"")
+    except FAULTS as error:
+        return Rejection(user, str(error), reason_of(error))
+    try:
+        event = event.in_types(types)
+    except FAULTS as error:
+        return Rejection(user, str(error), Reason.OTHER_TYPE if isinstance(error, InvalidIdError) else reason_of(error))
+    if event.user != user or (isinstance(event, Rename) and event.other != other):
+        return Rejection(user, "the event has more than one user, or more than one other", Reason.NO_EVENT)
+    return event
 
 
-def _lists(column: pa.ChunkedArray) -> list[Any]:
-    """Return lists of items, which may be null, as fast as flat ones."""
-    lists = flat(column)
-    values, ends = lists.values.to_pylist(), lists.offsets.to_pylist()
-    valid = lists.is_valid().to_pylist()
-    return [values[a:b] if there else None for (a, b), there in zip(pairwise(ends), valid, strict=True)]
+def with_faults(events: DataFrame, kinds: Kinds) -> DataFrame:
+    """Return the rows that hold no event, with their faults."""
+    fault = sql.udf(partial(_fault_of, types_of(kinds)), "string")
+    rows = events.where("hash is not null").withColumn(FAULT, fault("user", "other", JSON, FAULT))
+    return rows.where(sql.col(FAULT).isNotNull())
+
+
+def _fault_of(types: IdTypes, *columns: Any) -> str | None:
+    event = parse(types, *columns)
+    return str(event.fault) if isinstance(event, Rejection) else None
 
 
 def update(params: Params, kinds: Kinds, rows: pa.Table, events: Iterable[Change | Rejection]) -> Update:
@@ -95,7 +105,6 @@ def _apply(state: HistoryState, event: Change) -> tuple[Id, ...]:
         case Allow():
             has_changed = state.allow(*event)
         case _:
-            event = event.in_types(NO_TYPES)  # which refuses a rename to the same id
             state.check(event)
             state.check_suppressions(event)
             if isinstance(event, Rename):
