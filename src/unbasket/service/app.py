@@ -19,7 +19,7 @@ from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
 from unbasket.service.auth import invalid_key
 from unbasket.service.clock import INTERVAL
-from unbasket.service.errors import CODES, ApiError, ClientGoneError, to_api_error
+from unbasket.service.errors import ApiError, ClientGoneError, to_api_error
 from unbasket.service.executor import Executor, Steps
 from unbasket.service.fast_path import FastPath
 from unbasket.service.limits import CLOSE, Limits, TokenBuckets, caller_name, read_body
@@ -257,4 +257,4 @@ def _failure(error: ApiError) -> Response:
 
 def malformed() -> Response:
     """Return the response to a request that aiohttp could not read. The connection is closed after it."""
-    return _failure(ApiError("malformed_request", CODES["malformed_request"].meaning, CLOSE))
+    return _failure(ApiError("malformed_request", headers=CLOSE))

@@ -63,8 +63,7 @@ def _read(path: Path) -> float:
     """Return the time in a file; 0 if there is none, or not a time."""
     try:
         return int(path.read_text())
-    except FileNotFoundError:
-        return 0.0
     except (OSError, ValueError) as error:
-        logs.get().error("the highest time seen could not be read", file=str(path), problem=str(error))
+        if not isinstance(error, FileNotFoundError):
+            logs.get().error("the highest time seen could not be read", file=str(path), problem=str(error))
         return 0.0

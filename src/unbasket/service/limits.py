@@ -77,12 +77,9 @@ class Limits:
 
     def _rate(self, *, is_public: bool) -> float:
         """Return the requests per second of a key, or of a shopper or an anonymous caller (`is_public`)."""
-        chosen, usual = (
-            (self._shared.settings.public_rate, _PUBLIC_RATE) if is_public else (self._shared.settings.rate, _KEY_RATE)
-        )
-        if chosen is None:
-            return usual if self._shared.auth.enabled else 0
-        return chosen
+        settings = self._shared.settings
+        chosen, usual = (settings.public_rate, _PUBLIC_RATE) if is_public else (settings.rate, _KEY_RATE)
+        return chosen if chosen is not None else usual * self._shared.auth.enabled
 
 
 def caller_name(caller: Caller, address: str) -> str:

@@ -73,7 +73,7 @@ def _operation(route: Route, example: Example) -> dict[str, Any]:
     tag = route.handler.__module__.rpartition(".")[2]
     operation: dict[str, Any] = {
         "operationId": f"{tag}_{route.name}",
-        "summary": (route.handler.__doc__ or "").partition("\n")[0].removesuffix("."),
+        "summary": route.summary,
         "description": _access(route),
         "tags": [tag],
         "parameters": _parameters(route, example),

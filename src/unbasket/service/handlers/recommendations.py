@@ -101,25 +101,19 @@ def _recommended(
             else responses.Recommended(item, float(score), product.name, product.category)
             for item, score in found
         ]
-    products = [catalog[item] for item, _ in found]
-    why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
-    return [
-        responses.Recommended(
-            item,
-            float(score),
-            product.name,
-            product.category,
-            {field: product.value(field) for field in fields} or None,
-            reason,
-        )
-        for (item, score), product, reason in zip(found, products, why, strict=True)
-    ]
+    recommended = []
+    for (item, score), reason in zip(found, reasons or [None] * len(found), strict=True):
+        product = catalog[item]
+        further = {field: product.value(field) for field in fields} or None
+        each = responses.Recommended(item, float(score), product.name, product.category, further, reason)
+        recommended.append(each)
+    return recommended
 
 
 def preview(request: Request) -> responses.PreviewResponse:
     """Preview how a forget or a learn would change the recommendations."""
     body: requests.Preview = request.body
-    query: requests.HowManyQuery = request.query
+    n: int = request.query.n
     rec, user, privacy = request.rec, request.user, request.privacy
     stored = history_of(rec, user)
     history = [set(basket.items) for basket in stored]
@@ -130,19 +124,12 @@ def preview(request: Request) -> responses.PreviewResponse:
         changed = _remaining(request, stored, body.forget)
     else:
         raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
-    before: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(history, query.n, user=user, privacy=privacy)
-        if history
-        else request.shared.settings.cold_start.items(rec, query.n, privacy=privacy)
-    )
-    after: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(changed, query.n, user=user, privacy=privacy)
-        if changed
-        else _fallback_without(request, stored, query.n)
-    )
-    return responses.PreviewResponse(
-        _recommended(rec, before), _recommended(rec, after), popular_before=not history, popular_after=not changed
-    )
+    found: list[Sequence[tuple[Id, float]]] = [
+        rec.recommend_for(baskets, n, user=user, privacy=privacy) if baskets else _fallback_without(request, without, n)
+        for baskets, without in ((history, []), (changed, stored))
+    ]
+    before, after = (_recommended(rec, each) for each in found)
+    return responses.PreviewResponse(before, after, popular_before=not history, popular_after=not changed)
 
 
 def _remaining(request: Request, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
@@ -165,9 +152,7 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
     found = fallback.items(request.rec, n + len(own))
     remaining = [(item, count - own[item]) for item, count in found if count > own[item]]
     best = sorted(remaining, key=lambda pair: (-pair[1], pair[0]))[:n]
-    if request.privacy is None:
-        return best
-    shown = [(item, request.privacy.count(count)) for item, count in best]
+    shown = [(item, request.privacy.count(count) if request.privacy else count) for item, count in best]
     return [(item, count) for item, count in shown if count]
 
 
