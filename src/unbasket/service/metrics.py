@@ -10,20 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import accumulate
-from pathlib import Path
-from resource import getpagesize
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-from prometheus_client.exposition import generate_latest
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, core, generate_latest
 from prometheus_client.registry import Collector
 
 from unbasket.domain.results import Forgotten, Learned, Sizes
@@ -87,11 +77,6 @@ class _RouteHistogram:
         totals = list(accumulate(self.counts, initial=0.0))[1:]
         return list(zip(bounds, [*totals[:-1:_BINS_PER_OCTAVE], totals[-1]], strict=True))
 
-    def stats(self, now: float, span: float) -> RouteStats:
-        counts = self.window.counts(now).sum(axis=0)
-        total = int(counts.sum())
-        return RouteStats(total, total / span, *_percentiles(counts))
-
 
 class Metrics:
     """The metrics of the service."""
@@ -107,7 +92,7 @@ class Metrics:
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (self, *others):
             self._registry.register(collector)
-        ProcessCollector(registry=self._registry)
+        self._process = ProcessCollector(registry=self._registry)
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a response. `path` is a template."""
@@ -134,16 +119,19 @@ class Metrics:
         """Return the stats of the last minute."""
         now = time.monotonic()
         span = min(max(now - self._started, 1), WINDOW + now % BUCKET)
-        routes = list(self._routes.items())
-        calls = {f"{method} {path}": found.stats(now, span) for (path, method), found in routes}
+        windows = {key: route.window.counts(now) for key, route in list(self._routes.items())}
         events, recommendations = self._window.counts(now), np.zeros((WINDOW // BUCKET + 1, len(_BOUNDS) + 1), int)
-        for (path, _), found in routes:
+        calls = {}
+        for (path, method), window in windows.items():
+            count = int(window.sum())
+            calls[f"{method} {path}"] = RouteStats(count, count / span, *_percentiles(window.sum(axis=0)))
             if path.endswith("/recommendations"):
-                recommendations += found.window.counts(now)
+                recommendations += window
+        memory = [each.samples[0].value for each in self._process.collect() if "resident_memory" in each.name]
         return Stats(
             **self._sizes()._asdict(),
             uptime=now - self._started,
-            memory=resident_memory(),
+            memory=int(sum(memory)),  # 0 where the system does not tell
             learned=sum(self._events[result.value] for result in Learned),
             forgotten=self._events["forgotten"],
             events_per_second=float(events.sum()) / span,
@@ -157,26 +145,20 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics for the registry."""
-        yield InfoMetricFamily(
-            "unbasket_build", "The program", value={"version": version("unbasket"), "python": platform.python_version()}
-        )
+        program = {"version": version("unbasket"), "python": platform.python_version()}
+        yield core.InfoMetricFamily("unbasket_build", "The program", value=program)
         ready = float(self._loader.ready)
-        yield GaugeMetricFamily("unbasket_ready", "1 if the database is loaded, else 0", value=ready)
+        yield core.GaugeMetricFamily("unbasket_ready", "1 if the database is loaded, else 0", value=ready)
         for name, value in self._sizes()._asdict().items():
-            yield GaugeMetricFamily(f"unbasket_{name}", _SIZES[name], value=value)
-        events = CounterMetricFamily("unbasket_events", "Events by result", labels=["result"])
+            yield core.GaugeMetricFamily(f"unbasket_{name}", _SIZES[name], value=value)
+        events = core.CounterMetricFamily("unbasket_events", "Events by result", labels=["result"])
         for result, count in self._events.items():
             events.add_metric([result], count)
         yield events
-        yield CounterMetricFamily("unbasket_removed_purchases", "Purchases forgotten", value=self._removed)
-        yield from self._requests()
-
-    def _requests(self) -> Iterator[Metric]:
-        labels = ["route", "method"]
-        seconds = HistogramMetricFamily(
-            "unbasket_http_request_duration_seconds", "Time from a request to its response", labels=labels
-        )
-        requests = CounterMetricFamily("unbasket_http_requests", "Requests by status", labels=[*labels, "status"])
+        yield core.CounterMetricFamily("unbasket_removed_purchases", "Purchases forgotten", value=self._removed)
+        name, labels = "unbasket_http_request_duration_seconds", ["route", "method"]
+        seconds = core.HistogramMetricFamily(name, "Time from a request to its response", labels=labels)
+        requests = core.CounterMetricFamily("unbasket_http_requests", "Requests by status", labels=[*labels, "status"])
         for key, route in list(self._routes.items()):
             seconds.add_metric(list(key), route.buckets(), route.seconds)
             for status, count in list(route.statuses.items()):
@@ -198,14 +180,6 @@ _SIZES = {
     "purchases": "Items of all baskets",
     "entries": "Nonzero weights of all user vectors: the size of the index",
 }
-
-
-def resident_memory() -> int:
-    """Return the resident bytes of this process, or 0 where the system does not tell."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
-    except OSError:
-        return 0
 
 
 def _percentiles(counts: Counts) -> list[float | None]:

@@ -168,25 +168,21 @@ class Router:
         found, routes = self._match(raw_path)
         route = routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            methods = _allowed(routes)
+            methods = self.methods(raw_path)
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
         end, names = found.lastindex or 0, route.path_params  # its parameters come before the group of its name
         return route, {name: _decoded(found[end - len(names) + i]) for i, name in enumerate(names)}
 
     def methods(self, raw_path: bytes) -> str:
         """Return the methods of a path, as in the header Allow."""
-        return _allowed(self._match(raw_path)[1])
+        _, routes = self._match(raw_path)
+        return ", ".join(sorted({*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])}))
 
     def _match(self, raw_path: bytes) -> tuple[re.Match[bytes], dict[str, Route]]:
         found = self._pattern.fullmatch(raw_path)
         if found is None:
             raise ApiError("not_found", "there is no such address; /openapi.json describes all")
         return found, self._routes[found.lastgroup or ""]
-
-
-def _allowed(routes: Iterable[str]) -> str:
-    found = {*routes, "OPTIONS"}
-    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
 
 
 def _decoded(segment: bytes) -> str:

@@ -29,9 +29,8 @@ from unbasket.errors import SettingsError
 from unbasket.service import logs
 from unbasket.service.app import Application, malformed
 from unbasket.service.auth import Authenticator
-from unbasket.service.checkpoints import CheckpointPublisher
 from unbasket.service.clock import Clock, clock_of
-from unbasket.service.companions import Companion
+from unbasket.service.companions import CheckpointPublisher, Companion
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
 from unbasket.service.request import Shared
@@ -81,7 +80,7 @@ def run(
     """
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    auth = Authenticator.load(settings.access_file, Clock(clock_of(settings.db)))
+    auth = Authenticator(settings.access_file, clock=Clock(clock_of(settings.db)))
     check_exposure(settings, has_keys=auth.enabled)
     if not auth.enabled:
         logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
