@@ -77,8 +77,11 @@ class Application:
             response = await self._respond(request)
         except ClientGoneError:
             return Response(400, b"", {})  # which nothing receives
+        except UnbasketError as error:
+            response = _failure(to_api_error(error))
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not stop the service
-            response = _failure(_reported(request, error))
+            logs.failure("a request failed", error, route=request.template)
+            response = _failure(ApiError("internal", "the service had an error, which its log describes"))
         finally:
             self.busy.discard(http.protocol)
         if self.is_stopping:
@@ -219,10 +222,9 @@ def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Respo
 
 
 def _success(request: Request, route: Route, result: Any) -> Response:
-    body, headers = (
-        result if isinstance(result, bytes) else _encode(result),
-        {"content-type": route.media_type, **_HEADERS},
-    )
+    body, headers = result, {"content-type": route.media_type, **_HEADERS}
+    if not isinstance(body, bytes):
+        body = _encode(result)
     if isinstance(result, ReadyResponse) and not result.ready:
         return Response(503, body, headers | {"retry-after": "1"})
     if route.status == 201 and isinstance(result, LearnedResponse):
@@ -239,14 +241,6 @@ def _tagged(request: Request, response: Response) -> Response:
     if known is not None and tag in [each.strip().removeprefix("W/") for each in known.split(",")]:
         return Response(304, b"", response.fields)
     return response
-
-
-def _reported(request: Request, error: Exception) -> ApiError:
-    """Return the error as the client sees it; log one that is a bug."""
-    if isinstance(error, UnbasketError):
-        return to_api_error(error)
-    logs.failure("a request failed", error, route=request.template)
-    return ApiError("internal", "the service had an error, which its log describes")
 
 
 def _failure(error: ApiError) -> Response:

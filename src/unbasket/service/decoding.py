@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from typing import Any, get_origin
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -31,8 +31,13 @@ def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
     if not text:
         return _default(schema)
     try:
-        pairs = parse_qsl(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
-        return msgspec.convert(_gathered(pairs, schema), schema, strict=False)
+        found = parse_qs(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+        lists = _lists(schema)
+        for name, values in found.items():
+            if len(values) > 1 and name not in lists:
+                raise ApiError("invalid_query", f"the query has {name!r} more than once")
+        values = {name: values if name in lists else values[0] for name, values in found.items()}
+        return msgspec.convert(values, schema, strict=False)
     except msgspec.ValidationError as error:
         raise ApiError("invalid_query", f"the query is not as it should be: {_explain(error, schema)}") from None
     except ValueError as error:  # not UTF-8, or too many parameters
@@ -42,19 +47,6 @@ def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
 @cache
 def _default(schema: type[msgspec.Struct]) -> msgspec.Struct:
     return schema()
-
-
-def _gathered(pairs: list[tuple[str, str]], schema: type[msgspec.Struct]) -> dict[str, Any]:
-    lists = _lists(schema)
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in lists:
-            values.setdefault(name, []).append(value)
-        elif name in values:
-            raise ApiError("invalid_query", f"the query has {name!r} more than once")
-        else:
-            values[name] = value
-    return values
 
 
 @cache

@@ -336,14 +336,14 @@ class _Process:
     def _reload(self) -> None:
         """Read keys, settings and certificates again, and log the changes. Invalid settings change nothing."""
         assert self.gather is not None
-        self.app.shared.auth.reload()
+        shared = self.app.shared
+        shared.auth.reload()
         try:
             wanted = self.gather()
             tls = tls_context(wanted)
         except SettingsError as error:
             logs.get().error("settings not reloaded", problem=str(error))
             return
-        shared = self.app.shared
         changed, others = shared.settings.changes(wanted)
         shared.settings = msgspec.structs.replace(shared.settings, **changed)
         self.server.grace = shared.settings.grace
