@@ -78,7 +78,7 @@ class Authenticator:
         authorization = headers.get("Authorization")
         if authorization is None:
             if self.enabled:
-                raise _unauthenticated("this needs a key: Authorization: Bearer ...")
+                raise invalid_key("this needs a key: Authorization: Bearer ...")
             return _LOCAL_ADMIN
         return self._known.get(authorization) or self._identify(authorization)
 
@@ -185,12 +185,8 @@ def _check_origin(headers: Mapping[str, str]) -> None:
         raise ApiError("cross_site", "without keys, only requests of the service's own page are accepted")
 
 
-def invalid_key() -> ApiError:
-    """Return the error for a key or token that is not valid: one for all reasons."""
-    return _unauthenticated("this key or token is not valid, or no longer is")
-
-
-def _unauthenticated(message: str) -> ApiError:
+def invalid_key(message: str = "this key or token is not valid, or no longer is") -> ApiError:
+    """Return the error for a key or token that is not valid, one for all reasons; or for none."""
     return ApiError("unauthenticated", message, {"www-authenticate": 'Bearer realm="unbasket"'})
 
 

@@ -171,7 +171,10 @@ class Router:
             methods = self.methods(raw_path)
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
         end, names = found.lastindex or 0, route.path_params  # its parameters come before the group of its name
-        return route, {name: _decoded(found[end - len(names) + i]) for i, name in enumerate(names)}
+        try:
+            return route, {name: unescaped(found[end - len(names) + i]).decode() for i, name in enumerate(names)}
+        except UnicodeDecodeError:
+            raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None
 
     def methods(self, raw_path: bytes) -> str:
         """Return the methods of a path, as in the header Allow."""
@@ -183,13 +186,6 @@ class Router:
         if found is None:
             raise ApiError("not_found", "there is no such address; /openapi.json describes all")
         return found, self._routes[found.lastgroup or ""]
-
-
-def _decoded(segment: bytes) -> str:
-    try:
-        return unescaped(segment).decode()
-    except UnicodeDecodeError:
-        raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None
 
 
 def unescaped(path: bytes) -> bytes:

@@ -315,14 +315,14 @@ class _Process:
             logs.get().info("closed")
 
     async def _in_thread(self, work: Callable[[], object], companion: Companion | None = None) -> None:
-        """Load, or run a companion, whose error stops the server."""
+        """Load, or run a companion. An error stops the server."""
         try:
             await asyncio.to_thread(work)
         except Exception as error:  # noqa: BLE001 - raised in the end
             self.failure = self.failure or error
             if companion is not None:
                 logs.failure("a companion failed", error, companion=type(companion).__name__)
-                self.server.stop()
+            self.server.stop()
 
     def _stop(self, number: signal.Signals) -> None:
         if self.stop_signal is None:
@@ -354,7 +354,7 @@ class _Process:
             self._stop(signal.SIGHUP)
 
     async def _watch(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
-        """Log the progress of loading, and then start the companions; stop the server if loading fails."""
+        """Log the progress of loading, and then start the companions, unless loading fails."""
         loader = self.app.shared.loader
         while not loading.done():
             stage, logged = loader.stage, time.monotonic()
@@ -369,7 +369,6 @@ class _Process:
                         logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
                     await asyncio.wait({loading}, timeout=0.05)
         if not loader.ready:
-            self.server.stop()
             return
         logs.get().info("ready")
         for companion in self.companions:

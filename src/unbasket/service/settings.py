@@ -25,7 +25,7 @@ CHANGEABLE = frozenset(
 )
 """The settings that can change at run time; others need a restart."""
 
-_PATHS = frozenset({"db", "access", "tls_cert", "tls_key", "client_ca"})
+_PATHS = ("db", "access", "tls_cert", "tls_key", "client_ca", "witness")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -126,14 +126,11 @@ def _read(file: Path) -> dict[str, Any]:
     if unknown:
         known = ", ".join(Settings.__struct_fields__)
         raise SettingsError(f"{file} has the unknown setting {unknown[0]!r}. There are {known}")
-    return {
-        name: str(file.parent / value) if isinstance(value, str) and _is_path(name, value) else value
-        for name, value in values.items()
-    }
-
-
-def _is_path(name: str, value: str) -> bool:
-    return name in _PATHS or (name == "witness" and not value.startswith(("http://", "https://")))
+    for name in _PATHS:
+        value = values.get(name)
+        if isinstance(value, str) and not (name == "witness" and value.startswith(("http://", "https://"))):
+            values[name] = str(file.parent / value)
+    return values
 
 
 def _converted(setting: msgspec.structs.FieldInfo, value: Any, source: str) -> Any:

@@ -59,7 +59,7 @@ def recommend_batch(batch: list[Request], timeout: float | None) -> list[respons
     groups: dict[tuple[int, bool, PrivacyThreshold | None], list[int]] = {}
     for number, request in enumerate(batch):
         query: requests.RecommendationsQuery = request.query
-        if not _is_long(query):
+        if query.n <= _FEW and not (query.explain or query.exclude or query.only or query.category or query.cart):
             groups.setdefault((query.n, query.only_new, request.privacy), []).append(number)
     rec, found = batch[0].rec, list[responses.RecommendationsResponse | None]([None] * len(batch))
     for (n, only_new, privacy), numbers in groups.items():
@@ -70,10 +70,6 @@ def recommend_batch(batch: list[Request], timeout: float | None) -> list[respons
                 recommended = _recommended(rec, answer[1], batch[number].query.fields)
                 found[number] = responses.RecommendationsResponse(answer[0], False, recommended)
     return found
-
-
-def _is_long(query: requests.RecommendationsQuery) -> bool:
-    return bool(query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart)
 
 
 def recommend_to_visitor(request: Request) -> responses.VisitorResponse:

@@ -80,17 +80,16 @@ def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.For
     _check_cost(request.rec, forgotten)
     for user in forgotten:
         request.shared.empty_receipts.discard(user)
-    events, start = [_event(request, event) for event in body], time.perf_counter()
+    events = [
+        Forget(event.user, event.basket, event.item)
+        if isinstance(event, requests.ForgetEvent)
+        else Learn(event.user, event.items, event.basket, _time(request, event.user, event.basket, event))
+        for event in body
+    ]
+    start = time.perf_counter()
     results = _apply(request, events)
     seconds = time.perf_counter() - start
     return responses.EventsResponse([_event_result(request, result) for result in results], seconds)
-
-
-def _event(request: Request, event: requests.LearnEvent | requests.ForgetEvent) -> Event:
-    """Return the engine's event."""
-    if isinstance(event, requests.ForgetEvent):
-        return Forget(event.user, event.basket, event.item)
-    return Learn(event.user, event.items, event.basket, _time(request, event.user, event.basket, event))
 
 
 def too_many_events(found: str) -> ApiError:
