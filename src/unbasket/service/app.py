@@ -28,7 +28,7 @@ from unbasket.service.request import Request, Shared
 from unbasket.service.response import Response
 from unbasket.service.routes import JSON, ROUTES, Route, Router
 from unbasket.service.schemas.responses import ErrorDetail, ErrorResponse, LearnedResponse, ReadyResponse
-from unbasket.service.static import StaticFile, static_files
+from unbasket.service.static import static_files
 
 PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
@@ -51,7 +51,7 @@ class Application:
         self._limits = Limits(shared)
         self._executor = Executor(shared.settings.threads)
         self._fast_paths = {route: FastPath(route.batch_handler) for route in ROUTES if route.batch_handler is not None}
-        described = StaticFile(_encode(document(ROUTES)), {"content-type": JSON, **_HEADERS})
+        described = _encode(document(ROUTES)), {"content-type": JSON, **_HEADERS}
         self._files = {b"/openapi.json": described, **static_files()}
         self._logged_refusals = TokenBuckets()
         self._process, self._numbers = token_hex(4), count(1)
@@ -136,7 +136,8 @@ class Application:
             self._limits.count_anonymous(request.address)
             if method not in ("GET", "HEAD"):
                 raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
-            return _tagged(request, Response(200, file.content, file.headers.copy()))
+            content, headers = file
+            return _tagged(request, Response(200, content, headers.copy()))
         try:
             if method == "OPTIONS":
                 methods = self._router.methods(raw_path)

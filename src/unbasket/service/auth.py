@@ -72,7 +72,11 @@ class Authenticator:
 
     def identify(self, headers: Mapping[str, str]) -> Caller:
         """Return the caller that sent these headers. Raises if the key or token is missing or invalid."""
-        self._reload_if_changed()
+        now = time.monotonic()
+        if now >= self._next_check:  # so that a removed key stops working without a restart
+            self._next_check = now + _RELOAD_INTERVAL
+            if self._state() != self._seen:
+                self._read()
         if not self.enabled:
             _check_origin(headers)
         authorization = headers.get("Authorization")
@@ -125,15 +129,6 @@ class Authenticator:
         self._known: dict[str, Caller] = {}  # by valid headers: hashing a key takes as long as the rest
         self._secret = bytes.fromhex(key_file.secret) if key_file else os.urandom(32)
         self.enabled = self.enabled or bool(self._keys)  # removing all keys makes no caller an admin
-
-    def _reload_if_changed(self) -> None:
-        """Reload at most once per interval, so that a removed key stops working without a restart."""
-        now = time.monotonic()
-        if now < self._next_check:
-            return
-        self._next_check = now + _RELOAD_INTERVAL
-        if self._state() != self._seen:
-            self._read()
 
     def _read(self) -> None:
         """Read the file, if there may be one. If that fails, the last known keys stay valid, until the next check."""

@@ -33,10 +33,10 @@ def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
     try:
         found = parse_qs(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
         lists = _lists(schema)
-        for name, values in found.items():
-            if len(values) > 1 and name not in lists:
+        for name in found.keys() - lists:
+            if len(found[name]) > 1:
                 raise ApiError("invalid_query", f"the query has {name!r} more than once")
-        values = {name: values if name in lists else values[0] for name, values in found.items()}
+        values = {name: each if name in lists else each[0] for name, each in found.items()}
         return msgspec.convert(values, schema, strict=False)
     except msgspec.ValidationError as error:
         raise ApiError("invalid_query", f"the query is not as it should be: {_explain(error, schema)}") from None

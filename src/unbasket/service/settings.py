@@ -4,6 +4,7 @@ import ipaddress
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -85,12 +86,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def on_loopback(self) -> bool:
         """Whether only programs on this machine can connect."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        with suppress(ValueError):
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        return False
 
     @classmethod
     def gathered(

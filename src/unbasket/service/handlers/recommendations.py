@@ -98,7 +98,8 @@ def _recommended(
             for item, score in found
         ]
     recommended = []
-    for (item, score), reason in zip(found, reasons or [None] * len(found), strict=True):
+    why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
+    for (item, score), reason in zip(found, why, strict=True):
         product = catalog[item]
         further = {field: product.value(field) for field in fields} or None
         each = responses.Recommended(item, float(score), product.name, product.category, further, reason)
