@@ -124,8 +124,6 @@ class Application:
             return await self._with_body(request, route)
         return await self._execute(request, route)
 
-    # Parse and authorize ----------------------------------------------------------------------------------------
-
     def _admit(self, request: Request) -> Route | Response:
         """Authorize the caller, decode the parameters and return the route; or a response that needs no route."""
         if len(request.headers.getall("Authorization", ())) > 1:  # aiohttp refuses other repeated ones
@@ -133,7 +131,7 @@ class Application:
         raw_path, method = request.raw_path, request.method
         file = self._files.get(raw_path)
         if file is not None:
-            self._limits.count_anonymous(request.address)
+            self._limits.count(request)
             if method not in ("GET", "HEAD"):
                 raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
             content, headers = file
@@ -141,11 +139,11 @@ class Application:
         try:
             if method == "OPTIONS":
                 methods = self._router.methods(raw_path)
-                self._limits.count_probe(request.address)
+                self._limits.count_probe(request)
                 return Response(204, b"", {"allow": methods, **_HEADERS})
             route, path = self._router.find(method, raw_path)
         except ApiError:
-            self._limits.count_anonymous(request.address)  # an unknown path counts against the address
+            self._limits.count(request)  # an unknown path counts against the address
             raise
         request.template, request.path = route.path, path
         self._authorize(request, route)
@@ -158,20 +156,18 @@ class Application:
     def _authorize(self, request: Request, route: Route) -> None:
         """Raise unless the route admits the caller. An invalid key counts against its address."""
         if not route.roles:
-            return self._limits.count_probe(request.address)
+            return self._limits.count_probe(request)
         try:
             request.caller = caller = self.shared.auth.identify(request.headers)
         except ApiError:
-            self._limits.count_anonymous(request.address)
+            self._limits.count(request)
             raise
-        self._limits.count(caller, request.address)
+        self._limits.count(request)
         if not route.own or "user" in request.path:  # else the route is about the caller only
             caller.check(route.roles, request.path.get("user") if route.own else None)
         if caller.shopper is not None and request.rec.was_forgotten(caller.shopper, caller.presence):
             raise invalid_key()
         return None
-
-    # Ask --------------------------------------------------------------------------------------------------------
 
     async def _with_body(self, request: Request, route: Route) -> Response:
         settings = self.shared.settings
@@ -189,10 +185,9 @@ class Application:
 
     async def _execute(self, request: Request, route: Route, decode: Callable[[], Any] | None = None) -> Response:
         """Return the response of a thread, after the body is decoded if that takes long."""
-        caller, kind, seconds = request.caller, route.runs_on, self.shared.settings.timeout
+        kind, seconds = route.runs_on, self.shared.settings.timeout
         assert kind != "loop"
-        name, most = caller_name(caller, request.address), self._limits.in_progress(caller)
-        with self._executor.queue(kind, name, most) as queue:
+        with self._executor.queue(kind, caller_name(request), self._limits.in_progress(request.caller)) as queue:
             work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
                 async with asyncio.timeout(seconds):
@@ -217,9 +212,6 @@ def _handle(request: Request, route: Route, fast_path: FastPath | None) -> Any:
 
 def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Response]:
     return _success(request, route, (yield from steps))
-
-
-# Answer ---------------------------------------------------------------------------------------------------------
 
 
 def _success(request: Request, route: Route, result: Any) -> Response:

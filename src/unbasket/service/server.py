@@ -95,9 +95,6 @@ def run(
         raise process.failure
 
 
-# Checks ---------------------------------------------------------------------------------------------------------
-
-
 def check_exposure(settings: Settings, *, has_keys: bool) -> None:
     """Raise if the service would be open to other machines. Without keys every caller is an admin.
 
@@ -150,9 +147,6 @@ def free_address(host: str, port: int) -> Address:
         other = f"cannot listen on {host}, port {port}: {error.strerror}. Choose an address of this machine with --host"
         raise SettingsError(problems.get(error.errno or 0, other)) from error
     return found
-
-
-# Serving --------------------------------------------------------------------------------------------------------
 
 
 class Server:

@@ -25,8 +25,6 @@ from unbasket.store import DurableRecommender, Erased
 _FEW = 10  # forgets that do not delay other writers
 _SAFE = 2**53  # whole numbers below it are exact in JavaScript
 
-# Learning -------------------------------------------------------------------------------------------------------
-
 
 def learn(request: Request, new: Id | None = None) -> responses.LearnedResponse:
     """Learn a basket, or edit the basket with this id."""
@@ -132,9 +130,6 @@ def _apply(request: Request, events: Sequence[Event]) -> list[Any]:
     return results
 
 
-# Forgetting -----------------------------------------------------------------------------------------------------
-
-
 def forget(request: Request) -> responses.ForgottenResponse:
     """Forget what the path names: the user, a basket, an item of it, or an item of all of the user's baskets.
 
@@ -190,9 +185,6 @@ def history_of(rec: DurableRecommender, user: Id) -> list[Basket]:
         return []
 
 
-# Renaming and suppressing ---------------------------------------------------------------------------------------
-
-
 def rename(request: Request) -> responses.RenamedResponse:
     """Merge the user into another, such as a guest into an account."""
     body: requests.Renaming = request.body
@@ -234,9 +226,6 @@ def allow(request: Request) -> responses.SuppressedResponse:
     """Allow a suppressed item to be recommended again."""
     item = request.item
     return responses.SuppressedResponse(item, False, request.rec.allow(request.user, item))
-
-
-# Reading -------------------------------------------------------------------------------------------------------
 
 
 @in_one_step  # a proof hashes all that was learned since the last one
