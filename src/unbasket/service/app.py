@@ -78,10 +78,10 @@ class Application:
         except ClientGoneError:
             return Response(400, b"", {})  # which nothing receives
         except UnbasketError as error:
-            response = _failure(to_api_error(error))
+            response = failure(to_api_error(error))
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not stop the service
             logs.failure("a request failed", error, route=request.template)
-            response = _failure(ApiError("internal", "the service had an error, which its log describes"))
+            response = failure(ApiError("internal", "the service had an error, which its log describes"))
         finally:
             self.busy.discard(http.protocol)
         if self.is_stopping:
@@ -236,12 +236,7 @@ def _tagged(request: Request, response: Response) -> Response:
     return response
 
 
-def _failure(error: ApiError) -> Response:
+def failure(error: ApiError) -> Response:
     """Return the response to an error. The error must not be stored: it references the request and its body."""
     headers = {"content-type": JSON, **_HEADERS, **error.headers}
     return Response(error.status, _encode(ErrorResponse(ErrorDetail(error.code, str(error)))), headers)
-
-
-def malformed() -> Response:
-    """Return the response to a request that aiohttp could not read. The connection is closed after it."""
-    return _failure(ApiError("malformed_request", headers=CLOSE))

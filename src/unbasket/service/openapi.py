@@ -69,11 +69,11 @@ def _schema(kind: Any) -> dict[str, Any]:
 
 
 def _operation(route: Route, example: Example) -> dict[str, Any]:
-    tag = route.handler.__module__.rpartition(".")[2]
+    tag, own = route.handler.__module__.rpartition(".")[2], ", or the shopper in the path" if route.own else ""
     operation: dict[str, Any] = {
         "operationId": f"{tag}_{route.name}",
         "summary": route.summary,
-        "description": _access(route),
+        "description": f"Role: {' or '.join(sorted(route.roles))}{own}." if route.roles else "Public.",
         "tags": [tag],
         "parameters": _parameters(route, example),
         "responses": _responses(route, example),
@@ -91,12 +91,6 @@ def _body(route: Route, example: Example) -> dict[str, Any]:
         lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
         content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
     return content
-
-
-def _access(route: Route) -> str:
-    if not route.roles:
-        return "Public."
-    return f"Role: {' or '.join(sorted(route.roles))}{', or the shopper in the path' if route.own else ''}."
 
 
 def _parameters(route: Route, example: Example) -> list[dict[str, Any]]:

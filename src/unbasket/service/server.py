@@ -27,11 +27,13 @@ from aiohttp import web
 
 from unbasket.errors import SettingsError
 from unbasket.service import logs
-from unbasket.service.app import Application, malformed
+from unbasket.service.app import Application, failure
 from unbasket.service.auth import Authenticator
 from unbasket.service.clock import Clock, clock_of
 from unbasket.service.companions import CheckpointPublisher, Companion
 from unbasket.service.engine_loader import EngineLoader
+from unbasket.service.errors import ApiError
+from unbasket.service.limits import CLOSE
 from unbasket.service.metrics import Metrics
 from unbasket.service.request import Shared
 from unbasket.service.settings import Settings
@@ -262,9 +264,9 @@ class Connection(web.RequestHandler):
             asyncio.get_running_loop().call_later(_COLLECTING, _collect)
 
     def handle_error(self, *_: object, **__: object) -> web.StreamResponse:
-        """Return the response to a request that could not be read."""
+        """Return the response to a request that aiohttp could not read. The connection is closed after it."""
         self._was_readable = False
-        return malformed()
+        return failure(ApiError("malformed_request", headers=CLOSE))
 
 
 def _collect() -> None:

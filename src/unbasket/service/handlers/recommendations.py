@@ -17,10 +17,8 @@ from unbasket.store import DurableRecommender
 
 _FEW = 50  # recommendations that a short request may ask for
 
-Recommendations = responses.RecommendationsResponse | Steps[responses.RecommendationsResponse]
 
-
-def recommend(request: Request) -> Recommendations:
+def recommend(request: Request) -> responses.RecommendationsResponse | Steps[responses.RecommendationsResponse]:
     """Recommend items for the next basket; popular ones if the user is unknown."""
     query: requests.RecommendationsQuery = request.query
     if query.explain and query.n > requests.MAX_EXPLAINED:

@@ -87,7 +87,13 @@ def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.For
     start = time.perf_counter()
     results = _apply(request, events)
     seconds = time.perf_counter() - start
-    return responses.EventsResponse([_event_result(request, result) for result in results], seconds)
+    outcomes = [
+        responses.EventResult(result=_learn_result(request, result))
+        if isinstance(result, Learned)
+        else responses.EventResult(receipt=result.receipt, secret=result.secret)
+        for result in results
+    ]
+    return responses.EventsResponse(outcomes, seconds)
 
 
 def too_many_events(found: str) -> ApiError:
@@ -115,12 +121,6 @@ def _check_cost(rec: DurableRecommender, forgets: Counter[Id]) -> None:
 def _weight(history: list[Basket]) -> int:
     """Return the cost of reading a history, in purchases: a basket costs about as much as ten."""
     return sum(10 + len(basket.items) for basket in history)
-
-
-def _event_result(request: Request, result: Learned | Erased) -> responses.EventResult:
-    if isinstance(result, Learned):
-        return responses.EventResult(result=_learn_result(request, result))
-    return responses.EventResult(receipt=result.receipt, secret=result.secret)
 
 
 def _apply(request: Request, events: Sequence[Event]) -> list[Any]:
