@@ -22,6 +22,7 @@ _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*?)`(?: -
 _STEPS = re.compile(r"\[[^]]*\]|\w+")
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
+_decoder = cache(msgspec.json.Decoder)
 _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
 _counter = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -83,7 +84,7 @@ def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int)
     if route.accepts_ndjson:
         _check_count(body, is_ndjson=media == NDJSON)
     with _explained("the body", route.body):
-        decoded = _decode_lines(body) if media == NDJSON else _decoder(route).decode(body)
+        decoded = _decode_lines(body) if media == NDJSON else _decoder(route.body).decode(body)
     if len(body) > max_id_bytes:
         parts = decoded if isinstance(decoded, list) else [decoded]
         _check_sizes(chain.from_iterable(part.ids() for part in parts), max_id_bytes, "invalid_body")
@@ -135,8 +136,3 @@ def _explain(error: msgspec.ValidationError, schema: Any) -> str:
     allowed = allowed_fields(schema, _STEPS.findall(found["path"] or ""))
     where = f" At `{found['path']}`." if found["path"] else ""
     return f"Unknown field `{found['name']}`. Allowed: {', '.join(allowed) or 'none'}.{where}"
-
-
-@cache
-def _decoder(route: Route) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(route.body)

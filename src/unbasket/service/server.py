@@ -84,13 +84,13 @@ def run(
     sys.setswitchinterval(_SWITCH_INTERVAL)
     auth = Authenticator(settings.access_file, clock=Clock(clock_of(settings.db)))
     check_exposure(settings, has_keys=auth.enabled)
-    if not auth.enabled:
-        logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
     options = {"witness": settings.witness, "timestamp": settings.timestamp, "accept_rollback": accept_rollback}
     loader = EngineLoader(settings.db, **options)
     beside = [*beside, *([CheckpointPublisher()] if settings.witness else [])]  # last, with all that others wrote
     app = Application(Shared(loader, auth, Metrics(loader, beside), settings))
     process = _Process(Server(app, settings, address), app, lines, reload, beside)
+    if not auth.enabled:
+        logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(process.run(bar, ready))
     if process.failure is not None and not process.stop_signal:

@@ -137,7 +137,10 @@ def forget(request: Request) -> responses.ForgottenResponse:
     """
     basket, item = (getattr(request, kind) if kind in request.path else None for kind in ("basket", "item"))
     event, known = Forget(request.user, basket, item), request.shared.empty_receipts
-    is_empty = not _matches(request.rec, event)
+    is_empty = not any(
+        basket in (None, held.basket) and (item is None or item in held.items)
+        for held in history_of(request.rec, event.user)
+    )
     if not is_empty:
         known.discard(event.user)
     elif (number := known.find(event)) is not None:
@@ -151,14 +154,6 @@ def forget(request: Request) -> responses.ForgottenResponse:
     if is_empty and not erased.purchases:
         known.add(event, erased.receipt.number)
     return responses.ForgottenResponse(responses.Removed(*erased), erased.receipt, erased.secret, erased.seconds)
-
-
-def _matches(rec: DurableRecommender, event: Forget) -> bool:
-    """Return whether there is anything to forget."""
-    return any(
-        event.basket in (None, basket.basket) and (event.item is None or event.item in basket.items)
-        for basket in history_of(rec, event.user)
-    )
 
 
 def forget_category(request: Request) -> responses.ForgottenManyResponse:
@@ -197,7 +192,13 @@ def rename(request: Request) -> responses.RenamedResponse:
 def suppress(request: Request) -> responses.SuppressedResponse:
     """Suppress an item: never recommend it to the user."""
     rec, item = request.rec, request.item
-    if request.caller.shopper is not None and not _is_known(request, item):
+    is_known = (  # to a shopper: by the catalog, enough buyers, or their baskets
+        request.caller.shopper is None
+        or item in rec.catalog
+        or rec.has_item(item, privacy=request.privacy)
+        or any(item in basket.items for basket in history_of(rec, request.user))
+    )
+    if not is_known:
         raise ApiError(
             "invalid_request",
             f"item {item!r} is in no basket and not in the catalog, so it is never recommended: with a token, "
@@ -210,16 +211,6 @@ def suppress(request: Request) -> responses.SuppressedResponse:
             raise
         changed = False
     return responses.SuppressedResponse(item, True, changed if request.caller.may_read else None)
-
-
-def _is_known(request: Request, item: Id) -> bool:
-    """Return whether a shopper may know that the shop has an item: by the catalog, their baskets or enough buyers."""
-    rec = request.rec
-    return (
-        item in rec.catalog
-        or rec.has_item(item, privacy=request.privacy)
-        or any(item in basket.items for basket in history_of(rec, request.user))
-    )
 
 
 def allow(request: Request) -> responses.SuppressedResponse:
