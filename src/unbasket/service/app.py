@@ -156,18 +156,16 @@ class Application:
     def _authorize(self, request: Request, route: Route) -> None:
         """Raise unless the route admits the caller. An invalid key counts against its address."""
         if not route.roles:
-            return self._limits.count_probe(request)
+            self._limits.count_probe(request)
+            return
         try:
             request.caller = caller = self.shared.auth.identify(request.headers)
-        except ApiError:
+        finally:
             self._limits.count(request)
-            raise
-        self._limits.count(request)
         if not route.own or "user" in request.path:  # else the route is about the caller only
             caller.check(route.roles, request.path.get("user") if route.own else None)
         if caller.shopper is not None and request.rec.was_forgotten(caller.shopper, caller.presence):
             raise invalid_key()
-        return None
 
     async def _with_body(self, request: Request, route: Route) -> Response:
         settings = self.shared.settings

@@ -84,16 +84,15 @@ class Authenticator:
             if self.enabled:
                 raise invalid_key("this needs a key: Authorization: Bearer ...")
             return _LOCAL_ADMIN
-        return self._known.get(authorization) or self._identify(authorization)
-
-    def _identify(self, authorization: str) -> Caller:
-        scheme, _, text = authorization.partition(" ")
-        text = text.strip()
-        if scheme.lower() != "bearer" or not text.isascii():
-            raise invalid_key()
-        if text.startswith(_VERSION):
-            return self._token_caller(text)
-        caller = self._known[authorization] = self._key_caller(text)
+        caller = self._known.get(authorization)
+        if caller is None:
+            scheme, _, text = authorization.partition(" ")
+            text = text.strip()
+            if scheme.lower() != "bearer" or not text.isascii():
+                raise invalid_key()
+            if text.startswith(_VERSION):
+                return self._token_caller(text)
+            caller = self._known[authorization] = self._key_caller(text)
         return caller
 
     def issue(self, user: Id, seconds: int, presence: Presence) -> tuple[str, int]:

@@ -96,10 +96,8 @@ def _check_count(body: bytes, *, is_ndjson: bool) -> None:
 
     Every other line may be blank; the handler checks the exact number.
     """
-    count = 0
-    if is_ndjson:
-        count = body.count(b"\n") // 2
-    elif body.count(b"{") > MAX_EVENTS:  # an upper bound, cheap to compute
+    count = body.count(b"\n") // 2 if is_ndjson else 0
+    if not is_ndjson and body.count(b"{") > MAX_EVENTS:  # an upper bound, cheap to compute
         with suppress(*_MALFORMED):  # decoding will report the error
             count = len(_counter.decode(body))
     if count > MAX_EVENTS:

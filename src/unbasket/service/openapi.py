@@ -111,8 +111,14 @@ def _responses(route: Route, example: Example) -> dict[str, Any]:
     responses: dict[str, Any] = {str(route.status): _good(route, example)}
     if route.has_etag:
         responses["304"] = {"description": "The content has the tag in If-None-Match.", "headers": _headers(["ETag"])}
-    for status, codes in groupby(route.errors, lambda code: CODES[code].status):
-        responses[str(status)] = _bad(status, list(codes))
+    for status, group in groupby(route.errors, lambda code: CODES[code].status):
+        codes = list(group)
+        examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
+        responses[str(status)] = {
+            "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
+            "headers": _headers(["Retry-After"] if status in (429, 503) else []),
+            "content": {JSON: {"schema": _schema(ErrorResponse), "examples": examples}},
+        }
     if route.path == "/readyz":
         loading = Example({"ready": False, "stage": "reading the database", "progress": [2000, 5000]})
         described = {"description": "The database is being loaded", "headers": _headers(["Retry-After"])}
@@ -129,15 +135,6 @@ def _good(route: Route, example: Example) -> dict[str, Any]:
         "description": HTTPStatus(route.status).phrase,
         "headers": _headers(names),
         "content": {route.media_type: {"schema": schema, "example": example.response}},
-    }
-
-
-def _bad(status: int, codes: list[str]) -> dict[str, Any]:
-    examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
-    return {
-        "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
-        "headers": _headers(["Retry-After"] if status in (429, 503) else []),
-        "content": {JSON: {"schema": _schema(ErrorResponse), "examples": examples}},
     }
 
 
