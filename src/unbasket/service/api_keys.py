@@ -112,7 +112,10 @@ class KeyFile(msgspec.Struct, forbid_unknown_fields=True):
             f'salt = "{key.salt}"\nhash = "{key.hash}"\n'
             for key in self.key
         ]
-        write(path, (f'secret = "{self.secret}"\n' + "".join(records)).encode())
+        try:
+            write(path, (f'secret = "{self.secret}"\n' + "".join(records)).encode())
+        except OSError as error:
+            raise AccessError(f"cannot write the keys to {path}: {error.strerror}") from error
 
 
 def hashed(text: str, salt: bytes) -> str:

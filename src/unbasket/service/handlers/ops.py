@@ -41,8 +41,7 @@ def _described(request: Request, factor: ItemFactor) -> responses.LearnedFactor:
 
 def change_params(request: Request) -> responses.ModelParams:
     """Change parameters of the model; the old model serves until the new one is complete."""
-    named = msgspec.structs.asdict(request.body)
-    changed = {name: value for name, value in named.items() if value is not msgspec.UNSET}
+    changed = msgspec.to_builtins(request.body)  # without those that are unset
     request.rec.change_params(request.rec.params.changed(**changed))
     return params(request)
 
