@@ -50,6 +50,7 @@ ELSEWHERE = {
     "service/decoding.py": "tests/service/test_bad_input.py",
     "service/engine_loader.py": "tests/service/test_server.py",
     "service/logs.py": "tests/service/test_server.py",
+    "service/response.py": "tests/service/test_app.py",
     "service/schemas/requests.py": "tests/service/test_openapi.py",
     "service/schemas/responses.py": "tests/service/test_openapi.py",
     # through the client

@@ -35,7 +35,7 @@ def test_keys_are_hashed_in_a_private_file(tmp_path: Path) -> None:
     assert key.rpartition("_")[2] not in text
     assert file.stat().st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path) == ["access.toml"]
-    caller = Authenticator.load(file).identify({"Authorization": f"Bearer {key}"})
+    caller = Authenticator(file).identify({"Authorization": f"Bearer {key}"})
     assert caller.name == "key shop-1"
     assert sorted(caller.grants) == ["read", "write"]
 
@@ -55,4 +55,4 @@ def test_invalid_key_files_and_names(tmp_path: Path) -> None:
     for content in (b"\xff", b"secret = 1", b"[[", b"key = []", b"secret = 'zz'"):
         file.write_bytes(content)
         with pytest.raises(AccessError):
-            Authenticator.load(file)
+            Authenticator(file)

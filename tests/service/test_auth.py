@@ -77,7 +77,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
     key_file, file = KeyFile.new(), folder / "access.toml"
     keys = {str(role): key_file.add(role, [role]) for role in Role}
     key_file.write(file)
-    auth = Authenticator.load(file)
+    auth = Authenticator(file)
     with serving(make_shop(folder / "shop.db"), auth) as service:
         service.engine.forget("unknown")  # a receipt
         yield Guarded(service, auth, keys)
@@ -408,7 +408,7 @@ def test_a_removed_key_stops_working(tmp_path: Path) -> None:
     file, key_file = tmp_path / "access.toml", KeyFile.new()
     key = key_file.add("a", ["admin"])
     key_file.write(file)
-    with serving(make_shop(tmp_path / "shop.db"), Authenticator.load(file)) as service:
+    with serving(make_shop(tmp_path / "shop.db"), Authenticator(file)) as service:
         service("GET", "/v1/stats", headers={"Authorization": f"Bearer {key}"})
         other = key_file.add("b", ["read"])
         key_file.remove("a")
@@ -432,7 +432,7 @@ def test_a_key_added_while_file_descriptors_run_out(tmp_path: Path, monkeypatch:
     first = {"Authorization": f"Bearer {key_file.add('first', ['read'])}"}
     key_file.write(file)
     monkeypatch.setattr("unbasket.service.auth._RELOAD_INTERVAL", 0.0)
-    auth = Authenticator.load(file)
+    auth = Authenticator(file)
     second = {"Authorization": f"Bearer {key_file.add('second', ['read'])}"}
     key_file.write(file)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -19,7 +19,7 @@ from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
 from unbasket.service.auth import invalid_key
 from unbasket.service.clock import INTERVAL
-from unbasket.service.errors import CODES, ApiError, ClientGoneError, to_api_error
+from unbasket.service.errors import ApiError, ClientGoneError, to_api_error
 from unbasket.service.executor import Executor, Steps
 from unbasket.service.fast_path import FastPath
 from unbasket.service.limits import CLOSE, Limits, TokenBuckets, caller_name, read_body
@@ -28,7 +28,7 @@ from unbasket.service.request import Request, Shared
 from unbasket.service.response import Response
 from unbasket.service.routes import JSON, ROUTES, Route, Router
 from unbasket.service.schemas.responses import ErrorDetail, ErrorResponse, LearnedResponse, ReadyResponse
-from unbasket.service.static import StaticFile, static_files
+from unbasket.service.static import static_files
 
 PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
@@ -51,7 +51,7 @@ class Application:
         self._limits = Limits(shared)
         self._executor = Executor(shared.settings.threads)
         self._fast_paths = {route: FastPath(route.batch_handler) for route in ROUTES if route.batch_handler is not None}
-        described = StaticFile(_encode(document(ROUTES)), {"content-type": JSON, **_HEADERS})
+        described = _encode(document(ROUTES)), {"content-type": JSON, **_HEADERS}
         self._files = {b"/openapi.json": described, **static_files()}
         self._logged_refusals = TokenBuckets()
         self._process, self._numbers = token_hex(4), count(1)
@@ -77,8 +77,11 @@ class Application:
             response = await self._respond(request)
         except ClientGoneError:
             return Response(400, b"", {})  # which nothing receives
+        except UnbasketError as error:
+            response = failure(to_api_error(error))
         except Exception as error:  # noqa: BLE001 - a bug in a handler must not stop the service
-            response = _failure(_reported(request, error))
+            logs.failure("a request failed", error, route=request.template)
+            response = failure(ApiError("internal", "the service had an error, which its log describes"))
         finally:
             self.busy.discard(http.protocol)
         if self.is_stopping:
@@ -121,8 +124,6 @@ class Application:
             return await self._with_body(request, route)
         return await self._execute(request, route)
 
-    # Parse and authorize ----------------------------------------------------------------------------------------
-
     def _admit(self, request: Request) -> Route | Response:
         """Authorize the caller, decode the parameters and return the route; or a response that needs no route."""
         if len(request.headers.getall("Authorization", ())) > 1:  # aiohttp refuses other repeated ones
@@ -130,18 +131,19 @@ class Application:
         raw_path, method = request.raw_path, request.method
         file = self._files.get(raw_path)
         if file is not None:
-            self._limits.count_anonymous(request.address)
+            self._limits.count(request)
             if method not in ("GET", "HEAD"):
                 raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
-            return _tagged(request, Response(200, file.content, file.headers.copy()))
+            content, headers = file
+            return _tagged(request, Response(200, content, headers.copy()))
         try:
             if method == "OPTIONS":
                 methods = self._router.methods(raw_path)
-                self._limits.count_probe(request.address)
+                self._limits.count_probe(request)
                 return Response(204, b"", {"allow": methods, **_HEADERS})
             route, path = self._router.find(method, raw_path)
         except ApiError:
-            self._limits.count_anonymous(request.address)  # an unknown path counts against the address
+            self._limits.count(request)  # an unknown path counts against the address
             raise
         request.template, request.path = route.path, path
         self._authorize(request, route)
@@ -154,20 +156,16 @@ class Application:
     def _authorize(self, request: Request, route: Route) -> None:
         """Raise unless the route admits the caller. An invalid key counts against its address."""
         if not route.roles:
-            return self._limits.count_probe(request.address)
+            self._limits.count_probe(request)
+            return
         try:
             request.caller = caller = self.shared.auth.identify(request.headers)
-        except ApiError:
-            self._limits.count_anonymous(request.address)
-            raise
-        self._limits.count(caller, request.address)
+        finally:
+            self._limits.count(request)
         if not route.own or "user" in request.path:  # else the route is about the caller only
             caller.check(route.roles, request.path.get("user") if route.own else None)
         if caller.shopper is not None and request.rec.was_forgotten(caller.shopper, caller.presence):
             raise invalid_key()
-        return None
-
-    # Ask --------------------------------------------------------------------------------------------------------
 
     async def _with_body(self, request: Request, route: Route) -> Response:
         settings = self.shared.settings
@@ -185,10 +183,9 @@ class Application:
 
     async def _execute(self, request: Request, route: Route, decode: Callable[[], Any] | None = None) -> Response:
         """Return the response of a thread, after the body is decoded if that takes long."""
-        caller, kind, seconds = request.caller, route.runs_on, self.shared.settings.timeout
+        kind, seconds = route.runs_on, self.shared.settings.timeout
         assert kind != "loop"
-        name, most = caller_name(caller, request.address), self._limits.in_progress(caller)
-        with self._executor.queue(kind, name, most) as queue:
+        with self._executor.queue(kind, caller_name(request), self._limits.in_progress(request.caller)) as queue:
             work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
                 async with asyncio.timeout(seconds):
@@ -215,14 +212,10 @@ def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Respo
     return _success(request, route, (yield from steps))
 
 
-# Answer ---------------------------------------------------------------------------------------------------------
-
-
 def _success(request: Request, route: Route, result: Any) -> Response:
-    body, headers = (
-        result if isinstance(result, bytes) else _encode(result),
-        {"content-type": route.media_type, **_HEADERS},
-    )
+    body, headers = result, {"content-type": route.media_type, **_HEADERS}
+    if not isinstance(body, bytes):
+        body = _encode(result)
     if isinstance(result, ReadyResponse) and not result.ready:
         return Response(503, body, headers | {"retry-after": "1"})
     if route.status == 201 and isinstance(result, LearnedResponse):
@@ -241,20 +234,7 @@ def _tagged(request: Request, response: Response) -> Response:
     return response
 
 
-def _reported(request: Request, error: Exception) -> ApiError:
-    """Return the error as the client sees it; log one that is a bug."""
-    if isinstance(error, UnbasketError):
-        return to_api_error(error)
-    logs.failure("a request failed", error, route=request.template)
-    return ApiError("internal", "the service had an error, which its log describes")
-
-
-def _failure(error: ApiError) -> Response:
+def failure(error: ApiError) -> Response:
     """Return the response to an error. The error must not be stored: it references the request and its body."""
     headers = {"content-type": JSON, **_HEADERS, **error.headers}
     return Response(error.status, _encode(ErrorResponse(ErrorDetail(error.code, str(error)))), headers)
-
-
-def malformed() -> Response:
-    """Return the response to a request that aiohttp could not read. The connection is closed after it."""
-    return _failure(ApiError("malformed_request", CODES["malformed_request"].meaning, CLOSE))

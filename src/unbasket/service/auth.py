@@ -12,7 +12,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Collection, Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Self
 
 import msgspec
 
@@ -22,7 +21,7 @@ from unbasket.errors import AccessError
 from unbasket.service import logs
 from unbasket.service.api_keys import GRANTS, KeyFile, Role, hashed
 from unbasket.service.clock import Clock
-from unbasket.service.errors import CODES, ApiError
+from unbasket.service.errors import ApiError
 from unbasket.store.presence import Presence
 
 _VERSION = "v2."
@@ -57,75 +56,68 @@ class Authenticator:
     """Identification of callers. Without keys every caller is an admin, so only loopback is allowed."""
 
     def __init__(self, path: Path | None = None, key_file: KeyFile | None = None, clock: Clock | None = None) -> None:
+        """Load the keys of a file, if it exists, which is read again when it changes; or use those given."""
         self.clock = clock or Clock(None)
         self.enabled = False  # whether a key is needed
         self._path = path
         self._seen = self._state()
         self._problem = ""  # why the changed file could not be read
         self._next_check = time.monotonic() + _RELOAD_INTERVAL
-        self._use(key_file)
-
-    @classmethod
-    def load(cls, path: Path, clock: Clock | None = None) -> Self:
-        """Load the keys of a file, which is read again when it changes. Without a file there are no keys."""
-        auth = cls(path, None, clock)
-        auth._use(KeyFile.read(path))
-        return auth
+        self._use(KeyFile.read(path) if path else key_file)
 
     def reload(self) -> None:
         """Read the key file again."""
         self._problem = ""
-        if self._path is not None:
-            self._read(self._path)
+        self._read()
 
     def identify(self, headers: Mapping[str, str]) -> Caller:
         """Return the caller that sent these headers. Raises if the key or token is missing or invalid."""
-        self._reload_if_changed()
+        now = time.monotonic()
+        if now >= self._next_check:  # so that a removed key stops working without a restart
+            self._next_check = now + _RELOAD_INTERVAL
+            if self._state() != self._seen:
+                self._read()
         if not self.enabled:
             _check_origin(headers)
         authorization = headers.get("Authorization")
         if authorization is None:
             if self.enabled:
-                raise _unauthenticated("this needs a key: Authorization: Bearer ...")
+                raise invalid_key("this needs a key: Authorization: Bearer ...")
             return _LOCAL_ADMIN
-        known = self._known.get(authorization)
-        return self._identify(authorization) if known is None else known
-
-    def _identify(self, authorization: str) -> Caller:
-        scheme, _, text = authorization.partition(" ")
-        text = text.strip()
-        is_token = text.startswith(_VERSION)
-        find = self._token_caller if is_token else self._key_caller
-        caller = find(text) if scheme.lower() == "bearer" and text.isascii() else None
+        caller = self._known.get(authorization)
         if caller is None:
-            raise invalid_key()
-        if not is_token:
-            self._known[authorization] = caller
+            scheme, _, text = authorization.partition(" ")
+            text = text.strip()
+            if scheme.lower() != "bearer" or not text.isascii():
+                raise invalid_key()
+            if text.startswith(_VERSION):
+                return self._token_caller(text)
+            caller = self._known[authorization] = self._key_caller(text)
         return caller
 
     def issue(self, user: Id, seconds: int, presence: Presence) -> tuple[str, int]:
         """Issue a token for a shopper who is present. Returns it with its expiry, a Unix time."""
         expires = int(time.time()) + seconds
         if expires <= self.clock.now():
-            raise ApiError("wrong_clock", CODES["wrong_clock"].meaning)
+            raise ApiError("wrong_clock")
         payload = _VERSION + _encoded(msgspec.json.encode(_Payload(user, expires, presence)))
         return f"{payload}.{self._mac(payload)}", expires
 
-    def _key_caller(self, text: str) -> Caller | None:
+    def _key_caller(self, text: str) -> Caller:
         name = text.partition("_")[2].partition("_")[0]
         record = self._keys.get(name)
         salt, expected = (record.salt, record.hash) if record else (self._secret.hex()[:32], "")
         if not hmac.compare_digest(hashed(text, bytes.fromhex(salt)), expected) or record is None:
-            return None
+            raise invalid_key()
         return Caller(f"key {name}", frozenset().union(*(GRANTS[role] for role in record.roles)))
 
-    def _token_caller(self, text: str) -> Caller | None:
+    def _token_caller(self, text: str) -> Caller:
         payload, _, mac = text.rpartition(".")
         if not hmac.compare_digest(self._mac(payload), mac):
-            return None
+            raise invalid_key()
         claimed = _payload_decoder.decode(urlsafe_b64decode(payload.removeprefix(_VERSION) + "=="))
         if claimed.expires <= self.clock.now():
-            return None
+            raise invalid_key()
         return Caller(f"shopper {claimed.user!r}", shopper=claimed.user, presence=claimed.presence)
 
     def _mac(self, payload: str) -> str:
@@ -137,18 +129,11 @@ class Authenticator:
         self._secret = bytes.fromhex(key_file.secret) if key_file else os.urandom(32)
         self.enabled = self.enabled or bool(self._keys)  # removing all keys makes no caller an admin
 
-    def _reload_if_changed(self) -> None:
-        """Reload at most once per interval, so that a removed key stops working without a restart."""
-        now = time.monotonic()
-        if self._path is None or now < self._next_check:
+    def _read(self) -> None:
+        """Read the file, if there may be one. If that fails, the last known keys stay valid, until the next check."""
+        path, state = self._path, self._state()
+        if path is None:
             return
-        self._next_check = now + _RELOAD_INTERVAL
-        if self._state() != self._seen:
-            self._read(self._path)
-
-    def _read(self, path: Path) -> None:
-        """Read the file. If that fails, the last known keys stay valid, and the next check tries again."""
-        state = self._state()
         try:
             key_file = KeyFile.read(path)
             problem = f"{path} is gone" if key_file is None and self.enabled else ""
@@ -194,12 +179,8 @@ def _check_origin(headers: Mapping[str, str]) -> None:
         raise ApiError("cross_site", "without keys, only requests of the service's own page are accepted")
 
 
-def invalid_key() -> ApiError:
-    """Return the error for a key or token that is not valid: one for all reasons."""
-    return _unauthenticated("this key or token is not valid, or no longer is")
-
-
-def _unauthenticated(message: str) -> ApiError:
+def invalid_key(message: str = "this key or token is not valid, or no longer is") -> ApiError:
+    """Return the error for a key or token that is not valid, one for all reasons; or for none."""
     return ApiError("unauthenticated", message, {"www-authenticate": 'Bearer realm="unbasket"'})
 
 

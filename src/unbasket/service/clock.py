@@ -30,9 +30,20 @@ class Clock:
         return self._highest
 
     def keep(self) -> None:
-        """Write the highest time to the file, if it grew. An error is logged: tokens work without the file."""
+        """Write the highest time to the file, if it grew. An error is logged: tokens work without the file.
+
+        If the clock went back, it is logged once, with what to do.
+        """
         highest = self.now()
-        self._warn(highest - time.time())
+        behind = highest - time.time()
+        if behind > _TOLERANCE and not self._has_warned:
+            logs.get().warning(
+                "the clock went back, so tokens expire early. Set it; if the time before was wrong, stop the service, "
+                "remove the file and start again",
+                seconds=round(behind),
+                file=str(self._path),
+            )
+        self._has_warned = behind > _TOLERANCE
         if self._path is None or highest <= self._written:
             return
         try:
@@ -40,18 +51,6 @@ class Clock:
             self._written = highest
         except OSError as error:
             logs.get().error("the highest time seen could not be written", file=str(self._path), problem=str(error))
-
-    def _warn(self, behind: float) -> None:
-        """Log once that the clock went back, and what to do."""
-        went_back = behind > _TOLERANCE
-        if went_back and not self._has_warned:
-            logs.get().warning(
-                "the clock went back, so tokens expire early. Set it; if the time before was wrong, stop the service, "
-                "remove the file and start again",
-                seconds=round(behind),
-                file=str(self._path),
-            )
-        self._has_warned = went_back
 
 
 def clock_of(db: Path) -> Path:
@@ -63,8 +62,7 @@ def _read(path: Path) -> float:
     """Return the time in a file; 0 if there is none, or not a time."""
     try:
         return int(path.read_text())
-    except FileNotFoundError:
-        return 0.0
     except (OSError, ValueError) as error:
-        logs.get().error("the highest time seen could not be read", file=str(path), problem=str(error))
+        if not isinstance(error, FileNotFoundError):
+            logs.get().error("the highest time seen could not be read", file=str(path), problem=str(error))
         return 0.0

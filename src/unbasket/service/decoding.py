@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain
 from typing import Any, get_origin
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -22,6 +22,7 @@ _UNKNOWN_FIELD = re.compile(r"Object contains unknown field `(?P<name>.*?)`(?: -
 _STEPS = re.compile(r"\[[^]]*\]|\w+")
 _MALFORMED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
+_decoder = cache(msgspec.json.Decoder)
 _line_decoder = msgspec.json.Decoder(LearnEvent | ForgetEvent)
 _counter = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -31,8 +32,13 @@ def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
     if not text:
         return _default(schema)
     try:
-        pairs = parse_qsl(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
-        return msgspec.convert(_gathered(pairs, schema), schema, strict=False)
+        found = parse_qs(text.encode().decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=1000)
+        lists = _lists(schema)
+        for name in found.keys() - lists:
+            if len(found[name]) > 1:
+                raise ApiError("invalid_query", f"the query has {name!r} more than once")
+        values = {name: each if name in lists else each[0] for name, each in found.items()}
+        return msgspec.convert(values, schema, strict=False)
     except msgspec.ValidationError as error:
         raise ApiError("invalid_query", f"the query is not as it should be: {_explain(error, schema)}") from None
     except ValueError as error:  # not UTF-8, or too many parameters
@@ -42,19 +48,6 @@ def decode_query(text: str, schema: type[msgspec.Struct]) -> msgspec.Struct:
 @cache
 def _default(schema: type[msgspec.Struct]) -> msgspec.Struct:
     return schema()
-
-
-def _gathered(pairs: list[tuple[str, str]], schema: type[msgspec.Struct]) -> dict[str, Any]:
-    lists = _lists(schema)
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in lists:
-            values.setdefault(name, []).append(value)
-        elif name in values:
-            raise ApiError("invalid_query", f"the query has {name!r} more than once")
-        else:
-            values[name] = value
-    return values
 
 
 @cache
@@ -91,7 +84,7 @@ def decode_body(body: bytes, content_type: str, route: Route, max_id_bytes: int)
     if route.accepts_ndjson:
         _check_count(body, is_ndjson=media == NDJSON)
     with _explained("the body", route.body):
-        decoded = _decode_lines(body) if media == NDJSON else _decoder(route).decode(body)
+        decoded = _decode_lines(body) if media == NDJSON else _decoder(route.body).decode(body)
     if len(body) > max_id_bytes:
         parts = decoded if isinstance(decoded, list) else [decoded]
         _check_sizes(chain.from_iterable(part.ids() for part in parts), max_id_bytes, "invalid_body")
@@ -103,10 +96,8 @@ def _check_count(body: bytes, *, is_ndjson: bool) -> None:
 
     Every other line may be blank; the handler checks the exact number.
     """
-    count = 0
-    if is_ndjson:
-        count = body.count(b"\n") // 2
-    elif body.count(b"{") > MAX_EVENTS:  # an upper bound, cheap to compute
+    count = body.count(b"\n") // 2 if is_ndjson else 0
+    if not is_ndjson and body.count(b"{") > MAX_EVENTS:  # an upper bound, cheap to compute
         with suppress(*_MALFORMED):  # decoding will report the error
             count = len(_counter.decode(body))
     if count > MAX_EVENTS:
@@ -143,8 +134,3 @@ def _explain(error: msgspec.ValidationError, schema: Any) -> str:
     allowed = allowed_fields(schema, _STEPS.findall(found["path"] or ""))
     where = f" At `{found['path']}`." if found["path"] else ""
     return f"Unknown field `{found['name']}`. Allowed: {', '.join(allowed) or 'none'}.{where}"
-
-
-@cache
-def _decoder(route: Route) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(route.body)

@@ -3,6 +3,7 @@
 import gc
 import threading
 from pathlib import Path
+from typing import Any
 
 from unbasket import store
 from unbasket.errors import NotReadyError
@@ -12,15 +13,9 @@ from unbasket.store import DurableRecommender
 class EngineLoader:
     """A database that is opened in the background. Until it is ready, requests get an error."""
 
-    def __init__(
-        self,
-        db: Path,
-        witness: str | None = None,
-        accept_rollback: str | None = None,
-        timestamp: str | None = None,
-    ) -> None:
-        self.db = db
-        self._witness, self._accept_rollback, self._timestamp = witness, accept_rollback, timestamp
+    def __init__(self, db: Path, **options: Any) -> None:
+        """`options` are those of `store.open`."""
+        self.db, self._options = db, options
         self.stage = "waiting"
         self.progress = (0, 0)
         self._engine: DurableRecommender | None = None
@@ -42,13 +37,7 @@ class EngineLoader:
     def load(self) -> None:
         """Open the database, and warm it up for the first requests."""
         self.stage = "opening"
-        engine = store.open(
-            self.db,
-            witness=self._witness,
-            accept_rollback=self._accept_rollback,
-            timestamp=self._timestamp,
-            progress=self._report,
-        )
+        engine = store.open(self.db, progress=self._report, **self._options)
         try:
             self.stage, self.progress = "preparing", (0, 0)
             engine.checkpoint()  # hashes all users and receipts, so the first proof does not wait for it

@@ -2,18 +2,7 @@
 
 from typing import Literal, NamedTuple
 
-from unbasket.errors import (
-    BusyError,
-    ClosedError,
-    DiskFullError,
-    ErasureBlockedError,
-    NotReadyError,
-    RetentionError,
-    StoreError,
-    UnbasketError,
-    UncertainError,
-    UnknownUserError,
-)
+from unbasket import errors
 
 Occasion = Literal["any", "address", "key", "path", "body", "thread", "write", "named"]
 
@@ -71,23 +60,23 @@ CODES = {
 """All errors by code, in the order of the documentation."""
 
 _CODE_BY_ERROR = (
-    (BusyError, "params_changing"),
-    (NotReadyError, "not_ready"),
-    (ClosedError, "not_ready"),
-    (UnknownUserError, "unknown_user"),
-    (RetentionError, "invalid_rules"),
-    (ErasureBlockedError, "erasure_blocked"),
-    (UncertainError, "uncertain"),
-    (DiskFullError, "disk_full"),
-    (StoreError, "store_failed"),
+    (errors.BusyError, "params_changing"),
+    (errors.NotReadyError, "not_ready"),
+    (errors.ClosedError, "not_ready"),
+    (errors.UnknownUserError, "unknown_user"),
+    (errors.RetentionError, "invalid_rules"),
+    (errors.ErasureBlockedError, "erasure_blocked"),
+    (errors.UncertainError, "uncertain"),
+    (errors.DiskFullError, "disk_full"),
+    (errors.StoreError, "store_failed"),
 )
 
 
-class ApiError(UnbasketError):
-    """An error response. A client that may try again later is told when."""
+class ApiError(errors.UnbasketError):
+    """An error response, by default with the meaning of its code. A client that may try again later is told when."""
 
-    def __init__(self, code: str, message: str, headers: dict[str, str] | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, code: str, message: str = "", headers: dict[str, str] | None = None) -> None:
+        super().__init__(message or CODES[code].meaning)
         self.code = code
         self.status = CODES[code].status
         self.headers = ({"retry-after": "1"} if self.status in (429, 503) else {}) | (headers or {})
@@ -97,12 +86,9 @@ class ClientGoneError(Exception):
     """The client has disconnected."""
 
 
-def to_api_error(error: UnbasketError) -> ApiError:
+def to_api_error(error: errors.UnbasketError) -> ApiError:
     """Convert an error of the engine. Messages of the store name files, so they are not passed on."""
     if isinstance(error, ApiError):
         return error
     code = next((code for kind, code in _CODE_BY_ERROR if isinstance(error, kind)), "invalid_request")
-    status, _, meaning = CODES[code]
-    if status == 400:
-        return ApiError(code, str(error))
-    return ApiError(code, meaning)
+    return ApiError(code, str(error) if CODES[code].status == 400 else "")

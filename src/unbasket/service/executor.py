@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 from unbasket.core.util import Task
 from unbasket.service.errors import ApiError, ClientGoneError
@@ -27,7 +27,6 @@ Steps = Generator[None, None, Result]
 Kind = Literal["reader", "writer"]
 
 _PAUSE_FACTOR = 2.0  # a pause takes this times as long as the step before it: long work gets a third of one core
-_KINDS: tuple[Kind, Kind] = ("reader", "writer")
 
 
 @dataclass
@@ -48,7 +47,7 @@ class Executor:
 
     def __init__(self, threads: int) -> None:
         self._share = max(1, threads // 2)
-        self._pools = {kind: ThreadPoolExecutor(threads, kind) for kind in _KINDS}
+        self._pools = {kind: ThreadPoolExecutor(threads, kind) for kind in get_args(Kind)}
         self._long = ThreadPoolExecutor(1, "long")
         self._resume_at = 0.0
         self._queues: dict[tuple[Kind, str], CallerQueue] = {}

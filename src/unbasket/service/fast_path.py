@@ -90,10 +90,8 @@ class FastPath:
         """Return the responses; None for all of a batch that fails: alone, each gets its own response or error."""
         try:
             responses = self.measure(requests, self._lock_timeout)
-        except BusyError:
-            self._lock_timeout = 0.0
-            return [None] * len(requests)
-        except Exception:  # noqa: BLE001 - a thread handles each request alone
+        except Exception as error:  # noqa: BLE001 - a thread handles each request alone
+            self._lock_timeout = 0.0 if isinstance(error, BusyError) else self._lock_timeout
             return [None] * len(requests)
         self._lock_timeout = _LOCK_TIMEOUT
         return responses

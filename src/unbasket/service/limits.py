@@ -6,9 +6,9 @@ from collections import OrderedDict
 
 from aiohttp import web
 
-from unbasket.service.auth import Caller
+from unbasket.service.auth import ANONYMOUS, Caller
 from unbasket.service.errors import ApiError, ClientGoneError
-from unbasket.service.request import Shared
+from unbasket.service.request import Request, Shared
 
 _KEY_RATE, _PUBLIC_RATE = 1000, 50  # requests per second where keys are in use
 _IN_PROGRESS, _SHOPPER_IN_PROGRESS = 64, 4  # requests of one caller
@@ -53,18 +53,17 @@ class Limits:
         self._shared = shared
         self._buckets = TokenBuckets()
 
-    def count(self, caller: Caller, address: str) -> None:
-        """Count a request with a valid key or token. Raises if the caller exceeds its rate."""
-        self._buckets.take(caller_name(caller, address), self._rate(is_public=caller.shopper is not None))
+    def count(self, request: Request) -> None:
+        """Count a request. Raises if its caller exceeds its rate, or its address if it has no valid key or token."""
+        settings, caller, has_keys = self._shared.settings, request.caller, self._shared.auth.enabled
+        is_public = has_keys if caller is ANONYMOUS else caller.shopper is not None
+        chosen, usual = (settings.public_rate, _PUBLIC_RATE) if is_public else (settings.rate, _KEY_RATE)
+        self._buckets.take(caller_name(request), usual * has_keys if chosen is None else chosen)
 
-    def count_anonymous(self, address: str) -> None:
-        """Count a request without a valid key. Raises if the address exceeds its rate."""
-        self._buckets.take(f"address {address}", self._rate(is_public=self._shared.auth.enabled))
-
-    def count_probe(self, address: str) -> None:
+    def count_probe(self, request: Request) -> None:
         """Count a request to a public route. Probes from this machine are not limited."""
-        if address not in _LOOPBACK:
-            self.count_anonymous(address)
+        if request.address not in _LOOPBACK:
+            self.count(request)
 
     def in_progress(self, caller: Caller) -> int:
         """Return the number of requests that the caller may have in progress."""
@@ -75,19 +74,10 @@ class Limits:
         most = self._shared.settings.max_body
         return most if caller.shopper is None else min(most, _SHOPPER_BODY)
 
-    def _rate(self, *, is_public: bool) -> float:
-        """Return the requests per second of a key, or of a shopper or an anonymous caller (`is_public`)."""
-        chosen, usual = (
-            (self._shared.settings.public_rate, _PUBLIC_RATE) if is_public else (self._shared.settings.rate, _KEY_RATE)
-        )
-        if chosen is None:
-            return usual if self._shared.auth.enabled else 0
-        return chosen
 
-
-def caller_name(caller: Caller, address: str) -> str:
-    """Return the caller's name, or its address where no keys are in use."""
-    return caller.name or f"address {address}"
+def caller_name(request: Request) -> str:
+    """Return the caller's name, or its address if it has none."""
+    return request.caller.name or f"address {request.address}"
 
 
 async def read_body(http: web.BaseRequest, most: int, seconds: float) -> bytes:

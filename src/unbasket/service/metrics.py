@@ -10,20 +10,10 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import accumulate
-from pathlib import Path
-from resource import getpagesize
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import (
-    CounterMetricFamily,
-    GaugeMetricFamily,
-    HistogramMetricFamily,
-    InfoMetricFamily,
-    Metric,
-)
-from prometheus_client.exposition import generate_latest
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, core, generate_latest
 from prometheus_client.registry import Collector
 
 from unbasket.domain.results import Forgotten, Learned, Sizes
@@ -43,54 +33,35 @@ _BINS_PER_OCTAVE = 4  # Prometheus gets every fourth bound
 _BOUNDS = [50e-6 * 2 ** (i / _BINS_PER_OCTAVE) for i in range(20 * _BINS_PER_OCTAVE + 1)]  # 50 us to 52 s
 
 
-class _Window:
-    """Counts of the last minute, by bucket of two seconds. They may be read in any thread."""
+class _Histogram:
+    """Counts by bin, since the start and of the last minute by bucket of two seconds. Any thread may read them."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int = len(_BOUNDS) + 1) -> None:
+        self._totals = [0] * size
         self._buckets: dict[int, list[int]] = {}
+        self.seconds = 0.0
+        self.statuses: dict[int, int] = {}
 
     def add(self, bin_: int) -> None:
+        self._totals[bin_] += 1
         number = int(time.monotonic()) // BUCKET
         counts = self._buckets.get(number)
         if counts is None:
             recent = {past: counts for past, counts in self._buckets.items() if past >= number - WINDOW // BUCKET}
-            counts = [0] * self._size
+            counts = [0] * len(self._totals)
             self._buckets = {**recent, number: counts}
         counts[bin_] += 1
 
-    def counts(self, now: float) -> Counts:
+    def window(self, now: float) -> Counts:
         """Return a row for each bucket of the last minute, oldest first, and one for the current bucket."""
-        buckets, none, current = self._buckets, [0] * self._size, int(now) // BUCKET
+        buckets, none, current = self._buckets, [0] * len(self._totals), int(now) // BUCKET
         return np.array([buckets.get(each, none) for each in range(current - WINDOW // BUCKET, current + 1)])
 
-
-class _RouteHistogram:
-    """The responses of one route."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(_BOUNDS) + 1)
-        self.seconds = 0.0
-        self.statuses: dict[int, int] = {}
-        self.window = _Window(len(_BOUNDS) + 1)
-
-    def add(self, status: int, seconds: float) -> None:
-        bin_ = bisect_left(_BOUNDS, seconds)
-        self.counts[bin_] += 1
-        self.seconds += seconds
-        self.statuses[status] = self.statuses.get(status, 0) + 1
-        self.window.add(bin_)
-
-    def buckets(self) -> list[tuple[str, float]]:
+    def cumulative(self) -> list[tuple[str, float]]:
         """Return cumulative counts for Prometheus."""
         bounds = [f"{bound:.6g}" for bound in _BOUNDS[::_BINS_PER_OCTAVE]] + ["+Inf"]
-        totals = list(accumulate(self.counts, initial=0.0))[1:]
+        totals = list(accumulate(self._totals, initial=0.0))[1:]
         return list(zip(bounds, [*totals[:-1:_BINS_PER_OCTAVE], totals[-1]], strict=True))
-
-    def stats(self, now: float, span: float) -> RouteStats:
-        counts = self.window.counts(now).sum(axis=0)
-        total = int(counts.sum())
-        return RouteStats(total, total / span, *_percentiles(counts))
 
 
 class Metrics:
@@ -99,22 +70,24 @@ class Metrics:
     def __init__(self, loader: EngineLoader, others: Iterable[Collector] = ()) -> None:
         """`others` collect metrics of their own."""
         self._loader = loader
-        self._routes: dict[tuple[str, str], _RouteHistogram] = {}
+        self._routes: dict[tuple[str, str], _Histogram] = {}
         self._events = {result.value: 0 for result in Learned} | {"forgotten": 0}
         self._removed = 0
-        self._window = _Window(1)
+        self._applied = _Histogram(1)
         self._started = time.monotonic()
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (self, *others):
             self._registry.register(collector)
-        ProcessCollector(registry=self._registry)
+        self._process = ProcessCollector(registry=self._registry)
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a response. `path` is a template."""
         histogram = self._routes.get((path, method))
         if histogram is None:
-            histogram = self._routes[path, method] = _RouteHistogram()
-        histogram.add(status, seconds)
+            histogram = self._routes[path, method] = _Histogram()
+        histogram.add(bisect_left(_BOUNDS, seconds))
+        histogram.seconds += seconds
+        histogram.statuses[status] = histogram.statuses.get(status, 0) + 1
 
     def count_events(self, results: Iterable[Learned | Forgotten]) -> None:
         """Count events by their results."""
@@ -124,7 +97,7 @@ class Metrics:
                 self._removed += result.purchases
             else:
                 self._events[result.value] += 1
-            self._window.add(0)
+            self._applied.add(0)
 
     def exposition(self) -> bytes:
         """Return the text for Prometheus; see CONTENT_TYPE. Slow enough to need a thread."""
@@ -134,16 +107,18 @@ class Metrics:
         """Return the stats of the last minute."""
         now = time.monotonic()
         span = min(max(now - self._started, 1), WINDOW + now % BUCKET)
-        routes = list(self._routes.items())
-        calls = {f"{method} {path}": found.stats(now, span) for (path, method), found in routes}
-        events, recommendations = self._window.counts(now), np.zeros((WINDOW // BUCKET + 1, len(_BOUNDS) + 1), int)
-        for (path, _), found in routes:
+        windows = {key: route.window(now) for key, route in list(self._routes.items())}
+        events, recommendations, calls = self._applied.window(now), _Histogram().window(now), {}
+        for (path, method), window in windows.items():
+            count = int(window.sum())
+            calls[f"{method} {path}"] = RouteStats(count, count / span, *_percentiles(window.sum(axis=0)))
             if path.endswith("/recommendations"):
-                recommendations += found.window.counts(now)
+                recommendations += window
+        memory = [each.samples[0].value for each in self._process.collect() if "resident_memory" in each.name]
         return Stats(
             **self._sizes()._asdict(),
             uptime=now - self._started,
-            memory=resident_memory(),
+            memory=int(sum(memory)),  # 0 where the system does not tell
             learned=sum(self._events[result.value] for result in Learned),
             forgotten=self._events["forgotten"],
             events_per_second=float(events.sum()) / span,
@@ -157,28 +132,22 @@ class Metrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the metrics for the registry."""
-        yield InfoMetricFamily(
-            "unbasket_build", "The program", value={"version": version("unbasket"), "python": platform.python_version()}
-        )
+        program = {"version": version("unbasket"), "python": platform.python_version()}
+        yield core.InfoMetricFamily("unbasket_build", "The program", value=program)
         ready = float(self._loader.ready)
-        yield GaugeMetricFamily("unbasket_ready", "1 if the database is loaded, else 0", value=ready)
+        yield core.GaugeMetricFamily("unbasket_ready", "1 if the database is loaded, else 0", value=ready)
         for name, value in self._sizes()._asdict().items():
-            yield GaugeMetricFamily(f"unbasket_{name}", _SIZES[name], value=value)
-        events = CounterMetricFamily("unbasket_events", "Events by result", labels=["result"])
+            yield core.GaugeMetricFamily(f"unbasket_{name}", _SIZES[name], value=value)
+        events = core.CounterMetricFamily("unbasket_events", "Events by result", labels=["result"])
         for result, count in self._events.items():
             events.add_metric([result], count)
         yield events
-        yield CounterMetricFamily("unbasket_removed_purchases", "Purchases forgotten", value=self._removed)
-        yield from self._requests()
-
-    def _requests(self) -> Iterator[Metric]:
-        labels = ["route", "method"]
-        seconds = HistogramMetricFamily(
-            "unbasket_http_request_duration_seconds", "Time from a request to its response", labels=labels
-        )
-        requests = CounterMetricFamily("unbasket_http_requests", "Requests by status", labels=[*labels, "status"])
+        yield core.CounterMetricFamily("unbasket_removed_purchases", "Purchases forgotten", value=self._removed)
+        name, labels = "unbasket_http_request_duration_seconds", ["route", "method"]
+        seconds = core.HistogramMetricFamily(name, "Time from a request to its response", labels=labels)
+        requests = core.CounterMetricFamily("unbasket_http_requests", "Requests by status", labels=[*labels, "status"])
         for key, route in list(self._routes.items()):
-            seconds.add_metric(list(key), route.buckets(), route.seconds)
+            seconds.add_metric(list(key), route.cumulative(), route.seconds)
             for status, count in list(route.statuses.items()):
                 requests.add_metric([*key, str(status)], count)
         yield seconds
@@ -198,14 +167,6 @@ _SIZES = {
     "purchases": "Items of all baskets",
     "entries": "Nonzero weights of all user vectors: the size of the index",
 }
-
-
-def resident_memory() -> int:
-    """Return the resident bytes of this process, or 0 where the system does not tell."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
-    except OSError:
-        return 0
 
 
 def _percentiles(counts: Counts) -> list[float | None]:

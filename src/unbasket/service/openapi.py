@@ -44,7 +44,10 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "components": {
             "schemas": _schemas(routes),
             "headers": _HEADERS,
-            "examples": {code: _error_example(code, each.meaning) for code, each in CODES.items()},
+            "examples": {
+                code: {"summary": meaning, "value": msgspec.to_builtins(ErrorResponse(ErrorDetail(code, meaning)))}
+                for code, (_, _, meaning) in CODES.items()
+            },
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer", "description": "A key, or a shopper's token"}
             },
@@ -60,21 +63,17 @@ def _schemas(routes: Sequence[Route]) -> dict[str, Any]:
     return components
 
 
-def _error_example(code: str, meaning: str) -> dict[str, Any]:
-    return {"summary": meaning, "value": msgspec.to_builtins(ErrorResponse(ErrorDetail(code, meaning)))}
-
-
 def _schema(kind: Any) -> dict[str, Any]:
     [schema], _ = msgspec.json.schema_components([kind], ref_template=_REF)
     return schema
 
 
 def _operation(route: Route, example: Example) -> dict[str, Any]:
-    tag = route.handler.__module__.rpartition(".")[2]
+    tag, own = route.handler.__module__.rpartition(".")[2], ", or the shopper in the path" if route.own else ""
     operation: dict[str, Any] = {
         "operationId": f"{tag}_{route.name}",
-        "summary": (route.handler.__doc__ or "").partition("\n")[0].removesuffix("."),
-        "description": _access(route),
+        "summary": route.summary,
+        "description": f"Role: {' or '.join(sorted(route.roles))}{own}." if route.roles else "Public.",
         "tags": [tag],
         "parameters": _parameters(route, example),
         "responses": _responses(route, example),
@@ -87,49 +86,43 @@ def _operation(route: Route, example: Example) -> dict[str, Any]:
 
 def _body(route: Route, example: Example) -> dict[str, Any]:
     schema = _schema(route.body)
-    content: dict[str, Any] = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
+    content = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
     if route.accepts_ndjson:
         lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
         content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
     return content
 
 
-def _access(route: Route) -> str:
-    if not route.roles:
-        return "Public."
-    return f"Role: {' or '.join(sorted(route.roles))}{', or the shopper in the path' if route.own else ''}."
-
-
 def _parameters(route: Route, example: Example) -> list[dict[str, Any]]:
-    path = [
-        _parameter(name, "path", _schema(PATH_PARAMETERS[name]), example.path) | {"required": True}
-        for name in route.path_params
-    ]
+    path = [(name, "path", _schema(PATH_PARAMETERS[name])) for name in route.path_params]
     _, components = msgspec.json.schema_components([route.query], ref_template=_REF)
-    properties = components[route.query.__name__]["properties"]
-    return path + [_parameter(name, "query", schema, example.query) for name, schema in properties.items()]
-
-
-def _parameter(name: str, place: str, schema: dict[str, Any], examples: dict[str, Any]) -> dict[str, Any]:
-    """Describe a parameter. The description of one that may be repeated is that of each of its values."""
-    text = schema.pop("description", None) or schema["items"].pop("description") + " May be repeated."
-    shown = {"example": examples[name]} if name in examples else {}
-    return {"name": name, "in": place, "description": text, "schema": schema, **shown}
+    query = [(name, "query", schema) for name, schema in components[route.query.__name__]["properties"].items()]
+    examples, parameters = example.path | example.query, []
+    for name, place, schema in path + query:
+        # The description of a parameter that may be repeated is that of each of its values.
+        text = schema.pop("description", None) or schema["items"].pop("description") + " May be repeated."
+        parameter = {"name": name, "in": place, "description": text, "schema": schema}
+        shown = {"example": examples[name]} if name in examples else {}
+        parameters.append(parameter | shown | ({"required": True} if place == "path" else {}))
+    return parameters
 
 
 def _responses(route: Route, example: Example) -> dict[str, Any]:
     responses: dict[str, Any] = {str(route.status): _good(route, example)}
     if route.has_etag:
         responses["304"] = {"description": "The content has the tag in If-None-Match.", "headers": _headers(["ETag"])}
-    for status, codes in groupby(route.errors, lambda code: CODES[code].status):
-        responses[str(status)] = _bad(status, list(codes))
-    if route.path == "/readyz":
-        loading = {"ready": False, "stage": "reading the database", "progress": [2000, 5000]}
-        waiting = _good(route, Example(loading))
-        responses["503"] = waiting | {
-            "description": "The database is being loaded",
-            "headers": _headers(["Retry-After"]),
+    for status, group in groupby(route.errors, lambda code: CODES[code].status):
+        codes = list(group)
+        examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
+        responses[str(status)] = {
+            "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
+            "headers": _headers(["Retry-After"] if status in (429, 503) else []),
+            "content": {JSON: {"schema": _schema(ErrorResponse), "examples": examples}},
         }
+    if route.path == "/readyz":
+        loading = Example({"ready": False, "stage": "reading the database", "progress": [2000, 5000]})
+        described = {"description": "The database is being loaded", "headers": _headers(["Retry-After"])}
+        responses["503"] = _good(route, loading) | described
     return responses
 
 
@@ -142,15 +135,6 @@ def _good(route: Route, example: Example) -> dict[str, Any]:
         "description": HTTPStatus(route.status).phrase,
         "headers": _headers(names),
         "content": {route.media_type: {"schema": schema, "example": example.response}},
-    }
-
-
-def _bad(status: int, codes: list[str]) -> dict[str, Any]:
-    examples = {code: {"$ref": f"#/components/examples/{code}"} for code in codes}
-    return {
-        "description": "; ".join(f"`{code}`: {CODES[code].meaning}" for code in codes),
-        "headers": _headers(["Retry-After"] if status in (429, 503) else []),
-        "content": {JSON: {"schema": _schema(ErrorResponse), "examples": examples}},
     }
 
 

@@ -30,7 +30,7 @@ _LITERAL_PERCENT = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 @dataclass(eq=False)
 class Route:
-    """A method and a path template with its handler, roles and schemas. The handler's docstring is its summary.
+    """A method and a path template with its handler, roles and schemas. The handler has its name and summary.
 
     `access` lists the roles that may use the route; without any, it is public. "own" also admits the shopper in the
     path. A handler runs on the event loop only if it always returns at once; a `batch_handler` responds to requests on
@@ -50,6 +50,8 @@ class Route:
     batch_handler: BatchHandler | None = None
     media_type: str = JSON
     raises: tuple[str, ...] = ()  # codes of errors beyond those that `CODES` implies
+    name: str = ""  # unique within the handler's module
+    summary: str = ""
 
     method: str = field(init=False)
     path: str = field(init=False)
@@ -57,7 +59,6 @@ class Route:
     own: bool = field(init=False)
     path_params: list[str] = field(init=False)
     has_etag: bool = field(init=False)
-    name: str = field(init=False)  # of the handler, unique within its module
 
     def __post_init__(self) -> None:
         self.method, self.path = self.line.split()
@@ -65,7 +66,8 @@ class Route:
         self.roles, self.own = frozenset(Role(word) for word in words if word != "own"), "own" in words
         self.path_params = _PARAMETER.findall(self.path)
         self.has_etag = self.method == "GET" and self.media_type == JSON
-        self.name = self.handler.__name__
+        self.name = self.name or self.handler.__name__
+        self.summary = self.summary or (self.handler.__doc__ or "").partition("\n")[0].removesuffix(".")
 
     @property
     def errors(self) -> list[str]:
@@ -90,6 +92,7 @@ class Route:
 
 
 _write = partial(Route, runs_on="writer")
+_forget = partial(_write, access="privacy own", handler=users.forget)
 _UNKNOWN, _CHANGING = ("unknown_user",), ("params_changing",)
 
 # fmt: off
@@ -97,10 +100,12 @@ ROUTES = (
     _write("PUT /v1/users/{user}/baskets/{basket}", "write", users.learn, body=requests.NewBasket),
     _write("POST /v1/users/{user}/baskets", "write", users.learn_new, status=201, body=requests.NewBasket),
     _write("POST /v1/events", "write privacy", users.events, body=requests.Events, accepts_ndjson=True),
-    _write("DELETE /v1/users/{user}", "privacy own", users.forget_user),
-    _write("DELETE /v1/users/{user}/baskets/{basket}", "privacy own", users.forget_basket),
-    _write("DELETE /v1/users/{user}/baskets/{basket}/items/{item}", "privacy own", users.forget_basket_item),
-    _write("DELETE /v1/users/{user}/items/{item}", "privacy own", users.forget_item),
+    _forget("DELETE /v1/users/{user}", name="forget_user", summary="Forget the user"),
+    _forget("DELETE /v1/users/{user}/baskets/{basket}", name="forget_basket", summary="Forget a basket"),
+    _forget("DELETE /v1/users/{user}/baskets/{basket}/items/{item}",
+            name="forget_basket_item", summary="Forget an item of a basket"),
+    _forget("DELETE /v1/users/{user}/items/{item}",
+            name="forget_item", summary="Forget an item of all of the user's baskets"),
     _write("DELETE /v1/users/{user}/categories/{category}", "privacy own", users.forget_category),
     Route("GET /v1/users/{user}/recommendations", "read own", recommendations.recommend,
           query=requests.RecommendationsQuery, batch_handler=recommendations.recommend_batch),
@@ -163,32 +168,24 @@ class Router:
         found, routes = self._match(raw_path)
         route = routes.get("GET" if method == "HEAD" else method)
         if route is None:
-            methods = _allowed(routes)
+            methods = self.methods(raw_path)
             raise ApiError("method_not_allowed", f"this address has {methods} only", {"allow": methods})
         end, names = found.lastindex or 0, route.path_params  # its parameters come before the group of its name
-        return route, {name: _decoded(found[end - len(names) + i]) for i, name in enumerate(names)}
+        try:
+            return route, {name: unescaped(found[end - len(names) + i]).decode() for i, name in enumerate(names)}
+        except UnicodeDecodeError:
+            raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None
 
     def methods(self, raw_path: bytes) -> str:
         """Return the methods of a path, as in the header Allow."""
-        return _allowed(self._match(raw_path)[1])
+        _, routes = self._match(raw_path)
+        return ", ".join(sorted({*routes, "OPTIONS", *(["HEAD"] if "GET" in routes else [])}))
 
     def _match(self, raw_path: bytes) -> tuple[re.Match[bytes], dict[str, Route]]:
         found = self._pattern.fullmatch(raw_path)
         if found is None:
             raise ApiError("not_found", "there is no such address; /openapi.json describes all")
         return found, self._routes[found.lastgroup or ""]
-
-
-def _allowed(routes: Iterable[str]) -> str:
-    found = {*routes, "OPTIONS"}
-    return ", ".join(sorted(found | {"HEAD"} if "GET" in found else found))
-
-
-def _decoded(segment: bytes) -> str:
-    try:
-        return unescaped(segment).decode()
-    except UnicodeDecodeError:
-        raise ApiError("invalid_path", "a part of the path is not UTF-8 when decoded") from None
 
 
 def unescaped(path: bytes) -> bytes:

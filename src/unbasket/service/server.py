@@ -27,12 +27,13 @@ from aiohttp import web
 
 from unbasket.errors import SettingsError
 from unbasket.service import logs
-from unbasket.service.app import Application, malformed
+from unbasket.service.app import Application, failure
 from unbasket.service.auth import Authenticator
-from unbasket.service.checkpoints import CheckpointPublisher
 from unbasket.service.clock import Clock, clock_of
-from unbasket.service.companions import Companion
+from unbasket.service.companions import CheckpointPublisher, Companion
 from unbasket.service.engine_loader import EngineLoader
+from unbasket.service.errors import ApiError
+from unbasket.service.limits import CLOSE
 from unbasket.service.metrics import Metrics
 from unbasket.service.request import Shared
 from unbasket.service.settings import Settings
@@ -79,34 +80,21 @@ def run(
     again on SIGHUP. Without it, SIGHUP stops the service as SIGTERM does. `beside` goes on beside the requests, and is
     stopped after them. `accept_rollback` says why a database may be older than its witness knows.
     """
-    check_descriptors()
     lines = logs.configure(log)
     sys.setswitchinterval(_SWITCH_INTERVAL)
-    auth = Authenticator.load(settings.access_file, Clock(clock_of(settings.db)))
+    auth = Authenticator(settings.access_file, clock=Clock(clock_of(settings.db)))
     check_exposure(settings, has_keys=auth.enabled)
-    if not auth.enabled:
-        logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
-    loader = EngineLoader(settings.db, settings.witness, accept_rollback, settings.timestamp)
+    options = {"witness": settings.witness, "timestamp": settings.timestamp, "accept_rollback": accept_rollback}
+    loader = EngineLoader(settings.db, **options)
     beside = [*beside, *([CheckpointPublisher()] if settings.witness else [])]  # last, with all that others wrote
     app = Application(Shared(loader, auth, Metrics(loader, beside), settings))
     process = _Process(Server(app, settings, address), app, lines, reload, beside)
+    if not auth.enabled:
+        logs.get().warning("no keys: every program on this machine is an admin", file=str(settings.access_file))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(process.run(bar, ready))
     if process.failure is not None and not process.stop_signal:
         raise process.failure
-
-
-# Checks ---------------------------------------------------------------------------------------------------------
-
-
-def check_descriptors() -> None:
-    """Raise if this process may open too few files and sockets to start."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit < _DESCRIPTORS:
-        raise SettingsError(
-            f"this process may open {limit} files and sockets at a time. Let it open one for each connection and "
-            f"{_DESCRIPTORS} more (ulimit -n, or LimitNOFILE of systemd)"
-        )
 
 
 def check_exposure(settings: Settings, *, has_keys: bool) -> None:
@@ -135,16 +123,15 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
         raise SettingsError("TLS needs a certificate and its key: give --tls-cert and --tls-key")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
+    problem = f"{cert} and {key} are no certificate with its key"
     try:
         context.load_cert_chain(cert, key)
-    except OSError as error:
-        raise SettingsError(f"{cert} and {key} are no certificate with its key: {error}") from error
-    if authority is not None:
-        context.verify_mode = ssl.CERT_REQUIRED
-        try:
+        if authority is not None:
+            problem = f"{authority} is no certificate of an authority"
+            context.verify_mode = ssl.CERT_REQUIRED
             context.load_verify_locations(authority)
-        except OSError as error:
-            raise SettingsError(f"{authority} is no certificate of an authority: {error}") from error
+    except OSError as error:
+        raise SettingsError(f"{problem}: {error}") from error
     return context
 
 
@@ -155,19 +142,13 @@ def free_address(host: str, port: int) -> Address:
         with socket.create_server(address[:2], family=family) as probe:
             found: Address = probe.getsockname()[:2]
     except OSError as error:
-        raise SettingsError(_explained(host, port, error)) from error
+        problems = {
+            errno.EADDRINUSE: f"port {port} of {host} is taken. Choose another with --port; --port 0 finds a free one",
+            errno.EACCES: f"port {port} is for the system's own services. Choose one above 1023 with --port",
+        }
+        other = f"cannot listen on {host}, port {port}: {error.strerror}. Choose an address of this machine with --host"
+        raise SettingsError(problems.get(error.errno or 0, other)) from error
     return found
-
-
-def _explained(host: str, port: int, error: OSError) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} of {host} is taken. Choose another with --port; --port 0 finds a free one"
-    if error.errno == errno.EACCES:
-        return f"port {port} is for the system's own services. Choose one above 1023 with --port"
-    return f"cannot listen on {host}, port {port}: {error.strerror}. Choose an address of this machine with --host"
-
-
-# Serving --------------------------------------------------------------------------------------------------------
 
 
 class Server:
@@ -180,6 +161,11 @@ class Server:
     def __init__(self, app: Application, settings: Settings, address: Address) -> None:
         host, port = address
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if files < _DESCRIPTORS:
+            raise SettingsError(
+                f"this process may open {files} files and sockets at a time. Let it open one for each connection and "
+                f"{_DESCRIPTORS} more (ulimit -n, or LimitNOFILE of systemd)"
+            )
         self.grace = settings.grace
         self.tls = tls_context(settings)
         self.url = f"{'https' if self.tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
@@ -278,9 +264,9 @@ class Connection(web.RequestHandler):
             asyncio.get_running_loop().call_later(_COLLECTING, _collect)
 
     def handle_error(self, *_: object, **__: object) -> web.StreamResponse:
-        """Return the response to a request that could not be read."""
+        """Return the response to a request that aiohttp could not read. The connection is closed after it."""
         self._was_readable = False
-        return malformed()
+        return failure(ApiError("malformed_request", headers=CLOSE))
 
 
 def _collect() -> None:
@@ -311,9 +297,11 @@ class _Process:
         loop.add_signal_handler(signal.SIGHUP, self._reload if self.gather else partial(self._stop, signal.SIGHUP))
         loader = self.app.shared.loader
         loading = asyncio.create_task(self._in_thread(loader.load))
+        watching = asyncio.create_task(self._watch(loading, bar, ready))
         try:
-            await self.server.run(partial(self._watch_loading, loading, bar, ready))
+            await self.server.run(lambda: logs.get().info("listening", address=self.server.url))
         finally:
+            watching.cancel()
             loader.cancel()
             await loading
             for companion, running in zip(self.companions, self.running, strict=False):
@@ -323,18 +311,14 @@ class _Process:
             logs.get().info("closed")
 
     async def _in_thread(self, work: Callable[[], object], companion: Companion | None = None) -> None:
-        """Load, or run a companion, whose error stops the server."""
+        """Load, or run a companion. An error stops the server."""
         try:
             await asyncio.to_thread(work)
         except Exception as error:  # noqa: BLE001 - raised in the end
             self.failure = self.failure or error
             if companion is not None:
                 logs.failure("a companion failed", error, companion=type(companion).__name__)
-                self.server.stop()
-
-    def _watch_loading(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
-        logs.get().info("listening", address=self.server.url)
-        self._watching = asyncio.create_task(self._watch(loading, bar, ready))
+            self.server.stop()
 
     def _stop(self, number: signal.Signals) -> None:
         if self.stop_signal is None:
@@ -348,14 +332,14 @@ class _Process:
     def _reload(self) -> None:
         """Read keys, settings and certificates again, and log the changes. Invalid settings change nothing."""
         assert self.gather is not None
-        self.app.shared.auth.reload()
+        shared = self.app.shared
+        shared.auth.reload()
         try:
             wanted = self.gather()
             tls = tls_context(wanted)
         except SettingsError as error:
             logs.get().error("settings not reloaded", problem=str(error))
             return
-        shared = self.app.shared
         changed, others = shared.settings.changes(wanted)
         shared.settings = msgspec.structs.replace(shared.settings, **changed)
         self.server.grace = shared.settings.grace
@@ -366,12 +350,21 @@ class _Process:
             self._stop(signal.SIGHUP)
 
     async def _watch(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
-        """Log the progress of loading, and then start the companions; stop the server if loading fails."""
+        """Log the progress of loading, and then start the companions, unless loading fails."""
         loader = self.app.shared.loader
         while not loading.done():
-            await _watch_stage(loading, loader, loader.stage, bar)
+            stage, logged = loader.stage, time.monotonic()
+            doing = _DOING.get(stage, stage)
+            logs.get().info("loading", stage=stage, doing=doing)  # before the bar, which may use the same terminal
+            with bar(doing) as report:
+                while not loading.done() and loader.stage == stage:
+                    done, total = loader.progress
+                    report(done, total or None)
+                    if time.monotonic() > logged + _LOG_INTERVAL:
+                        logged = time.monotonic()
+                        logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
+                    await asyncio.wait({loading}, timeout=0.05)
         if not loader.ready:
-            self.server.stop()
             return
         logs.get().info("ready")
         for companion in self.companions:
@@ -386,16 +379,3 @@ def _exit_hard() -> None:
     writer.start()
     writer.join(1)  # a full pipe must not block the exit
     os._exit(1)
-
-
-async def _watch_stage(loading: asyncio.Task[None], loader: EngineLoader, stage: str, bar: Bar) -> None:
-    doing, logged = _DOING.get(stage, stage), time.monotonic()
-    logs.get().info("loading", stage=stage, doing=doing)  # before the bar, which may use the same terminal
-    with bar(doing) as report:
-        while not loading.done() and loader.stage == stage:
-            done, total = loader.progress
-            report(done, total or None)
-            if time.monotonic() > logged + _LOG_INTERVAL:
-                logged = time.monotonic()
-                logs.get().info("loading", stage=stage, doing=doing, done=done, total=total)
-            await asyncio.wait({loading}, timeout=0.05)

@@ -4,6 +4,7 @@ import ipaddress
 import math
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +26,7 @@ CHANGEABLE = frozenset(
 )
 """The settings that can change at run time; others need a restart."""
 
-_PATHS = frozenset({"db", "access", "tls_cert", "tls_key", "client_ca"})
+_PATHS = ("db", "access", "tls_cert", "tls_key", "client_ca", "witness")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -85,27 +86,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @property
     def on_loopback(self) -> bool:
         """Whether only programs on this machine can connect."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        with suppress(ValueError):
+            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
+        return False
 
     @classmethod
     def gathered(
         cls, flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ, file: Path | None = None
     ) -> Self:
         """Gather settings: flags override the environment, which overrides the file. A flag may be None."""
-        values = {
-            name: _converted(cls, name, value, str(file)) for name, value in (_read(file) if file else {}).items()
-        }
-        for name in cls.__struct_fields__:
-            variable = PREFIX + name.upper()
-            if variable in environment:
-                values[name] = _converted(cls, name, environment[variable], variable)
-            if flags.get(name) is not None:
-                values[name] = _converted(cls, name, flags[name], "--" + name.replace("_", "-"))
+        written, values = _read(file) if file else {}, dict[str, Any]()
+        for setting in msgspec.structs.fields(cls):
+            name, variable, flag = setting.name, PREFIX + setting.name.upper(), "--" + setting.name.replace("_", "-")
+            found = {str(file): written.get(name), variable: environment.get(variable), flag: flags.get(name)}
+            for source, value in found.items():
+                if value is not None:
+                    values[name] = _converted(setting, value, source)
         if "db" not in values:
             raise SettingsError(f"which database? Give --db shop.db, {PREFIX}DB, or db in the settings file")
         return cls(**values)
@@ -128,25 +124,19 @@ def _read(file: Path) -> dict[str, Any]:
     if unknown:
         known = ", ".join(Settings.__struct_fields__)
         raise SettingsError(f"{file} has the unknown setting {unknown[0]!r}. There are {known}")
-    return {
-        name: str(file.parent / value) if isinstance(value, str) and _is_path(name, value) else value
-        for name, value in values.items()
-    }
+    for name in _PATHS:
+        value = values.get(name)
+        if isinstance(value, str) and not (name == "witness" and value.startswith(("http://", "https://"))):
+            values[name] = str(file.parent / value)
+    return values
 
 
-def _is_path(name: str, value: str) -> bool:
-    return name in _PATHS or (name == "witness" and not value.startswith(("http://", "https://")))
-
-
-def _converted(settings: type[Settings], name: str, value: Any, source: str) -> Any:
+def _converted(setting: msgspec.structs.FieldInfo, value: Any, source: str) -> Any:
     """Convert a value to the type of its setting. Numbers may be text in the environment only."""
-    kind = next(field.type for field in msgspec.structs.fields(settings) if field.name == name)
-    if kind in (Path, Path | None):
-        kind = Path
     try:
-        return msgspec.convert(value, kind, strict=not source.startswith(PREFIX), dec_hook=_path)
+        return msgspec.convert(value, setting.type, strict=not source.startswith(PREFIX), dec_hook=_path)
     except msgspec.ValidationError as error:
-        raise SettingsError(f"{source}: {name} cannot be {value!r} ({str(error).lower()})") from error
+        raise SettingsError(f"{source}: {setting.name} cannot be {value!r} ({str(error).lower()})") from error
 
 
 def _path(kind: type, value: Any) -> Any:

@@ -1,7 +1,6 @@
 """The static files of the web page, with their security headers."""
 
 from pathlib import Path
-from typing import NamedTuple
 
 _HEADERS = (
     ("content-security-policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
@@ -16,11 +15,8 @@ _HEADERS = (
 _TYPES = {".js": "text/javascript", ".svg": "image/svg+xml", ".css": "text/css", ".html": "text/html"}
 
 
-class StaticFile(NamedTuple):
-    """A file with its headers."""
-
-    content: bytes
-    headers: dict[str, str]
+StaticFile = tuple[bytes, dict[str, str]]
+"""A file with its headers."""
 
 
 def static_files() -> dict[bytes, StaticFile]:
@@ -32,4 +28,4 @@ def static_files() -> dict[bytes, StaticFile]:
 
 
 def _read(path: Path) -> StaticFile:
-    return StaticFile(path.read_bytes(), dict(_HEADERS) | {"content-type": f"{_TYPES[path.suffix]}; charset=utf-8"})
+    return path.read_bytes(), dict(_HEADERS) | {"content-type": f"{_TYPES[path.suffix]}; charset=utf-8"}

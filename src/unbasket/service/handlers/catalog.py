@@ -18,10 +18,9 @@ from unbasket.service.schemas import requests, responses
 def users(request: Request) -> responses.UsersResponse:
     """Return a page of users."""
     query: requests.UsersQuery = request.query
-    found, next_after = _page(
-        request, "user", request.rec.users(), query, lambda user: str(user).startswith(query.prefix)
+    return responses.UsersResponse(
+        *_page(request, "user", request.rec.users(), lambda user: str(user).startswith(query.prefix))
     )
-    return responses.UsersResponse(found, next_after)
 
 
 def items(request: Request) -> responses.ItemsResponse:
@@ -32,26 +31,23 @@ def items(request: Request) -> responses.ItemsResponse:
     def matches(item: Id) -> bool:
         return not wanted or wanted in str(item).casefold() or wanted in (rec.catalog[item].name or "").casefold()
 
-    found, next_after = _page(request, "item", rec.items(), query, matches)
+    found, next_after = _page(request, "item", rec.items(), matches)
     return responses.ItemsResponse([described(rec, item) for item in found], next_after)
 
 
 def _page(
-    request: Request, kind: Kind, ids: list[Any], query: requests.PageQuery, matches: Callable[[Id], bool]
+    request: Request, kind: Kind, ids: list[Any], matches: Callable[[Id], bool] = lambda _: True
 ) -> tuple[list[Id], str | None]:
     """Return the next `limit` ids after `after` that match, and the `after` of the next page."""
-    limit = query.limit
-    start = bisect_right(ids, request.id_of(kind, parse_id(query.after))) if query.after else 0
+    after, limit = request.query.after, request.query.limit
+    start = bisect_right(ids, request.id_of(kind, parse_id(after))) if after else 0
     found = list(islice(filter(matches, islice(ids, start, None)), limit + 1))
-    next_after = format_id(found[limit - 1]) if len(found) > limit else None
-    return found[:limit], next_after
+    return found[:limit], format_id(found[limit - 1]) if len(found) > limit else None
 
 
 def hidden(request: Request) -> responses.HiddenResponse:
     """Return a page of hidden items."""
-    query: requests.PageQuery = request.query
-    found, next_after = _page(request, "item", request.rec.hidden(), query, lambda _: True)
-    return responses.HiddenResponse(found, next_after)
+    return responses.HiddenResponse(*_page(request, "item", request.rec.hidden()))
 
 
 def set_availability(request: Request) -> responses.AvailabilityResponse:

@@ -109,17 +109,15 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
     start = time.perf_counter()
     rules = parse_rules(body.rules)
     yield
-    planned = plan(request.rec, rules, datetime.now(UTC))
+    planned, outcome = plan(request.rec, rules, datetime.now(UTC)), None
     if body.run:
         request.shared.empty_receipts.clear()
-    outcome = run(request.rec, planned) if body.run else None
-    if outcome is not None:
+        outcome = run(request.rec, planned)
         request.results.append(outcome.forgotten)
-    forgotten = (outcome or planned).forgotten
     return responses.RetentionResponse(
         done=body.run,
         rules=msgspec.convert(planned.rules, list[responses.RuleResponse], from_attributes=True),
-        forgotten=responses.Removed(*forgotten),
+        forgotten=responses.Removed(*(outcome or planned).forgotten),
         share=planned.share,
         receipts=outcome.receipts if outcome else 0,
         seconds=time.perf_counter() - start,

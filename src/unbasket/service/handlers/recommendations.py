@@ -17,10 +17,8 @@ from unbasket.store import DurableRecommender
 
 _FEW = 50  # recommendations that a short request may ask for
 
-Recommendations = responses.RecommendationsResponse | Steps[responses.RecommendationsResponse]
 
-
-def recommend(request: Request) -> Recommendations:
+def recommend(request: Request) -> responses.RecommendationsResponse | Steps[responses.RecommendationsResponse]:
     """Recommend items for the next basket; popular ones if the user is unknown."""
     query: requests.RecommendationsQuery = request.query
     if query.explain and query.n > requests.MAX_EXPLAINED:
@@ -59,7 +57,7 @@ def recommend_batch(batch: list[Request], timeout: float | None) -> list[respons
     groups: dict[tuple[int, bool, PrivacyThreshold | None], list[int]] = {}
     for number, request in enumerate(batch):
         query: requests.RecommendationsQuery = request.query
-        if not _is_long(query):
+        if query.n <= _FEW and not (query.explain or query.exclude or query.only or query.category or query.cart):
             groups.setdefault((query.n, query.only_new, request.privacy), []).append(number)
     rec, found = batch[0].rec, list[responses.RecommendationsResponse | None]([None] * len(batch))
     for (n, only_new, privacy), numbers in groups.items():
@@ -70,10 +68,6 @@ def recommend_batch(batch: list[Request], timeout: float | None) -> list[respons
                 recommended = _recommended(rec, answer[1], batch[number].query.fields)
                 found[number] = responses.RecommendationsResponse(answer[0], False, recommended)
     return found
-
-
-def _is_long(query: requests.RecommendationsQuery) -> bool:
-    return bool(query.n > _FEW or query.explain or query.exclude or query.only or query.category or query.cart)
 
 
 def recommend_to_visitor(request: Request) -> responses.VisitorResponse:
@@ -101,25 +95,20 @@ def _recommended(
             else responses.Recommended(item, float(score), product.name, product.category)
             for item, score in found
         ]
-    products = [catalog[item] for item, _ in found]
+    recommended = []
     why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
-    return [
-        responses.Recommended(
-            item,
-            float(score),
-            product.name,
-            product.category,
-            {field: product.value(field) for field in fields} or None,
-            reason,
-        )
-        for (item, score), product, reason in zip(found, products, why, strict=True)
-    ]
+    for (item, score), reason in zip(found, why, strict=True):
+        product = catalog[item]
+        further = {field: product.value(field) for field in fields} or None
+        each = responses.Recommended(item, float(score), product.name, product.category, further, reason)
+        recommended.append(each)
+    return recommended
 
 
 def preview(request: Request) -> responses.PreviewResponse:
     """Preview how a forget or a learn would change the recommendations."""
     body: requests.Preview = request.body
-    query: requests.HowManyQuery = request.query
+    n: int = request.query.n
     rec, user, privacy = request.rec, request.user, request.privacy
     stored = history_of(rec, user)
     history = [set(basket.items) for basket in stored]
@@ -130,19 +119,12 @@ def preview(request: Request) -> responses.PreviewResponse:
         changed = _remaining(request, stored, body.forget)
     else:
         raise ApiError("invalid_body", "a preview has either `forget` or `learn`")
-    before: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(history, query.n, user=user, privacy=privacy)
-        if history
-        else request.shared.settings.cold_start.items(rec, query.n, privacy=privacy)
-    )
-    after: Sequence[tuple[Id, float]] = (
-        rec.recommend_for(changed, query.n, user=user, privacy=privacy)
-        if changed
-        else _fallback_without(request, stored, query.n)
-    )
-    return responses.PreviewResponse(
-        _recommended(rec, before), _recommended(rec, after), popular_before=not history, popular_after=not changed
-    )
+    found: list[Sequence[tuple[Id, float]]] = [
+        rec.recommend_for(baskets, n, user=user, privacy=privacy) if baskets else _fallback_without(request, without, n)
+        for baskets, without in ((history, []), (changed, stored))
+    ]
+    before, after = (_recommended(rec, each) for each in found)
+    return responses.PreviewResponse(before, after, popular_before=not history, popular_after=not changed)
 
 
 def _remaining(request: Request, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
@@ -165,9 +147,7 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
     found = fallback.items(request.rec, n + len(own))
     remaining = [(item, count - own[item]) for item, count in found if count > own[item]]
     best = sorted(remaining, key=lambda pair: (-pair[1], pair[0]))[:n]
-    if request.privacy is None:
-        return best
-    shown = [(item, request.privacy.count(count)) for item, count in best]
+    shown = [(item, request.privacy.count(count) if request.privacy else count) for item, count in best]
     return [(item, count) for item, count in shown if count]
 
 
