@@ -181,10 +181,11 @@ class Server:
             listener.setblocking(False)
             if hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux the kernel closes connections that are not read
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * UNREAD_SECONDS))
-            working = [asyncio.create_task(work) for work in (self._app.keep_time(), self._accept(listener, http))]
+            works = (self._stopped.wait(), self._app.keep_time(), self._accept(listener, http))
+            working = [asyncio.ensure_future(work) for work in works]
             on_listening()
-            await self._stopped.wait()
-            for task in working:
+            ended, others = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+            for task in others:
                 task.cancel()
         self._app.is_stopping = True
         with suppress(TimeoutError):
@@ -193,6 +194,8 @@ class Server:
                     await asyncio.sleep(_POLL)
         await http.shutdown(_POLL)
         self._app.close()
+        for task in ended:
+            task.result()  # an error, unless it is `stop` that has ended the others
 
     async def _accept(self, listener: socket.socket, http: web.Server) -> None:
         """Accept connections, each as soon as there is a place for it."""
