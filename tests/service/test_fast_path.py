@@ -265,7 +265,7 @@ def test_a_batch_has_the_same_responses_as_single_requests(tmp_path: Path, monke
         with arriving(service, len(paths), monkeypatch) as (connections, release, batches):
             for connection, path in zip(connections, paths, strict=True):
                 connection.sendall(request(path))
-            time.sleep(0.5)  # for Granian to schedule them
+            time.sleep(0.5)  # for the event loop to have them
             release.set()
             responses = [response_of(connection) for connection in connections]
     assert responses == alone
