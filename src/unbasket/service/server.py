@@ -57,6 +57,7 @@ CLOSING = 35
 
 _DESCRIPTORS = 64  # files and sockets of a service without connections, at most
 _SWITCH_INTERVAL = 5e-4  # seconds between thread switches; Python's 5e-3 would show in every latency
+_RECEIVED = 64 * 1024  # bytes in the kernel: what follows a head that is too large is read before it is refused
 _POLL = 0.01  # seconds between two looks at whether all requests have ended
 _COLLECTING = 0.5  # seconds until the garbage of requests that could not be read is collected
 _LOG_INTERVAL = 5  # seconds between two log lines about loading
@@ -179,6 +180,7 @@ class Server:
         family = socket.AF_INET6 if ":" in self._address[0] else socket.AF_INET
         with socket.create_server(self._address, family=family, backlog=2048) as listener:
             listener.setblocking(False)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVED)
             if hasattr(socket, "TCP_USER_TIMEOUT"):  # on Linux the kernel closes connections that are not read
                 listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * UNREAD_SECONDS))
             works = (self._stopped.wait(), self._app.keep_time(), self._accept(listener, http))
@@ -257,6 +259,11 @@ class Connection(web.RequestHandler):
         """Add the connection to the open ones."""
         self._among[self] = None
         super().connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass on what was received, unless a request before it could not be read."""
+        if self._was_readable:
+            super().data_received(data)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Remove the connection from the open ones."""
