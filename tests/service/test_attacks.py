@@ -162,6 +162,7 @@ def test_connections_are_closed_whose_client_never_reads(tmp_path: Path, monkeyp
 
 def test_an_idle_connection_makes_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a limit of two, a third connection closes the first one that has no request in progress."""
+    monkeypatch.setattr(servers, "IDLE_SECONDS", 60.0)
     with (
         serving(make_shop(tmp_path / "shop.db"), connections=2) as service,
         slow_engine(monkeypatch) as (called, release),
