@@ -24,7 +24,7 @@ from unbasket.spark.sources import FAULT, JSON
 
 
 class Rejection(NamedTuple):
-    """An event that was rejected: its user, and the reason. The fault of one that is none holds no value of it."""
+    """An event that was rejected: its user, and the reason. A fault in parsing quotes no value."""
 
     user: Id | None
     reason: str
