@@ -8,6 +8,7 @@ coded_learns = id_fast.coded_learns
 distinct = id_fast.distinct
 have_types = id_fast.have_types
 named = id_fast.named
+plain_learn = id_fast.plain_learn
 ShardedDict = sharded_dict.ShardedDict
 GroupCommit = group_commit.GroupCommit
 ReadWriteLock = locks.ReadWriteLock

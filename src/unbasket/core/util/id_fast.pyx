@@ -21,22 +21,10 @@ cdef enum:
 
 
 def named(type kind, list pairs, list names):
-    """Turn pairs (code, number) into named tuples (`names[code]`, number) of type `kind`.
-
-    They are filled in place: the constructor of a named tuple takes half a microsecond, and an answer has ten.
-    """
-    cdef list answer = []
+    """Turn pairs (code, number) into named tuples (`names[code]`, number) of type `kind`."""
     cdef Py_ssize_t code
     assert issubclass(kind, tuple), "no type of tuple"
-    for code, number in pairs:
-        pair = PyType_GenericAlloc(<PyTypeObject *> kind, 2)
-        name = names[code]
-        Py_INCREF(name)  # PyTuple_SET_ITEM steals references
-        Py_INCREF(number)
-        PyTuple_SET_ITEM(pair, 0, name)
-        PyTuple_SET_ITEM(pair, 1, number)
-        answer.append(pair)
-    return answer
+    return [_tuple_of(kind, (names[code], number)) for code, number in pairs]
 
 
 def are_of_type(list names, kind):
@@ -125,12 +113,43 @@ def distinct(list names):
 
 def are_plain(list names):
     """Return whether all ids are 64-bit ints or nonempty ASCII texts, and of no subclass of int or str."""
-    cdef int overflow = 0
     for name in names:
-        if type(name) is int:
-            PyLong_AsLongLongAndOverflow(name, &overflow)
-            if overflow:
-                return False
-        elif type(name) is not str or not PyUnicode_IS_ASCII(name) or PyUnicode_GET_LENGTH(name) == 0:
+        if not _is_plain(name):
             return False
     return True
+
+
+cdef bint _is_plain(name) except -1:
+    cdef int overflow = 0
+    if type(name) is int:
+        PyLong_AsLongLongAndOverflow(name, &overflow)
+        return not overflow
+    return type(name) is str and PyUnicode_IS_ASCII(name) and PyUnicode_GET_LENGTH(name) > 0
+
+
+def plain_learn(type kind, user, items, basket, time, Py_ssize_t most):
+    """Return the named tuple of a learn as nearly all are; None if an argument is unusual or invalid.
+
+    All ids are plain, the items a list of 1 to `most` ids, and the time None or a 64-bit int above INT64_MIN.
+    """
+    cdef int overflow = 0
+    assert issubclass(kind, tuple), "no type of tuple"
+    if type(items) is not list or not 0 < len(<list> items) <= most:
+        return None
+    if not (_is_plain(user) and _is_plain(basket) and are_plain(items)):
+        return None
+    if time is not None and (
+        type(time) is not int or PyLong_AsLongLongAndOverflow(time, &overflow) == INT64_MIN or overflow
+    ):
+        return None
+    return _tuple_of(kind, (user, distinct(items), basket, time))
+
+
+cdef tuple _tuple_of(type kind, tuple fields):
+    """Return a named tuple with these fields; its constructor would take half a microsecond."""
+    cdef Py_ssize_t i
+    filled = PyType_GenericAlloc(<PyTypeObject *> kind, len(fields))
+    for i in range(len(fields)):
+        Py_INCREF(fields[i])  # PyTuple_SET_ITEM steals references
+        PyTuple_SET_ITEM(filled, i, fields[i])
+    return <tuple> filled
