@@ -95,7 +95,7 @@ def test_the_digest_is_kept_up_to_date_in_steps(monkeypatch: pytest.MonkeyPatch,
             code = state.users.codes[user]
         else:
             state.forget(user, None, chance.choice([None, chance.randrange(9)]))
-        digest.wipe(code)
+        digest.wipe([code])
         if chance.random() < 0.5:
             digest.advance()
         if chance.random() < 0.05:
@@ -111,7 +111,7 @@ def test_many_changed_users_are_not_listed() -> None:
     digest = Digest(state)
     for user in range(10_000):
         state.learn(user, ["milk"], 1, None)
-        digest.wipe(state.users.codes[user])
+        digest.wipe([state.users.codes[user]])
     assert len(digest._stale) < 5_000
     assert digest.advance()
     assert digest.value() == expected(state)

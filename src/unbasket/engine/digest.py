@@ -7,7 +7,7 @@ path. From the tree follow proofs that a user's data is all that is held about t
 A salt keeps the hashes in a proof from being compared with guesses of others' data. There is none unless it is given.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import astuple
 from hashlib import blake2b, blake2s
 from typing import NamedTuple
@@ -93,15 +93,16 @@ class Digest:
         self._unlinked = _NONE  # after a scan: users to be linked into the tree
         self._region = self._bits = 0  # then: regions of the tree still to be hashed, bits of their numbers
 
-    def wipe(self, code: int) -> None:
-        """Take a user who is new, has changed or was removed out of the tree, with all hashes of their data."""
-        self._tree.remove(code)
+    def wipe(self, codes: Collection[int]) -> None:
+        """Take users who are new, have changed or were removed out of the tree, with all hashes of their data."""
+        for code in codes:
+            self._tree.remove(code)
         for changed in self._watchers:
-            changed.add(code)
-        if self._seen is None or code < self._seen:
-            self._stale.add(code)
-            if len(self._stale) > _MAX_STALE:
-                self.wipe_all([])
+            changed.update(codes)
+        seen = self._seen
+        self._stale.update(codes if seen is None else [code for code in codes if code < seen])
+        if len(self._stale) > _MAX_STALE:
+            self.wipe_all([])
 
     def watch(self) -> set[int]:
         """Return a set that gets the codes of users who change, until `unwatch`."""

@@ -5,7 +5,7 @@ state before or after an event.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from itertools import chain, groupby, islice
 from typing import Any, NamedTuple, cast
@@ -243,8 +243,7 @@ class Model:
     def _learn_all(self, events: Sequence[Change]) -> list[Learned]:
         with self.lock.writing:  # for a few learns, which take less than many a forget
             results = self.state.learn_all(cast(list[Learn], events))
-            for user in dict.fromkeys([event.user for event in events]):
-                self._user_changed(self.state.users.codes[user])
+            self._users_changed({self.state.users.codes[event.user] for event in events})
             if self.state.orphaned_items:
                 self._drop_orphans()
         return results
@@ -259,27 +258,27 @@ class Model:
     def _learn(self, event: Learn) -> Learned:
         learned = self.state.learn(*event)
         if learned is not Learned.UNCHANGED:
-            self._user_changed(self.state.users.codes[event.user])
+            self._users_changed([self.state.users.codes[event.user]])
         return learned
 
     def _forget(self, event: Forget) -> Forgotten:
         owner = self.state.users.codes.get(event.user)
         forgotten = self.state.forget(*event)
         if owner is not None and forgotten:
-            self._user_changed(owner)
+            self._users_changed([owner])
         return forgotten
 
     def _suppress(self, event: Suppress) -> bool:
         self.state.check(event)
         is_new = self.state.suppress(*event)
         if is_new:
-            self.digest.wipe(self.state.users.codes[event.user])
+            self.digest.wipe([self.state.users.codes[event.user]])
         return is_new
 
     def _allow(self, event: Allow) -> bool:
         was_there = self.state.allow(*event)
         if was_there:
-            self.digest.wipe(self.state.users.codes[event.user])
+            self.digest.wipe([self.state.users.codes[event.user]])
         return was_there
 
     def _rename(self, event: Rename) -> Renamed:
@@ -290,19 +289,19 @@ class Model:
         self._moving = event
         owner = self.state.users.codes[event.user]
         renamed = self.state.rename(*event)
-        for changed in (owner, self.state.users.codes[event.other]):
-            self._user_changed(changed)
+        self._users_changed([owner, self.state.users.codes[event.other]])
         return renamed
 
-    def _user_changed(self, owner: int) -> None:
-        """Wipe the user's hash, and bring a rebuild that is under way up to date with the user."""
-        self.digest.wipe(owner)
+    def _users_changed(self, owners: Collection[int]) -> None:
+        """Wipe the users' hashes, and bring a rebuild that is under way up to date with them."""
+        self.digest.wipe(owners)
         if self._rebuild is not None:
-            self._follow(self._rebuild, owner)
+            self._follow(self._rebuild, owners)
 
-    def _follow(self, rebuild: Rebuild, owner: int) -> None:
+    def _follow(self, rebuild: Rebuild, owners: Iterable[int]) -> None:
         if self.rebuilding.is_held:
-            rebuild.follow(owner)
+            for owner in owners:
+                rebuild.follow(owner)
         else:  # it was given up
             self._rebuild = self.state.live.successor = None
 
@@ -354,8 +353,7 @@ class Model:
             owners = [self.state.users.codes[name] for name in columns.users]
             self.digest.wipe_all(owners)
             if self._rebuild is not None:
-                for owner in owners:
-                    self._follow(self._rebuild, owner)
+                self._follow(self._rebuild, owners)
             self._unloaded = None
             self._drop_orphans()
 
