@@ -82,7 +82,8 @@ def produce(broker: Broker, topic: str, messages: Sequence[tuple[bytes | None, b
         if error is not None:
             failures.append(error)
 
-    producer = Producer({"bootstrap.servers": broker.address, "message.max.bytes": 10_000_000, "log_level": 2})
+    options = {"message.max.bytes": 10_000_000, "enable.idempotence": True}  # in order, also after a retry
+    producer = Producer({"bootstrap.servers": broker.address, "log_level": 2, **options})
     for key, value in messages:
         producer.produce(topic, key=key, value=value, partition=0, on_delivery=delivered)
     assert producer.flush(60) == 0
