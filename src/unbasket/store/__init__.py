@@ -4,8 +4,8 @@
 
 `opening` builds the engine of `durable` from a file. `journal` brings events to disk, a `write_request` of one caller
 together with those of others. `persistent_model` changes the model and its rows together: `basket_table` and
-`item_tables` know the row of each basket, product, hidden and suppressed item, `cursor_table` that of each position in
-a stream outside. `writer` appends and zeroes rows, and erases old bytes; `reader` reads rows, and checks by their
+`item_tables` know the row of each basket, product, hidden and suppressed item, and `cursors` the positions in streams
+outside. `writer` appends and zeroes rows, and erases old bytes; `reader` reads rows, and checks by their
 `row_totals` that none is lost. `row_codec` and `schema` define rows and tables, `compaction` gives the space of zeroed
 rows back, `backup` copies the others, and `wal` and `lock` guard the files beside the database. `receipts` prove
 forgets under the keys of `signing`; `receipt_tree`, `proofs`, `witness` and `timestamp` prove to outsiders what is

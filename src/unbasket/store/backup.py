@@ -64,8 +64,9 @@ class Copy:
                             pass
                     record = self._source.read_record()
             if self._agrees_with(record):
-                totals = TotalsRecord(self._last["baskets"], self._count, self._checksums, self._receipts)
-                self._connection.execute("UPDATE row_totals SET body = ?", (totals.to_bytes(),))
+                totals = self._last["baskets"], self._count, self._checksums, self._receipts
+                copied = TotalsRecord(*totals, record.cursors)
+                self._connection.execute("UPDATE row_totals SET body = ?", (copied.to_bytes(),))
                 return
         raise StoreCorruptError(
             f"{self._source.path} is damaged: it has other rows than its row totals say. Restore a backup"

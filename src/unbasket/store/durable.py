@@ -13,7 +13,7 @@ from unbasket.engine.model import Model
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, UnknownUserError
 from unbasket.store.backup import write_copy
-from unbasket.store.cursor_table import checked_cursors
+from unbasket.store.cursors import checked_cursors
 from unbasket.store.journal import DiskJournal
 from unbasket.store.presence import Presence
 from unbasket.store.receipts import Receipt

@@ -31,7 +31,6 @@ def rewrite(database: Database, baskets: BasketColumns, types: IdTypes) -> Conte
     writer = ColumnRowWriter(baskets, TABLE_SEEDS["baskets"], database.reader.row_key)
     rows = database.append_baskets(writer, len(baskets.owners), None)
     others = {table: _rewrite_table(database, table, convert, types) for table, convert in _CONVERSIONS.items()}
-    others["cursors"] = dict(database.reader.payloads("cursors"))
     return Content(baskets, np.arange(rows.start, rows.stop), others)
 
 

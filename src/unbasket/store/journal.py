@@ -170,12 +170,11 @@ class DiskJournal:
 
     def _apply_requests(self, requests: list[WriteRequest]) -> None:
         signer = self.signer
-        is_only = len(requests) == len(requests[0].events) == 1 and not requests[0].cursors
+        is_only = len(requests) == len(requests[0].events) == 1
         for request in requests:
             try:
                 request.events = self.model.canonical_events(request.events)
-                request.results = self._persistent.apply(request.events, signer, is_only=is_only)
-                self._persistent.move_cursors(request.cursors)
+                request.results = self._persistent.apply(request.events, request.cursors, signer, is_only=is_only)
             except (InvalidIdError, InvalidEventError) as error:  # before the first event
                 request.error = error
             except (UnknownUserError, BasketConflictError) as error:  # of a single event, which changed nothing

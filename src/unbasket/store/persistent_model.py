@@ -16,7 +16,7 @@ from unbasket.engine.model import EventResult, Model
 from unbasket.errors import InvalidParamsError, StoreError
 from unbasket.params import Params
 from unbasket.store.basket_table import BasketTable
-from unbasket.store.cursor_table import CursorTable
+from unbasket.store.cursors import StoredCursors
 from unbasket.store.item_tables import ProductTable, StoredSet
 from unbasket.store.reader import Content
 from unbasket.store.receipts import ReceiptSigner
@@ -38,7 +38,7 @@ class PersistentModel:
         model.drop_product = self._products.drop
         self._hidden = StoredSet(database, "hidden", others["hidden"].items())
         self._suppressed = StoredSet(database, "suppressed", others["suppressed"].items())
-        self._cursors = CursorTable(database, others["cursors"].items())
+        self._cursors = StoredCursors(database)
         self._hide_stored()
         self._suppress_stored(model.state.users.codes)
 
@@ -54,17 +54,21 @@ class PersistentModel:
             )
         return cls(Model(stored, salt), database, content)
 
-    def apply(self, events: Sequence[Change], signer: ReceiptSigner, *, is_only: bool) -> list[EventResult]:
-        """Apply events to the model; a forget or a rename gets a receipt. `write_changes` must follow.
+    def apply(
+        self, events: Sequence[Change], cursors: Mapping[str, int], signer: ReceiptSigner, *, is_only: bool
+    ) -> list[EventResult]:
+        """Apply events to the model and move cursors; a forget or a rename gets a receipt. `write_changes` must follow.
 
         The only event of a transaction may commit it: then the disk writes while the model learns.
         """
         if is_only and isinstance(events[0], Learn) and self.model.comes_last(events[0]):
+            self._cursors.move(cursors)
             return self._learn_last(events[0])
         results: list[EventResult] = []
-        for are_learns, adjacent in groupby(events, _is_learn):
+        for kind, adjacent in groupby(events, type):
             run = list(adjacent)
-            results += self.model.apply(run) if are_learns else [self._change(event, signer) for event in run]
+            results += self.model.apply(run) if kind is Learn else [self._change(event, signer) for event in run]
+        self._cursors.move(cursors)
         return results
 
     def write_changes(self) -> None:
@@ -138,10 +142,6 @@ class PersistentModel:
         """The position of each cursor, by its name."""
         return self._cursors.positions
 
-    def move_cursors(self, cursors: Mapping[str, int]) -> None:
-        """Move cursors to new positions."""
-        self._cursors.move(cursors)
-
     def restore(self, users: set[Id], touched: dict[str, list[int]]) -> None:
         """Restore the model from disk: the two differ in these users at most, and in items of the rows `touched`."""
         self._baskets.restore(users, touched["baskets"])
@@ -151,7 +151,7 @@ class PersistentModel:
         self._hide_stored()
         self._suppressed.restore(touched["suppressed"])
         self._suppress_stored(users)
-        self._cursors.restore(touched["cursors"])
+        self._cursors.restore()
 
     def _hide_stored(self) -> None:
         """Hide the items that are hidden on disk, and no others."""
@@ -162,10 +162,6 @@ class PersistentModel:
     def _suppress_stored(self, users: Collection[Id]) -> None:
         """Suppress for these users, who have no suppressions yet, the items that are suppressed on disk."""
         self.model.apply([Suppress(user, item) for user, item in self._suppressed if user in users])
-
-
-def _is_learn(event: Change) -> bool:
-    return isinstance(event, Learn)
 
 
 class Settings(NamedTuple):

@@ -20,12 +20,21 @@ from unbasket.errors import MixedIdsError, StoreCorruptError, StoreError
 from unbasket.files import create
 from unbasket.store.compaction import Spaces
 from unbasket.store.receipts import Receipt
-from unbasket.store.row_codec import STEP, TABLE_SEEDS, TABLES, checked_payload, checksum_of, decode_basket
+from unbasket.store.row_codec import (
+    STEP,
+    TABLE_SEEDS,
+    TABLES,
+    checked_payload,
+    checksum_of,
+    decode_basket,
+    with_checksum,
+)
 from unbasket.store.row_totals import COUNTED, RowTotals, TotalsRecord
 from unbasket.store.sqlite_errors import translating
 from unbasket.store.wal import wal_path
 
 _CHUNK = 16_384  # rows that are read at a time
+_CURSORS = 1  # their row number, for checksum and seal
 _THREADS = ThreadPool(2)  # one checks pages, one reads rows
 os.register_at_fork(after_in_child=_THREADS.reset)
 
@@ -134,6 +143,7 @@ class DatabaseReader:
         """Read all tables but the receipts from one snapshot, and check that no row is lost."""
         with self._checking_pages(), self.snapshot():
             record = self.read_record()
+            self.totals.cursors = record.cursors
             others = {table: self._load_table(table) for table in COUNTED if table != "baskets"}
             baskets = self._load_baskets(record.upto, progress)
             self._check_receipts()
@@ -211,6 +221,15 @@ class DatabaseReader:
         if record is None:
             raise StoreCorruptError(f"{self.path} is damaged: its row totals are missing. Restore a backup")
         return record
+
+    def cursors(self) -> bytes:
+        """Return the payload of the cursors; empty if there are none."""
+        body = self.totals.cursors
+        return checked_payload("cursors", _CURSORS, body, self.row_key) if body else b""
+
+    def put_cursors(self, payload: bytes) -> None:
+        """Put the payload of the cursors into the totals."""
+        self.totals.cursors, _ = with_checksum("cursors", _CURSORS, payload, self.row_key)
 
     def body(self, table: str, row: int) -> bytes:
         """Return the body of a row; an error if there is no such row."""

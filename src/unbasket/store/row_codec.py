@@ -14,10 +14,7 @@ from unbasket.errors import StoreCorruptError
 STEP = 2**20
 """The distance between the positions of neighboring rows: room for baskets that come late."""
 
-TABLES = ("settings", "baskets", "products", "receipts", "hidden", "suppressed", "cursors")
-
-NOT_PERSONAL = ("cursors",)
-"""Tables whose former rows may stay in the log until the next checkpoint."""
+TABLES = ("settings", "baskets", "products", "receipts", "hidden", "suppressed")
 
 CHECKSUM_SIZE = 4
 """Bytes of a row's checksum."""
@@ -25,8 +22,8 @@ CHECKSUM_SIZE = 4
 SEAL_SIZE = 8
 """Bytes of a row's seal, a keyed hash at its end."""
 
-TABLE_SEEDS = {table: crc32(table.encode()) for table in TABLES}
-"""The start values of the checksums of a table's rows; the row number is added."""
+TABLE_SEEDS = {table: crc32(table.encode()) for table in (*TABLES, "cursors")}
+"""The start values of the checksums of a table's rows, and of the cursors; the row number is added."""
 
 
 class BasketRow(msgspec.Struct, array_like=True, gc=False):

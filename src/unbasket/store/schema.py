@@ -13,7 +13,7 @@ PAGE = 2048
 BUSY_TIMEOUT = 200
 """Milliseconds that SQLite waits for a lock."""
 
-COMPACTED = ("baskets", "products", "hidden", "suppressed", "cursors")
+COMPACTED = ("baskets", "products", "hidden", "suppressed")
 """The tables whose rows may be zeroed. Each has a second table, to which a compaction copies rows."""
 
 
@@ -23,7 +23,7 @@ def second_table(table: str) -> str:
 
 
 _APPLICATION = int.from_bytes(b"unbk", "big")
-_VERSION = 6
+_VERSION = 7
 _ALL = (*TABLES, "row_totals", *map(second_table, COMPACTED))
 _COLUMNS = [(0, "id", "INTEGER", 0, None, 1), (1, "body", "BLOB", 1, None, 0)]
 # With "synchronous = FULL", SQLite would sync at each commit; `Database.sync` does that instead. It also checkpoints:

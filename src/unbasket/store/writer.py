@@ -19,7 +19,7 @@ from unbasket.files import real_path
 from unbasket.store import compaction, schema
 from unbasket.store.lock import descriptors, identity_of
 from unbasket.store.reader import DatabaseReader, connect
-from unbasket.store.row_codec import NOT_PERSONAL, TABLES, checked_payload, checksum_of, with_checksum
+from unbasket.store.row_codec import TABLES, checked_payload, checksum_of, with_checksum
 from unbasket.store.row_totals import COUNTED, RowTotals, TotalsRecord
 from unbasket.store.sqlite_errors import is_refusal, translated, translating
 from unbasket.store.wal import Wal, wal_path
@@ -147,6 +147,7 @@ class Database:
             raise self.failure(error) from error
         if record is not None:
             self.reader.record = record
+            self._logged += schema.PAGE
         self._totals_due = False
         self._before, self._touched = None, _no_rows()
 
@@ -230,7 +231,7 @@ class Database:
             reader.totals = before
         else:
             self._touched["baskets"] += range(before.last["baskets"] + 1, last["baskets"] + 1)
-            reader.totals.last, reader.record = last, now
+            reader.totals.last, reader.totals.cursors, reader.record = last, now.cursors, now
 
     # Rows -------------------------------------------------------------------------------------------------------
 
@@ -244,11 +245,16 @@ class Database:
         return row
 
     def append_committed(self, payload: bytes) -> int:
-        """Append a basket in a transaction of its own, let the disk start writing, and return the row number."""
-        self._check_log()
-        self._is_synced = False
-        self._logged += schema.PAGE
+        """Append a basket, commit, let the disk start writing, and return the row number.
+
+        A transaction is open if there are cursors to commit. Otherwise the row is one of its own.
+        """
+        if not self._connection.in_transaction:
+            self._check_log()
+            self._is_synced = False
+            self._logged += schema.PAGE
         row = self._insert("baskets", payload)
+        self.commit()
         try:
             self._wal.start_writing()
         except OSError as error:
@@ -293,12 +299,19 @@ class Database:
             self.reader.totals.remove_zeroed(checksum_of(body), len(body))
             self._newly_zeroed += len(body)
             self._logged += schema.PAGE
-            self.is_erased &= table in NOT_PERSONAL
+            self.is_erased = False
             self._totals_due = True
+
+    def put_cursors(self, payload: bytes) -> None:
+        """Replace the cursors, in the transaction of the rows that they count."""
+        self._begin()
+        self.reader.put_cursors(payload)
+        self._totals_due = True
 
     def reseal(self, key: bytes) -> None:
         """Seal all rows with another key, in place; the caller commits."""
         self._begin()
+        cursors = self.reader.cursors()
         self.reader.row_key = None
         for table in TABLES:
             for first in range(1, self.reader.next_row(table), _CHUNK):
@@ -307,6 +320,8 @@ class Database:
                     if payload and row < first + _CHUNK:
                         self._reseal(table, row, payload, key, checksum_of(body))
         self.reader.row_key, self._totals_due = key, True
+        if cursors:
+            self.put_cursors(cursors)
 
     def _reseal(self, table: str, row: int, payload: bytes, key: bytes, before: int) -> None:
         body, checksum = with_checksum(table, row, payload, key)

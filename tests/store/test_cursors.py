@@ -5,11 +5,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import unbasket as ub
 from unbasket.domain.events import Event, Forget, Learn
-from unbasket.store.persistent_model import PersistentModel
+from unbasket.store.cursors import StoredCursors
+from unbasket.store.row_codec import with_checksum
+from unbasket.store.row_totals import TotalsRecord
 from unbasket.store.signing import signing_keys_of
 from unbasket.store.writer import Database
 
@@ -47,7 +50,7 @@ def test_a_single_event_and_its_cursor_are_one_transaction(path: Path, monkeypat
         raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(PersistentModel, "move_cursors", fail)
+        patch.setattr(StoredCursors, "move", fail)
         with pytest.raises(ub.StoreError):
             rec.apply(learns(1, 1), cursors={"events/0": 2})
     rec.close()
@@ -55,7 +58,8 @@ def test_a_single_event_and_its_cursor_are_one_transaction(path: Path, monkeypat
         assert (again.digest(), again.cursors()) == (digest, {"events/0": 1})
 
 
-def test_a_failed_transaction_moves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_failed_transaction_moves_nothing(path: Path, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     with ub.open(path) as rec:
         rec.apply(learns(2), cursors={"events/0": 2})
         digest = rec.digest()
@@ -66,9 +70,9 @@ def test_a_failed_transaction_moves_nothing(path: Path, monkeypatch: pytest.Monk
         with monkeypatch.context() as patch:
             patch.setattr(Database, "commit", fail)
             with pytest.raises(ub.DiskFullError):
-                rec.apply(learns(2, 2), cursors={"events/0": 4, "events/1": 1})
+                rec.apply(learns(count, 2), cursors={"events/0": 4, "events/1": 1})
         assert (rec.digest(), rec.cursors()) == (digest, {"events/0": 2})
-        rec.apply(learns(2, 2), cursors={"events/0": 4, "events/1": 1})
+        rec.apply(learns(count, 2), cursors={"events/0": 4, "events/1": 1})
         assert rec.cursors() == {"events/0": 4, "events/1": 1}
 
 
@@ -106,8 +110,42 @@ def test_former_positions_do_not_fill_the_file(path: Path) -> None:
         for position in range(20_000):
             rec._journal.apply([], {"events/0": position})
         assert path.stat().st_size < 2**21
-    with closing(Database(path, read_only=True)) as database:
-        assert len(list(database.reader.payloads("cursors"))) == 1
+
+
+def test_damaged_and_forged_cursors_are_found(path: Path) -> None:
+    with ub.open(path) as rec:
+        rec.apply(learns(2), cursors={"events/0": 2, "events/1": 17})
+    with closing(sqlite3.connect(path)) as connection, connection:
+        ((body,),) = connection.execute("SELECT body FROM row_totals")
+    for bit in range(8 * len(body)):
+        damaged = bytearray(body)
+        damaged[bit // 8] ^= 1 << bit % 8
+        put_totals(path, bytes(damaged))
+        with pytest.raises(ub.StoreCorruptError):
+            ub.open(path)
+    forged, _ = with_checksum("cursors", 1, msgspec.msgpack.encode({"events/0": 1000}))
+    put_totals(path, TotalsRecord.from_bytes(body)._replace(cursors=forged).to_bytes())  # type: ignore[union-attr]
+    with pytest.raises(ub.StoreCorruptError, match="its checksum or seal is wrong"):
+        ub.open(path)
+    put_totals(path, body)
+    with ub.open(path) as rec:
+        assert rec.cursors() == {"events/0": 2, "events/1": 17}
+
+
+def put_totals(path: Path, body: bytes) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE row_totals SET body = ?", (body,))
+
+
+@pytest.mark.parametrize("cursors", [{}, {"events/0": 2}])
+def test_cursors_get_the_seal_of_new_keys(path: Path, cursors: dict[str, int]) -> None:
+    with ub.open(path) as rec:
+        rec.apply(learns(2), cursors=cursors)
+    signing_keys_of(path).unlink()
+    with ub.open(path, lost_keys="a test") as rec:
+        assert rec.cursors() == cursors
+    with ub.open(path) as rec:
+        assert rec.cursors() == cursors
 
 
 @pytest.mark.parametrize("cursors", [{"": 1}, {"a": -1}, {"a": 2**63}, {"a": True}, {"a": 1.0}, {3: 1}])
