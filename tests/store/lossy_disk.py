@@ -137,10 +137,18 @@ class LossyWal:
     """The write-ahead log of a database on a `Disk`; unsynced writes may be there after a loss or not."""
 
     def __init__(self, disk: Disk, path: Path) -> None:
-        self._disk, self._path = disk, path
+        self._disk, self._path, self._reserved = disk, path, 0
 
     def start_writing(self) -> None:
         self._disk.step()
+
+    def reserve(self) -> None:
+        """Write zeros ahead as `Wal` does, but sooner and fewer."""
+        file = self._disk.files.get(str(self._path.absolute()))
+        if file is not None and len(file.now) > max(self._reserved, 4 * SECTOR):
+            self._disk.step()
+            file.write(bytes(40 * SECTOR), len(file.now))
+            self._reserved = len(file.now)
 
     def sync(self) -> None:
         self._disk.sync(self._path)
@@ -152,7 +160,7 @@ class LossyWal:
         return False
 
     def expect_truncation(self) -> None:
-        pass
+        self._reserved = 0
 
     def close(self) -> None:
         pass

@@ -42,17 +42,22 @@ def users_in(path: Path, *, read_only: bool) -> int:
 
 
 def cut(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randrange(len(data))]
+    return data[: chance.randrange(_end(data))]
 
 
 def flipped(data: bytes, chance: random.Random) -> bytes:
-    offset = chance.randrange(len(data))
+    offset = chance.randrange(_end(data))
     return data[:offset] + bytes([data[offset] ^ 1 << chance.randrange(8)]) + data[offset + 1 :]
 
 
 def zeroed(data: bytes, chance: random.Random) -> bytes:
-    offset = chance.randrange(len(data))
+    offset = chance.randrange(_end(data))
     return data[:offset] + bytes(len(data) - offset)
+
+
+def _end(log: bytes) -> int:
+    """Return where the zeros begin that were written ahead."""
+    return len(log.rstrip(b"\0"))
 
 
 @pytest.mark.parametrize("damage", [cut, flipped, zeroed])

@@ -1,5 +1,7 @@
-"""The write-ahead log after a crash: missing, replaced by other bytes, with an old index. See also `test_loss.py`."""
+"""The write-ahead log: zeros ahead; after a crash: missing, replaced, with an old index. See also `test_loss.py`."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from unbasket.errors import (
     StoreCorruptError,
     StoreError,
 )
+from unbasket.store import wal
 
 
 @pytest.fixture
@@ -94,3 +97,36 @@ def test_a_mistake_after_a_crash(crash: tuple[Path, str], mistake: str) -> None:
     keys.write_bytes(good)
     with ub.open(path) as engine:
         assert engine.digest() == digest
+
+
+def test_zeros_are_written_ahead(path: Path, tmp_path: Path) -> None:
+    """SQLite takes them for the end of its log, and a forget truncates them."""
+    log = path.parent / "shop.db-wal"
+    with ub.open(path) as engine:
+        engine.forget("nobody")
+        sizes = []
+        for basket in range(40):
+            engine.learn("ann", ["milk"], basket=basket)
+            sizes.append(log.stat().st_size)
+        assert sizes[0] < sizes[1] < 2**15
+        longer = next(size for size in sizes if size > 2**18)
+        assert sizes[-1] == longer
+        assert not any(log.read_bytes()[-(2**17) :])
+        with ub.open(crashed(path, tmp_path / "copy")) as copy:
+            assert copy.digest() == engine.digest()
+        engine.forget("ann", basket=0)
+        assert log.stat().st_size == 0
+        engine.learn("ann", ["milk"], basket=0)
+        assert 0 < log.stat().st_size < 2**15
+
+
+def test_a_disk_without_room_for_zeros(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "full")
+
+    with ub.open(path) as engine:
+        monkeypatch.setattr(wal, "_RESERVE_FROM", 0)
+        monkeypatch.setattr(os, "pwrite", fail)
+        for basket in range(20):
+            engine.learn("ann", ["milk"], basket=basket)
+        assert len(engine.history("ann")) == 20

@@ -5,6 +5,7 @@ import errno
 import os
 import struct
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -22,6 +23,9 @@ def _sync_file_range() -> Callable[[int, int, int, int], int]:
     return cast(Callable[[int, int, int, int], int], function)
 
 
+_RESERVE_FROM = 2**15  # bytes
+_ZEROS = bytes(2**18)
+
 _sync = getattr(os, "fdatasync", os.fsync)
 _sync_range, _WRITE = _sync_file_range(), 2  # SYNC_FILE_RANGE_WRITE
 
@@ -38,6 +42,7 @@ class Wal:
         self._path = wal_path(database)
         self._file: int | None = None
         self._size = 0  # at the last sync
+        self._reserved = 0  # the end of the zeros that were written ahead
 
     def start_writing(self) -> None:
         """Let the disk start writing; `sync` waits for the rest."""
@@ -53,9 +58,21 @@ class Wal:
         """Return whether another program has cut the file since the last sync: SQLite would write behind the gap."""
         return self._end() < self._size
 
+    def reserve(self) -> None:
+        """Write zeros ahead if SQLite has made the file longer: where it does not, a sync takes two thirds of the time.
+
+        SQLite takes zeros for the end of its log. The first commits after a truncation, which a forget may follow, get
+        none. If the disk is full, the next commit will say so.
+        """
+        end = self._end()
+        if max(self._reserved, _RESERVE_FROM) < end:
+            with suppress(OSError):
+                os.pwrite(self._descriptor(), _ZEROS, end)
+                self._reserved = end + len(_ZEROS)
+
     def expect_truncation(self) -> None:
         """Expect that this process is about to truncate the file; an interrupt may come between that and the sync."""
-        self._size = 0
+        self._size = self._reserved = 0
 
     def _end(self) -> int:
         """Return the length. `fstat` would also read the time of change, and so make the next sync write a new one."""
@@ -68,7 +85,7 @@ class Wal:
     def _descriptor(self) -> int:
         if self._file is None:
             try:
-                self._file = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
             except OSError as error:
                 raise StoreError(f"cannot open {self._path}: {error.strerror}") from error
         return self._file

@@ -104,6 +104,11 @@ class Database:
         if self._wal.is_cut():
             raise self._cut(wal_path(self.path))
 
+    def _prepare_log(self) -> None:
+        """Prepare the log for a transaction."""
+        self._check_log()
+        self._wal.reserve()
+
     def _check_size(self) -> None:
         size = self._file_size()
         if size is not None and size < self._size:
@@ -128,7 +133,7 @@ class Database:
     def _begin(self) -> None:
         """Start a transaction, unless one is open: all that is written until `commit` will be there, or nothing."""
         if not self._connection.in_transaction:
-            self._check_log()
+            self._prepare_log()
             self._before = self.reader.totals.copy(), self.reader.record
             self._connection.execute("BEGIN IMMEDIATE")
 
@@ -250,7 +255,7 @@ class Database:
         A transaction is open if there are cursors to commit. Otherwise the row is one of its own.
         """
         if not self._connection.in_transaction:
-            self._check_log()
+            self._prepare_log()
             self._is_synced = False
             self._logged += schema.PAGE
         row = self._insert("baskets", payload)
