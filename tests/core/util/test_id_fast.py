@@ -1,4 +1,4 @@
-"""Named tuples like those of their constructor, with correct reference counts; the check of plain ids; distinct ids."""
+"""Named tuples like those of their constructor, with correct reference counts; plain ids and learns; distinct ids."""
 
 import gc
 import random
@@ -8,7 +8,8 @@ from enum import StrEnum
 import numpy as np
 import pytest
 
-from unbasket.core.util import are_plain, distinct, named
+from unbasket.core.util import are_plain, distinct, named, plain_learn
+from unbasket.domain.events import Learn
 from unbasket.domain.results import ItemCount, Recommendation
 
 
@@ -62,3 +63,36 @@ def test_distinct_ids_equal_the_keys_of_a_dict() -> None:
             alone = chance.sample(ids, min(size, len(ids)))
             assert distinct(alone) == alone
             assert distinct(alone) is not alone
+
+
+def test_plain_learns() -> None:
+    learn = plain_learn(Learn, "ann", ["milk", 7, "milk"], -(2**63), 17, 3)
+    assert learn == Learn("ann", ["milk", 7], -(2**63), 17)
+    assert type(learn) is Learn
+    assert plain_learn(Learn, 1, [2], 3, None, 1) == (1, [2], 3, None)
+    assert plain_learn(Learn, 1, [2], 3, 1 - 2**63, 1) == (1, [2], 3, 1 - 2**63)
+    items, time = ["milk"], int("17000")
+    before = sys.getrefcount(time)
+    learn = plain_learn(Learn, "ann", items, 1, time, 1)
+    assert learn is not None
+    assert learn.items is not items
+    assert sys.getrefcount(time) == before + 1
+    del learn
+    assert sys.getrefcount(time) == before
+
+
+UNUSUAL = [2**63, "", "Käse", True, 1.0, None, b"milk", Kind.MILK, np.int64(1)]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        *((name, ["milk"], 1, None) for name in UNUSUAL),
+        *(("ann", ["milk"], name, None) for name in UNUSUAL),
+        *(("ann", ["milk", name], 1, None) for name in UNUSUAL),
+        *(("ann", items, 1, None) for items in ([], ["a", "b", "c"], ("milk",), "milk", None, iter(["milk"]))),
+        *(("ann", ["milk"], 1, time) for time in (-(2**63), 2**63, True, 1.0, "1", np.int64(1))),
+    ],
+)
+def test_learns_that_are_not_plain(fields: tuple[object, ...]) -> None:
+    assert plain_learn(Learn, *fields, 2) is None  # type: ignore[call-arg]
