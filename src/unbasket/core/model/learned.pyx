@@ -248,7 +248,7 @@ cdef class LearnedSums:
         return totals_tuple(&self.totals), {item: self._item_sums(item) for item in items}
 
     def without(self, list users, list items, Rule rule, FoldWorkspace space):
-        """Return the totals, and the sums of some items, without the shares of some users.
+        """Return the totals, and the bytes of the sums of some sorted items, without the shares of some users.
 
         The shares are those of the users' histories, folded from the start without checkpoints.
         """
@@ -256,9 +256,13 @@ cdef class LearnedSums:
         cdef History history
         cdef Py_ssize_t user, i, row
         cdef int64_t weight
-        cdef dict rows = {item: row for row, item in enumerate(items)}
-        left = np.array([self._item_sums(item) for item in items], np.int64).reshape(len(items), 3)
-        cdef int64_t[:, ::1] rest = left
+        cdef const uint32_t[::1] wanted = np.array(items, np.uint32)
+        cdef int64_t[:, ::1] rest = np.zeros((len(items), 3), np.int64)
+        for row in range(len(wanted)):
+            if wanted[row] < self.item_room:
+                rest[row, 0] = self.histories.popularity[wanted[row]]
+                rest[row, 1] = self.items[wanted[row]].buyers
+                rest[row, 2] = self.items[wanted[row]].weight
         space.widen(self.histories.item_room)
         for user in users:
             self.histories.of(user, &history)
@@ -268,19 +272,19 @@ cdef class LearnedSums:
                 ItemSums(space.count, 0)
             )
             for i in range(share.purchases):
-                row = rows.get(history.items[i], -1)
+                row = row_of(wanted, history.items[i])
                 if row >= 0:
                     rest[row, 0] -= 1
             for i in range(space.count):
                 weight = history.length * rounded_weight(space, space.touched[i], rule)
                 share.items.weight += weight
-                row = rows.get(space.touched[i], -1)
+                row = row_of(wanted, space.touched[i])
                 if row >= 0:
                     rest[row, 1] -= 1
                     rest[row, 2] -= weight
             add_totals(&totals, &share, -1)
             space.clean()
-        return totals_tuple(&totals), left.tolist()
+        return totals_tuple(&totals), bytes(rest)
 
     def attach(self, LearnedSums recount):
         """Let other sums follow the events from now on."""
@@ -294,6 +298,18 @@ cdef class LearnedSums:
             sums = sums.recount
         if sums.recount is not None:
             sums.recount = recount.recount
+
+
+cdef Py_ssize_t row_of(const uint32_t[::1] items, uint32_t item) noexcept nogil:
+    """Return where an item is in sorted ones; -1 if it is not there."""
+    cdef Py_ssize_t first = 0, end = items.shape[0], middle
+    while first < end:
+        middle = (first + end) // 2
+        if items[middle] < item:
+            first = middle + 1
+        else:
+            end = middle
+    return first if first < items.shape[0] and items[first] == item else -1
 
 
 cdef Totals totals_from(tuple sums):
