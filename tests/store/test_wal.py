@@ -2,6 +2,8 @@
 
 import errno
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,11 +11,12 @@ from tests.store.test_faults import PAGE, crashed, filled, use
 
 import unbasket as ub
 from unbasket.errors import (
+    ErasureBlockedError,
     InvalidParamsError,
     StoreCorruptError,
     StoreError,
 )
-from unbasket.store import wal
+from unbasket.store import journal, wal
 
 
 @pytest.fixture
@@ -130,3 +133,23 @@ def test_a_disk_without_room_for_zeros(path: Path, monkeypatch: pytest.MonkeyPat
         for basket in range(20):
             engine.learn("ann", ["milk"], basket=basket)
         assert len(engine.history("ann")) == 20
+
+
+def test_zeros_are_written_once_while_a_reader_forbids_truncation(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each learn tries to truncate the log then, for as long as the reader stays."""
+    monkeypatch.setattr(journal, "TIMEOUT", 0)
+    log = wal.wal_path(path)
+    with ub.open(path) as engine, closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        for basket in range(40):
+            engine.learn("ann", ["milk"], basket=basket)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM baskets").fetchone()
+        with pytest.raises(ErasureBlockedError):
+            engine.forget("ann", basket=0)
+        before = log.stat().st_size
+        for basket in range(100, 130):
+            engine.learn("ann", ["milk"], basket=basket)
+        assert log.stat().st_size < before + 2**19
+        reader.execute("ROLLBACK")
+        engine.forget("ann", basket=1)
+        assert log.stat().st_size == 0

@@ -65,14 +65,15 @@ class Wal:
         none. If the disk is full, the next commit will say so.
         """
         end = self._end()
+        if end < self._reserved:  # truncated
+            self._reserved = 0
         if max(self._reserved, _RESERVE_FROM) < end:
             with suppress(OSError):
-                os.pwrite(self._descriptor(), _ZEROS, end)
-                self._reserved = end + len(_ZEROS)
+                self._reserved = end + os.pwrite(self._descriptor(), _ZEROS, end)
 
     def expect_truncation(self) -> None:
         """Expect that this process is about to truncate the file; an interrupt may come between that and the sync."""
-        self._size = self._reserved = 0
+        self._size = 0
 
     def _end(self) -> int:
         """Return the length. `fstat` would also read the time of change, and so make the next sync write a new one."""
