@@ -23,6 +23,11 @@ def test_tuples_equal_those_of_the_constructor() -> None:
     assert named(ItemCount, [], names) == []
 
 
+def test_hashes_are_those_of_the_constructor() -> None:
+    """Python 3.14 and later keep a tuple's hash in it."""
+    assert {*named(Recommendation, [(0, 0.5)], ["milk"])} == {Recommendation("milk", 0.5)}
+
+
 def test_reference_counts() -> None:
     name, number = object(), float("1.5")
     before = sys.getrefcount(name), sys.getrefcount(number)

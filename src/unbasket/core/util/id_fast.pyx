@@ -16,6 +16,17 @@ cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int *overflow)
     object PyType_GenericAlloc(PyTypeObject *kind, Py_ssize_t size)
 
+cdef extern from *:
+    """
+    /* Since Python 3.14, a tuple keeps its hash; zeroed memory would be the hash 0. */
+    #if PY_VERSION_HEX >= 0x030E0000
+        #define clear_hash(filled) (((PyTupleObject *) (filled))->ob_hash = -1)
+    #else
+        #define clear_hash(filled)
+    #endif
+    """
+    void clear_hash(object filled)
+
 cdef enum:
     FEW = 64  # ids that `distinct` compares without a dict
 
@@ -149,6 +160,7 @@ cdef tuple _tuple_of(type kind, tuple fields):
     """Return a named tuple with these fields; its constructor would take half a microsecond."""
     cdef Py_ssize_t i
     filled = PyType_GenericAlloc(<PyTypeObject *> kind, len(fields))
+    clear_hash(filled)
     for i in range(len(fields)):
         Py_INCREF(fields[i])  # PyTuple_SET_ITEM steals references
         PyTuple_SET_ITEM(filled, i, fields[i])
