@@ -1,9 +1,12 @@
 """The consumer against a broker: bad messages, signals, metrics, lost messages, and a blocked erasure."""
 
+import gc
 import json
 import random
 import re
+import signal
 import sqlite3
+import sys
 import threading
 import urllib.request
 from contextlib import closing
@@ -15,6 +18,7 @@ from tests.kafka.conftest import StartConsumer
 from tests.kafka.consuming import Producers, cursors, encoded, produce, random_events, retrained, wait_for
 
 import unbasket as ub
+from unbasket.core.check.testing import Interrupter
 from unbasket.domain.events import Forget, Learn
 from unbasket.domain.rejection import Reason
 from unbasket.kafka import ConsumerSettings, EventConsumer
@@ -198,3 +202,22 @@ def test_a_thread_beside_other_callers(broker: Broker, topic: str, path: Path) -
         expected.learn("caller", ["milk", "i19"], basket="b19")
         assert rec.digest() == expected.digest()
         assert rec.verify().ok
+
+
+def test_an_interrupt_leaves_the_garbage_collector_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever bytecode of a batch it comes at, and while its traceback is kept."""
+    kept = list[BaseException]()
+    with ub.open(path) as rec:
+        consumer = EventConsumer(rec, ConsumerSettings("localhost:9", "events"))
+        monkeypatch.setattr(consumer, "_apply", lambda _: None)
+        for moment in range(100):
+            try:
+                try:
+                    sys.settrace(Interrupter(moment, signal.SIGINT))
+                    consumer._apply_uncollected([])
+                finally:
+                    sys.settrace(None)
+            except KeyboardInterrupt as error:
+                kept.append(error)
+            assert gc.isenabled()
+    assert 10 < len(kept) < 100
