@@ -33,6 +33,10 @@ Call = Callable[[ub.Recommender], object]
 
 PARAMS = ub.Params(neighbors=2, pool=3, pool_seed=7)
 PRODUCTS = [Product(1, "milk", "cold"), Product(2, "tea", "hot"), Product(9, "gin", "cold")]
+LEARNS = [  # a basket moves twice before another one, and so does the only basket of a user
+    *(Learn(1, [2, 30], 60, 99), Learn(7, [4], 1, None), Learn(1, [2], 60, 15), Learn(1, [5], 61, None)),
+    *(Learn(4, [9], 1, 99), Learn(4, [9], 1, 50), Learn(4, [1, 9], 2, None)),
+]
 ORDERS = BasketColumns.of([(1, [(50, None, [1], False), (51, None, [30], False)]), (8, [(50, None, [31, 2], False)])])
 
 WRITES: dict[str, Call] = {
@@ -51,6 +55,7 @@ WRITES: dict[str, Call] = {
     "suppress": lambda rec: rec.suppress(1, 2),
     "allow": lambda rec: rec.allow(4, 1),
     "events": lambda rec: rec.apply([Forget(4, None, None), Learn(5, [9], 1, None), Learn(1, [2], 60, None)]),
+    "learns": lambda rec: rec.apply(LEARNS),
     "fit": lambda rec: rec._journal.load(ORDERS, None, None),  # without Polars, which reads frames and has its own bugs
     "describe": lambda rec: rec._journal.describe(PRODUCTS),
     "hide": lambda rec: rec.set_availability(hide=[1, 2], show=[3]),

@@ -3,6 +3,7 @@
 Here an interrupt comes at one chosen moment; tests/test_interrupts.py tries all of them.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -67,6 +68,33 @@ def test_a_batch_is_completed(monkeypatch: pytest.MonkeyPatch) -> None:
         rec.apply(events)
     monkeypatch.undo()
     assert state(rec) == state(expected)
+
+
+def test_a_basket_that_a_batch_moves_twice_stays_before_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Learning it again at the first of its times, and then at the other, would move it behind the next one."""
+    events = [ub.Learn("dan", ["tea"], 1, 9), ub.Learn("dan", ["tea"], 1, 5), ub.Learn("dan", ["rice"], 2, None)]
+    for calls in (1, 2):
+        rec = small_shop()
+        interrupt_after(monkeypatch, EngineState, "learn_all", calls=calls)
+        with suppress(KeyboardInterrupt):
+            rec.apply(events)
+        monkeypatch.undo()
+        assert [basket.basket for basket in rec.history("dan")] == [1, 2]
+
+
+def test_a_batch_is_completed_in_the_move_of_an_only_basket(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is held about its user and its items stays, though they were in no basket for a moment."""
+    rec = small_shop()
+    rec.learn("dan", ["gin"], basket=1, time=5)
+    rec.suppress("dan", "tea")
+    rec._journal.describe([Product("gin", "dry")])
+    interrupt_after(monkeypatch, EngineState, "_forget_basket")
+    with pytest.raises(KeyboardInterrupt):
+        rec.apply([ub.Learn("abe", ["tea"], 1, None), ub.Learn("dan", ["gin"], 1, 9)])
+    monkeypatch.undo()
+    assert rec.history("dan") == [(1, 9, ("gin",))]
+    assert rec.suppressed("dan") == ["tea"]
+    assert [product.item for product in rec.catalog] == ["gin"]
 
 
 def test_a_load_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -96,7 +96,7 @@ class Model:
         self.workspaces = WorkspacePool(self.lock)
         self._rebuild: Rebuild | None = None
         self.rebuilding = TryLock(BusyError, "the parameters are being changed already. Try again when that is done")
-        self._unfinished: deque[Change] = deque()  # events that are being applied
+        self._unfinished: deque[Sequence[Change]] = deque()  # chunks of events that are being applied
         self._moving: Rename | None = None  # the last rename that was not refused
         self._unloaded: _Unloaded | None = None  # the users of a load that is under way
 
@@ -179,23 +179,24 @@ class Model:
         baskets in them, are always right. Index, ids and digest are made from these again. A torn model stays as it is,
         since another interrupt may come.
         """
-        model, events = self, self._unfinished
+        model, chunks = self, self._unfinished
         if self.lock.is_torn:
-            model, events = self._copied(NO_TYPES), self._unfinished.copy()
+            model, chunks = self._copied(NO_TYPES), self._unfinished.copy()
             if self._unloaded is not None:
                 model.discard(set(self._unloaded.users))
                 model.load(self._unloaded.before)
             model.state.suppressed = self._suppressed(NO_TYPES)
-        if events:
-            model._repeat(events[0], has_begun=self._moving is events[0])
+        for event in chunks[0] if chunks else ():
+            model._repeat(event, has_begun=self._moving is event)
         model.state.drop_suppressions_of_unknown_users()
         if self._unloaded is None:
             model._drop_descriptions({*self.state.items.names, *self.state.orphaned_items} - {FREE})
-        if events:
-            events.popleft()
-        while events:
-            model._apply(events[0], _METHODS)
-            events.popleft()
+        if chunks:
+            chunks.popleft()
+        while chunks:
+            for event in chunks[0]:
+                model._apply(event, _METHODS)
+            chunks.popleft()
         return model
 
     def _repeat(self, event: Change, *, has_begun: bool) -> None:
@@ -229,12 +230,11 @@ class Model:
     def _apply_in_order(self, chunks: list[Sequence[Change]]) -> list[EventResult]:
         """Apply chunks of events: learns, or a single event."""
         results: list[EventResult] = []
-        self._unfinished = unfinished = deque(chain.from_iterable(chunks))
+        self._unfinished = unfinished = deque(chunks)
         try:
             for chunk in chunks:
-                for result in self._learn_all(chunk) if len(chunk) > 1 else (self._apply(chunk[0], _METHODS),):
-                    results.append(result)
-                    unfinished.popleft()
+                results += self._learn_all(chunk) if len(chunk) > 1 else (self._apply(chunk[0], _METHODS),)
+                unfinished.popleft()
         except UnbasketError:
             unfinished.clear()
             raise
@@ -454,15 +454,22 @@ def _chunks(events: Sequence[Change]) -> list[list[int]]:
     """Return the numbers of events, in the order in which to apply them, and those to apply under one lock together.
 
     Adjacent learns are in the order of their users, which does not change the result: the model then follows once for
-    the baskets of a user.
+    the baskets of a user. A chunk has a basket once, so that repeating it after an interrupt changes nothing.
     """
     chunks = list[list[int]]()
     users, learns = [event.user for event in events], [type(event) is Learn for event in events]
     for are_learns, run in groupby(range(len(events)), learns.__getitem__):
-        numbers, most = list(run), 1
-        if are_learns:
-            numbers, most = sorted(numbers, key=users.__getitem__), _AT_ONCE
-        chunks += [numbers[first : first + most] for first in range(0, len(numbers), most)]
+        if not are_learns:
+            chunks += [[number] for number in run]
+            continue
+        baskets = set[tuple[Id, Id]]()  # of the newest chunk
+        for number in sorted(run, key=users.__getitem__):
+            basket = users[number], cast(Learn, events[number]).basket
+            if not baskets or len(baskets) == _AT_ONCE or basket in baskets:
+                chunks.append([])
+                baskets.clear()
+            chunks[-1].append(number)
+            baskets.add(basket)
     return chunks
 
 
