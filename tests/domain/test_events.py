@@ -1,11 +1,14 @@
 """Events from JSON objects and from callers: valid ones, and an error that names the fault of any other."""
 
+import json
+import random
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import unbasket as ub
-from unbasket.domain.events import parse_change, parse_event, rechecked
+from unbasket.domain.events import Change, Event, decode_change, learns_first, parse_change, parse_event, rechecked
 
 
 def test_valid_events() -> None:
@@ -41,3 +44,50 @@ def test_events_of_a_caller_are_validated() -> None:
         rechecked([events[0], "tea"])  # type: ignore[list-item]
     with pytest.raises(ub.InvalidIdError):
         rechecked([ub.Forget("", None, None)])
+
+
+def test_learns_first_changes_nothing_but_the_order_of_users() -> None:
+    """Users are spelled as numbers and as texts; an engine takes 7 and "7" for one."""
+    chance = random.Random(1)
+    for first in ("7", 7):
+        for _ in range(50):
+            events: list[Event] = []
+            for number in range(chance.randrange(2, 30)):
+                user = chance.choice([int, str])(chance.randrange(5, 9))
+                if chance.random() < 0.6:
+                    events.append(ub.Learn(user, [chance.choice("abc")], number % 9, chance.choice([None, 3, 5])))
+                else:
+                    events.append(ub.Forget(user, chance.choice([None, number % 9]), None))
+            in_order, reordered = ub.Recommender(), ub.Recommender()
+            for rec in (in_order, reordered):
+                rec.learn(first, ["a"], basket=0)
+            in_order.apply(events)
+            reordered.apply(learns_first(events))
+            assert reordered.digest() == in_order.digest()
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        '{"event": "learn", "user": 1.0, "basket": 1, "items": [1]}',
+        '{"event": "learn", "user": "ann", "basket": 9223372036854775808, "items": [1]}',
+        '{"event": "learn", "user": "ann", "basket": 1, "items": [1, true]}',
+        '{"event": "learn", "user": "ann", "basket": 1, "items": [1, 1, "1"], "time": null}',
+        '{"event": "learn", "user": "ann", "basket": 1, "items": {"1": 2}}',
+        '{"event": "learn", "user": "ann", "basket": 1, "items": [1], "time": 1.5}',
+        '{"event": "learn", "user": "ann", "basket": 1, "items": [1], "item": 1}',
+        '{"event": "forget", "user": null}',
+        '{"event": "forget", "user": "", "basket": 1}',
+        '{"user": "ann", "other": "bob", "event": "rename"}',
+        '{"event": 1}',
+        "[]",
+    ],
+)
+def test_bytes_are_decoded_as_objects_are(event: str) -> None:
+    def outcome(decode: Callable[[], Change]) -> str:
+        try:
+            return repr(decode())
+        except ub.UnbasketError as error:
+            return repr(error)
+
+    assert outcome(lambda: decode_change(event.encode())) == outcome(lambda: parse_change(json.loads(event)))

@@ -143,12 +143,12 @@ def learns_first(events: Sequence[Event]) -> list[Event]:
     >>> [event.user for event in learns_first(events)]
     ['bob', 'ann', 'ann']
     """
-    forgetting, learns, others = set[Id](), list[Event](), list[Event]()
+    forgetting, learns, others = set[str](), list[Event](), list[Event]()  # 7 and "7" are one user
     for event in events:
-        if type(event) is Learn and event.user not in forgetting:
+        if type(event) is Learn and str(event.user) not in forgetting:
             learns.append(event)
         else:
-            forgetting.add(event.user)
+            forgetting.add(str(event.user))
             others.append(event)
     return learns + others
 
