@@ -11,6 +11,7 @@ import threading
 import urllib.request
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from tests.kafka.broker import Broker, free_port, wait_until
@@ -22,6 +23,7 @@ from unbasket.core.check.testing import Interrupter
 from unbasket.domain.events import Forget, Learn
 from unbasket.domain.rejection import Reason
 from unbasket.kafka import ConsumerSettings, EventConsumer
+from unbasket.kafka.consumer import _uncollected
 
 pytestmark = pytest.mark.kafka
 
@@ -204,20 +206,33 @@ def test_a_thread_beside_other_callers(broker: Broker, topic: str, path: Path) -
         assert rec.verify().ok
 
 
-def test_an_interrupt_leaves_the_garbage_collector_on(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever bytecode of a batch it comes at, and while its traceback is kept."""
+def test_an_interrupt_leaves_the_garbage_collector_on() -> None:
+    """Whichever bytecode of a call it comes at, and while its traceback is kept."""
     kept = list[BaseException]()
-    with ub.open(path) as rec:
-        consumer = EventConsumer(rec, ConsumerSettings("localhost:9", "events"))
-        monkeypatch.setattr(consumer, "_apply", lambda _: None)
-        for moment in range(100):
+    for moment in range(100):
+        try:
             try:
-                try:
-                    sys.settrace(Interrupter(moment, signal.SIGINT))
-                    consumer._apply_uncollected([])
-                finally:
-                    sys.settrace(None)
-            except KeyboardInterrupt as error:
-                kept.append(error)
-            assert gc.isenabled()
+                sys.settrace(Interrupter(moment, signal.SIGINT))
+                assert not _uncollected(gc.isenabled)
+            finally:
+                sys.settrace(None)
+        except KeyboardInterrupt as error:
+            kept.append(error)
+        assert gc.isenabled()
     assert 10 < len(kept) < 100
+
+
+def test_garbage_is_collected_while_brokers_are_down(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rejected message is delivered before its batch is applied, however long that takes."""
+    message = Mock(error=Mock(return_value=None), partition=Mock(return_value=0), offset=Mock(return_value=0))
+    message.key.return_value, message.value.return_value = b"key", b"no event"
+    client = Mock(consume=Mock(return_value=[message]), get_watermark_offsets=Mock(return_value=(0, 1)))
+    outbox = Mock(flush=Mock(side_effect=lambda _: gc.isenabled()))
+    for name, double in {"Consumer": client, "Outbox": outbox, "check_topics": None}.items():
+        monkeypatch.setattr(f"unbasket.kafka.consumer.{name}", Mock(return_value=double))
+    with ub.open(path) as rec:
+        settings = ConsumerSettings("localhost:9", "events", batch=1)
+        consumer = EventConsumer(rec, settings, progress=lambda _: consumer.stop())
+        consumer._ended = {0: False}
+        consumer.run()
+        assert rec.cursors() == {"events/0": 1}
