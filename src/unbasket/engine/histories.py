@@ -84,7 +84,7 @@ class HistoryState:
         return Learned.ADDED
 
     def learn_all(self, events: list[Learn]) -> list[Learned]:
-        """Do the same for many baskets, in order: fast for new ones, if those of a user are adjacent."""
+        """Learn baskets in order, and return what `learn` would: fast for new baskets, if a user's are adjacent."""
         results = list[Learned]()
         while len(results) < len(events):
             results += self._learn_next(events[len(results) :])

@@ -1,4 +1,4 @@
-"""Fast paths for lists of ids: a type check of all of them, and named tuples of ids and numbers."""
+"""Fast paths for ids and events: type checks, distinct ids, learns as columns of codes, and named tuples."""
 
 from cpython.object cimport PyObject_Hash, PyTypeObject
 from cpython.ref cimport Py_INCREF
