@@ -99,5 +99,5 @@ UNUSUAL = [2**63, "", "Käse", True, 1.0, None, b"milk", Kind.MILK, np.int64(1)]
         *(("ann", ["milk"], 1, time) for time in (-(2**63), 2**63, True, 1.0, "1", np.int64(1))),
     ],
 )
-def test_learns_that_are_not_plain(fields: tuple[object, ...]) -> None:
-    assert plain_learn(Learn, *fields, 2) is None  # type: ignore[call-arg]
+def test_learns_that_are_not_plain(fields: tuple[object, object, object, object]) -> None:
+    assert plain_learn(Learn, *fields, 2) is None
