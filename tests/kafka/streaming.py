@@ -39,7 +39,7 @@ def arguments(broker: Broker, topic: str, checkpoint: Path, *options: object) ->
 def last_batch(checkpoint: Path) -> int:
     """Return the last batch that is committed, or -1."""
     try:
-        return State(str(checkpoint)).batch
+        return State.read(str(checkpoint)).batch
     except SparkError:
         return -1
 

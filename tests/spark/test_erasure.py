@@ -45,7 +45,7 @@ def test_markers_are_erased_within_the_bound(spark: SparkSession, work: str, tmp
             time.sleep(0.1)
         print(f"erased {newest(query) - forgotten} batches, {time.monotonic() - start:.1f} s later")  # noqa: T201
         assert audit(folders, ["milk"])[1]  # what remains is still there
-        assert len(State(folders[0])) == len(USERS) - 9
+        assert State.read(folders[0]).users == len(USERS) - 9
     finally:
         query.stop()
 

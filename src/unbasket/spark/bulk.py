@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -11,13 +10,13 @@ from pyspark.sql.types import StructType
 
 from unbasket.domain.frames import read_baskets
 from unbasket.engine.histories import HistoryState
-from unbasket.errors import InvalidFrameError, SparkError
+from unbasket.errors import SparkError
 from unbasket.params import Params
-from unbasket.spark.batch import Summary, on_shards, with_hashes
-from unbasket.spark.history_rows import Kinds, history_schema, load_rows, rows_of, vector_table
-from unbasket.spark.manifest import NO_BATCH, State
-from unbasket.spark.shard import Shard
-from unbasket.spark.sources import item_type
+from unbasket.spark.batch import Summary, on_shards, total
+from unbasket.spark.shard import Shard, with_hashes
+from unbasket.spark.sources import id_types, route
+from unbasket.spark.state import NO_BATCH, State
+from unbasket.spark.updates import load_rows, rows_of, vector_table
 
 
 def load(history: DataFrame, params: Params, *, checkpoint: str, shards: int = 8, stripes: int = 4) -> None:
@@ -26,39 +25,26 @@ def load(history: DataFrame, params: Params, *, checkpoint: str, shards: int = 8
     The frame has one row per basket, with the columns user, basket, items, time and, under varying groups, optionally
     group; or one row per user, as returned by `histories`.
     """
-    kinds = _kinds_of(history.schema)
+    schema = history.schema
+    if "baskets" in schema.names:
+        schema = StructType([schema["user"], *schema["baskets"].dataType.elementType])  # type: ignore[attr-defined]
+    kinds = id_types(schema, "time")  # rows have no order here
     state = State.create(checkpoint, params, kinds, shards, stripes)
-    if len(state) or state.batch > NO_BATCH:
+    if state.users or state.batch > NO_BATCH:
         return
-    if state.manifest.kinds != kinds:
-        raise SparkError(f"the history has ids of the types {kinds}, and {checkpoint} {state.manifest.kinds}")
-    state.take_over()
-    rows = history.withColumn("hash", sql.xxhash64("user"))
-    rows = rows.withColumn("shard", sql.pmod("hash", sql.lit(state.manifest.shards)))
+    if state.kinds != kinds:
+        raise SparkError(f"the history has ids of the types {kinds}, and {checkpoint} {state.kinds}")
+    state = State.take_over(checkpoint)
+    rows = history.withColumns(route(sql.col("user"), state.shards))
     if "items" in rows.columns:
         rows = rows.withColumn("items", sql.array_sort("items"))  # as in all rows
-    done = on_shards(state, rows, _load_shard, tasks=state.manifest.shards, order=("hash",))
-    files = [file for one in done for file in one["files"]]
-    state.commit(state.manifest.after(NO_BATCH, files, users=sum(one["users"] for one in done)))
-
-
-def _kinds_of(schema: StructType) -> Kinds:
-    """Return the types of the ids in a history."""
-    if "baskets" in schema.names:
-        basket: Any = schema["baskets"].dataType.elementType  # type: ignore[attr-defined]
-    elif "time" in schema.names:
-        basket = schema
-    else:
-        raise InvalidFrameError(
-            f"a history needs the column 'time', since rows have no order here; it has {schema.names}"
-        )
-    types = {"user": schema["user"].dataType, "basket": basket["basket"].dataType, "item": item_type(basket)}
-    return {kind: held.simpleString() for kind, held in types.items()}
+    done = on_shards(state, rows, _load_shard, tasks=state.shards, order=("hash",))
+    state.after(NO_BATCH, total(done, "files", []), users=total(done, "users")).commit()
 
 
 def _load_shard(shard: Shard, rows: pa.Table) -> Summary:
     """Write the bases of a shard, from rows per basket or per user."""
-    state = HistoryState(shard.manifest.params)
+    state = HistoryState(shard.state.params)
     if "baskets" in rows.column_names:
         load_rows(state, rows)
     else:
@@ -67,8 +53,8 @@ def _load_shard(shard: Shard, rows: pa.Table) -> Summary:
         state.load(
             read_baskets(rows, user="user", basket="basket", item="items", time="time", group=group, group_size=size)
         )
-    loaded = with_hashes(rows_of(state, state.users.sorted(), shard.manifest.kinds), rows)
-    for stripe in range(shard.manifest.stripes):
+    loaded = with_hashes(rows_of(state, state.users.sorted(), shard.state.types), rows)
+    for stripe in range(shard.state.stripes):
         shard.write_base(stripe, loaded)
     return {"files": shard.written, "users": len(loaded)}
 
@@ -78,10 +64,9 @@ def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
 
     While a stream goes on, each shard is read as of the newest batch at that moment; a user's row is always whole.
     """
-    state = State(checkpoint)
-    shards, empty = state.manifest.shards, history_schema(state.manifest.kinds).empty_table()
-    schema = spark.createDataFrame(empty).schema
-    return spark.range(0, shards, 1, shards).mapInArrow(partial(_read, checkpoint), schema)
+    state = State.read(checkpoint)
+    schema = spark.createDataFrame(state.schema.empty_table()).schema
+    return spark.range(0, state.shards, 1, state.shards).mapInArrow(partial(_read, checkpoint), schema)
 
 
 def _read(checkpoint: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -92,9 +77,8 @@ def _read(checkpoint: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
 
 def _opened(checkpoint: str, number: int) -> Shard:
     while True:
-        state = State(checkpoint)
         try:
-            return Shard(state, number)
+            return Shard(State.read(checkpoint), number)
         except FileNotFoundError:  # a batch has replaced it meanwhile
             continue
 

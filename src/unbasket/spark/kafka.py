@@ -9,6 +9,7 @@ starts. A batch that is repeated after a crash has the same messages, so its num
 """
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -19,9 +20,9 @@ from unbasket.domain.rejection import Reason
 from unbasket.errors import SparkError
 from unbasket.spark.batch import REJECTED, UPDATED
 from unbasket.spark.bulk import histories
-from unbasket.spark.manifest import State
-from unbasket.spark.prediction import recommending
+from unbasket.spark.prediction import recommend
 from unbasket.spark.sources import FAULT, JSON, with_fields
+from unbasket.spark.state import State
 
 _LARGEST = 900_000  # bytes of a rejected message: with its headers, it is below the default limit of a topic
 
@@ -85,10 +86,11 @@ class Kafka:
         rows = changes.where(sql.col("change") != REJECTED).select("user", "change").collect()
         if not rows:
             return
-        spark, state = changes.sparkSession, State(checkpoint)
+        spark, state = changes.sparkSession, State.read(checkpoint)
         updated = [row.user for row in rows if row.change == UPDATED]
         removed = [(row.user,) for row in rows if row.change != UPDATED]
-        with recommending(histories(spark, checkpoint), state.params, updated, n) as found:
+        with ExitStack() as stack:
+            found = recommend(histories(spark, checkpoint), state.params, updated, n, until=stack)
             value = sql.to_json(sql.struct("user", sql.lit(batch).alias("batch"), "recommendations"))
             gone = spark.createDataFrame(removed, found.select("user").schema)
             messages = found.select("user", value.alias("value")).unionByName(gone, allowMissingColumns=True)

@@ -9,7 +9,7 @@ task, where an engine that holds it answers for the users of the task. Nothing e
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from math import sqrt
 
@@ -28,8 +28,8 @@ from unbasket.engine.recommending import RecommendationQueries
 from unbasket.engine.state import EngineState, GivenWeights, PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.params import LEARNED, Params
-from unbasket.spark.history_rows import flat, load_rows
 from unbasket.spark.sources import item_type
+from unbasket.spark.updates import load_rows
 
 _PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
@@ -49,6 +49,7 @@ def recommend(
     only: Collection[Id] | None = None,
     category: str | Collection[str] | None = None,
     products: DataFrame | None = None,
+    until: ExitStack | None = None,
 ) -> DataFrame:
     """Recommend n items to all or some users: the same items and scores as `recommend_many`.
 
@@ -56,45 +57,23 @@ def recommend(
     Filters are as in an engine. `products` is a frame with the column item and any of category, by which `category`
     selects, and hidden, a boolean: such items are not recommended. The result has the columns user and recommendations,
     an array of (item, score), best first. A user without a history has no row.
+
+    Tasks hold vectors in memory and temporary files until the session ends or, as in the sink of a stream, whose
+    session goes on, until a stack is closed.
     """
-    return _recommended(histories, params, users, n, Filters.checked(exclude, only, category), products, only_new)[0]
-
-
-@contextmanager
-def recommending(histories: DataFrame, params: Params, users: Iterable[Id], n: int) -> Iterator[DataFrame]:
-    """Recommend n items to some users, in a block; after it, tasks have no vectors left in memory or temporary files.
-
-    For a sink of a stream, whose session goes on.
-    """
-    found, broadcast = _recommended(histories, params, users, n)
-    try:
-        yield found
-    finally:
-        broadcast.destroy(blocking=True)
-
-
-def _recommended(
-    histories: DataFrame,
-    params: Params,
-    users: Iterable[Id] | DataFrame | None,
-    n: int,
-    filters: Filters | None = None,
-    products: DataFrame | None = None,
-    only_new: bool = False,
-) -> tuple[DataFrame, Broadcast[_Shared]]:
-    """Return recommendations, and the data that is sent to tasks when these are computed."""
     n, params, histories = checked_count(n), params.seeded(), histories.select("user", "baskets", "suppressed")
-    described, hidden = _described(products)
-    if filters is not None and filters.categories is not None and not described:
+    filters, (described, hidden) = Filters.checked(exclude, only, category), _described(products)
+    if category is not None and not described:
         raise InvalidRequestError("category needs products, a frame with the columns item and category")
     weights = _learned(histories, params) if params.alpha == LEARNED else ([], None)
     shared = (params, _pool_of(histories, params), *weights, described, hidden)
+    sent = histories.sparkSession.sparkContext.broadcast(shared)
+    if until is not None:
+        until.callback(sent.destroy, blocking=True)
     user, item = histories.schema["user"].dataType, item_type(histories.schema, "suppressed")
     pairs = f"array<struct<item: {item.simpleString()}, score: double>>"
     schema = f"user {user.simpleString()}, recommendations {pairs}"
-    broadcast = histories.sparkSession.sparkContext.broadcast(shared)
-    best = partial(_best_items, broadcast, n, filters, only_new)
-    return _of_users(histories, users).mapInArrow(best, schema), broadcast
+    return _of_users(histories, users).mapInArrow(partial(_best_items, sent, n, filters, only_new), schema)
 
 
 def _described(products: DataFrame | None) -> tuple[list[Product], list[Id]]:
@@ -122,7 +101,7 @@ def _learned(histories: DataFrame, params: Params) -> tuple[list[Id], GivenWeigh
     schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
     sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item")
     table = sums.agg(*(sql.sum(name).alias(name) for name in _SUMS)).toArrow().sort_by("item")  # null comes last
-    rows = np.array([flat(table[name]).to_numpy(zero_copy_only=False) for name in _SUMS], np.int64).T
+    rows = np.array([table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in _SUMS], np.int64).T
     users, hits, squares, purchases, buyers, weight = rows[-1].tolist() if len(rows) else (0,) * len(_SUMS)
     totals = (users, hits, squares, purchases, buyers, weight)
     factors = factors_from(totals, np.ascontiguousarray(rows[:-1, 3:]), params.repurchase or 0.0)

@@ -12,11 +12,12 @@ from unbasket.files import fsync
 
 
 class Folder:
-    """The files of a state, by name. A file is written once, and never changed."""
+    """The files of a checkpoint's state, by name. A file is written once, and never changed."""
 
-    def __init__(self, uri: str, below: str) -> None:
-        self._files, root = _file_system(uri)
-        self._root = f"{root.rstrip('/')}/{below}"
+    def __init__(self, checkpoint: str) -> None:
+        self.checkpoint = checkpoint
+        self._files, root = _file_system(checkpoint)
+        self._root = f"{root.rstrip('/')}/histories"
         self.local = Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
 
     def names(self) -> list[str]:
@@ -35,12 +36,16 @@ class Folder:
             except FileNotFoundError:
                 continue
 
-    def read(self, name: str) -> pa.Table:
-        """Read an Arrow file: memory-mapped from a local disk, where it stays readable after its removal."""
+    def read(self, name: str) -> pa.Buffer:
+        """Read a file: memory-mapped from a local disk, where it stays readable after its removal."""
         with self._files.open_input_file(f"{self._root}/{name}") as file:
-            return pa.ipc.open_file(file.read_buffer()).read_all()
+            return file.read_buffer()
 
-    def write(self, name: str, table: pa.Table) -> int:
+    def read_table(self, name: str) -> pa.Table:
+        """Read an Arrow file."""
+        return pa.ipc.open_file(self.read(name)).read_all()
+
+    def write_table(self, name: str, table: pa.Table) -> int:
         """Write an Arrow file that a memory map can search: one batch, uncompressed. Returns its size in bytes."""
         with self._files.open_output_stream(f"{self._root}/{name}") as file:
             with pa.ipc.new_file(file, table.schema) as writer:
@@ -49,12 +54,6 @@ class Folder:
         if self.local:
             fsync(self.local / name)
         return size
-
-    def read_bytes(self, name: str) -> bytes:
-        """Read a small file."""
-        with self._files.open_input_file(f"{self._root}/{name}") as file:
-            content: bytes = file.read()
-        return content
 
     def create(self, name: str, content: bytes, partial: str) -> bool:
         """Create a file in one step; return False if it exists.
@@ -74,7 +73,7 @@ class Folder:
                 self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
             else:
                 return False
-        except FileExistsError:
+        except (FileExistsError, FileNotFoundError):  # another driver was faster, and may have removed the partial file
             return False
         finally:
             self.remove([partial])

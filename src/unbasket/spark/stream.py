@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from time import monotonic, sleep
 
 from pyspark.sql import DataFrame
@@ -11,11 +12,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 from unbasket.errors import SparkError
 from unbasket.params import Params
 from unbasket.spark.batch import BatchReport, Maintainer
-from unbasket.spark.manifest import State
 from unbasket.spark.settings import LOCAL_SETTINGS, STREAM_SETTINGS
 from unbasket.spark.sources import id_types, routed
+from unbasket.spark.state import State
 
-_RECENT = 100  # reports kept for `watch`, as many as Spark keeps of its own
 _reports: dict[str, deque[BatchReport]] = {}  # by the run of a query
 
 
@@ -25,20 +25,21 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, shards: int 
     A new checkpoint gets so many shards, of which each core maintains some, and stripes: forgotten data is in no file
     `stripes` - 1 batches later. See docs/spark.md for how to choose them.
     """
-    state = State.create(checkpoint, params, id_types(events.schema), shards, stripes)
+    state = State.create(checkpoint, params, id_types(events.schema, "event"), shards, stripes)
     for name, value in (STREAM_SETTINGS | (LOCAL_SETTINGS if state.folder.local else {})).items():
         events.sparkSession.conf.set(name, value)
-    count = state.manifest.shards
-    rate = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", count)
-    marks = rate.option("numPartitions", 1).load().select((sql.col("value") % count).alias("shard"))
-    return Stream(routed(events, state.manifest).unionByName(marks, allowMissingColumns=True), checkpoint)
+    rate = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", state.shards)
+    marks = rate.option("numPartitions", 1).load().select((sql.col("value") % state.shards).alias("shard"))
+    events = routed(events, state.kinds["user"], state.shards)
+    return Stream(events.unionByName(marks, allowMissingColumns=True), checkpoint)
 
 
+@dataclass(frozen=True)
 class Stream:
     """A stream of events that maintains a checkpoint when it is started."""
 
-    def __init__(self, events: DataFrame, checkpoint: str) -> None:
-        self._events, self._checkpoint = events, checkpoint
+    events: DataFrame
+    checkpoint: str
 
     def into(
         self,
@@ -54,8 +55,8 @@ class Stream:
         Both are called when the batch is committed. After a crash, they may be called with the last batch again, with
         the same number, changes and rows.
         """
-        maintainer = Maintainer(self._checkpoint, sink, deque(maxlen=_RECENT), rejected)
-        writer = self._events.writeStream.option("checkpointLocation", self._checkpoint)
+        maintainer = Maintainer(State.take_over(self.checkpoint), sink, rejected)
+        writer = self.events.writeStream.option("checkpointLocation", self.checkpoint)
         query = writer.trigger(processingTime=every).foreachBatch(maintainer).start()
         _reports[str(query.runId)] = maintainer.reports
         return query
