@@ -6,15 +6,14 @@
 The state is a folder of Arrow files with the users' histories and nothing derived from them: `storage` reads and writes
 files, `state` names those that count and commits a batch, and `history_rows` passes their contents to the engine's own
 code. `updates` applies events with it, so a vector from Spark equals the engine's, bit for bit. `stream` starts and
-watches all this, `bulk` loads and reads the state, `kafka` reads and writes topics, `settings` configure a session, and
-`residue` searches files for forgotten data.
+watches all this, `bulk` loads and reads the state, `kafka` reads and writes topics, and `settings` configure a session.
 """
 
+from unbasket.residue import Finding, audit
 from unbasket.spark.batch import BatchReport
 from unbasket.spark.bulk import histories, into_table, load, vectors
 from unbasket.spark.kafka import Kafka, parse_messages
 from unbasket.spark.prediction import recommend
-from unbasket.spark.residue import Finding, audit
 from unbasket.spark.settings import session
 from unbasket.spark.sources import event_schema, read_files
 from unbasket.spark.state import State

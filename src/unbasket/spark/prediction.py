@@ -99,9 +99,9 @@ def _learned(histories: DataFrame, params: Params) -> tuple[list[Id], GivenWeigh
     """Return all items in the order of ids, and alpha and their factors, from the sums of all users."""
     kind = item_type(histories.schema, "suppressed").simpleString()
     schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
-    sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item")
-    table = sums.agg(*(sql.sum(name).alias(name) for name in _SUMS)).toArrow().sort_by("item")  # null comes last
-    rows = np.array([table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in _SUMS], np.int64).T
+    sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item").sum(*_SUMS)
+    table = sums.toArrow().sort_by("item")  # null comes last
+    rows = np.column_stack(table.columns[1:])
     users, hits, squares, purchases, buyers, weight = rows[-1].tolist() if len(rows) else (0,) * len(_SUMS)
     totals = (users, hits, squares, purchases, buyers, weight)
     factors = factors_from(totals, np.ascontiguousarray(rows[:-1, 3:]), params.repurchase or 0.0)

@@ -47,17 +47,14 @@ def session(
     """
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 in the path
-    builder = SparkSession.builder.appName("unbasket")
-    if master is not None:
-        builder = builder.master(master)
     chosen = {**STREAM_SETTINGS, **_SESSION_SETTINGS}
+    if master is not None:
+        chosen["spark.master"] = master
     if work is not None:
         shutil.rmtree(work, ignore_errors=True)
         Path(work).mkdir(parents=True)
         chosen["spark.local.dir"] = work
-    for name, value in (chosen | (settings or {})).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return SparkSession.builder.appName("unbasket").config(map=chosen | (settings or {})).getOrCreate()
 
 
 def check_java() -> None:
