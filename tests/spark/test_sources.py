@@ -51,7 +51,7 @@ WRITERS: dict[Format, Callable[[SparkSession, Path], object]] = {
 
 def parsed(frame: DataFrame, kinds: dict[str, str] | None = None) -> tuple[list[Change], list[Rejection]]:
     """Parse events in their order; return them, and the rejected ones."""
-    kinds = kinds or id_types(frame.schema)
+    kinds = kinds or id_types(frame)
     types = IdTypes(*(int if kinds[kind] == "bigint" else str for kind in KINDS))
     found = list(parsed_table(routed(frame, kinds["user"], 2).orderBy("sequence").toArrow(), types))
     rejected = [event for event in found if isinstance(event, Rejection)]
@@ -171,5 +171,7 @@ def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: 
     frame = spark.createDataFrame(rows, "event string, user string, basket string, items array<string>, time long")
     events, _ = parsed(frame)
     assert [event[2] if len(event) == 4 else event[1] for event in events] == ["c", "a", "b", "b"]
-    with pytest.raises(InvalidFrameError, match="no column 'basket'"):
-        id_types(frame.drop("basket").schema)
+    with pytest.raises(InvalidFrameError, match="the columns .*'basket'"):
+        id_types(frame.drop("basket"))
+    with pytest.raises(InvalidFrameError, match="items as arrays of ids; it has .*'items': 'string'"):
+        id_types(frame.withColumn("items", sql.lit("x")))

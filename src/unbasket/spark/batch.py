@@ -36,7 +36,10 @@ UPDATED, REMOVED, REJECTED = "updated", "removed", "rejected"
 """The kinds of changes."""
 
 Summary = dict[str, Any]
-"""The work of a task on one shard: the names of its files, counts, and seconds."""
+"""The work of tasks on shards: the names of their files, renames that they have found, counts, and seconds."""
+
+_COUNTS = ("shards", "events", "users", "added", "rejected", "bytes", "read", "apply", "write")
+_NO_WORK: Summary = {"files": [], "renames": [], **dict.fromkeys(_COUNTS, 0)}
 
 _COLUMNS = ("shard", "hash", "user", "other_hash", "other", JSON, FAULT, "sequence")
 _RECENT = 100  # reports kept, as many as Spark keeps of its own
@@ -75,44 +78,42 @@ class Maintainer:
             name = state.folder.checkpoint
             raise SparkError(f"{name} is at batch {state.batch}, and Spark repeats {batch}: offsets are lost")
         is_repeated = batch == state.batch
-        done = [] if is_repeated else self._update(events, batch)
+        done = _NO_WORK if is_repeated else self._update(events, batch)
         times.append(perf_counter())
-        rejected = total(done, "rejected")
-        counts = {"users": state.users + total(done, "added"), "rejected": state.rejected + rejected}
-        after = state.after(batch, total(done, "files", []), **counts)
-        if done and after.files != state.files:
+        counts = {"users": state.users + done["added"], "rejected": state.rejected + done["rejected"]}
+        after = state.after(batch, done["files"], **counts)
+        if done["shards"] and after.files != state.files:
             after.commit()
             self.state = state = after
         state.clean()
         times.append(perf_counter())
-        if self.rejected is not None and (is_repeated or rejected):
+        if self.rejected is not None and (is_repeated or done["rejected"]):
             self.rejected(with_faults(events, state.types))
         if self.sink is not None:
             self.sink(_changes(events.sparkSession, state, batch), batch)
         times.append(perf_counter())
-        seconds = dict(zip(("tasks", "commit", "sink"), np.diff(times).tolist(), strict=True))
-        seconds = {name: total(done, name) for name in ("read", "apply", "write")} | seconds
-        seconds["total"] = times[-1] - times[0]
-        count, users, written = (total(done, name) for name in ("events", "users", "bytes"))
-        is_settled = not count and not any("-delta-" in name for name in state.files)
-        self.reports.append(BatchReport(batch, count, users, rejected, written, seconds, is_settled))
+        tasks, commit, sink = np.diff(times).tolist()
+        seconds = {"read": done["read"], "apply": done["apply"], "write": done["write"]}
+        seconds |= {"tasks": tasks, "commit": commit, "sink": sink, "total": tasks + commit + sink}
+        is_settled = not done["events"] and not any("-delta-" in name for name in state.files)
+        counted = (done["events"], done["users"], done["rejected"], done["bytes"])
+        self.reports.append(BatchReport(batch, *counted, seconds, is_settled))
 
-    def _update(self, events: DataFrame, batch: int) -> list[Summary]:
+    def _update(self, events: DataFrame, batch: int) -> Summary:
         """Let tasks update the shards."""
         tasks = min(self.state.shards, events.sparkSession.sparkContext.defaultParallelism)
         events = events.select(*_COLUMNS, sql.monotonically_increasing_id().alias("row"))
         run = partial(on_shards, self.state, tasks=tasks, order=("sequence", "row"))
         done = run(events, partial(_update_shard, batch, None))
-        renames = [rename for one in done for rename in one.get("renames", [])]
-        if renames:
-            hashes = {each["user"]: each["hash"] for each in renames}
-            hashes |= {each["other"]: each["other_hash"] for each in renames}
+        if done["renames"]:
+            hashes = {each["user"]: each["hash"] for each in done["renames"]}
+            hashes |= {each["other"]: each["other_hash"] for each in done["renames"]}
             own = sql.coalesce(sql.col("user").isin([*hashes]), sql.lit(False))
             moved = events.where(own).orderBy("sequence", "row").toArrow()
             renamed = self._rename(moved, hashes)
             done = run(events.where(~own), partial(_update_shard, batch, renamed))
-            done[0]["events"] += len(moved)
-            done[0]["added"] += renamed.added
+            done["events"] += len(moved)
+            done["added"] += renamed.added
         return done
 
     def _rename(self, events: pa.Table, hashes: dict[Id, int]) -> Update:
@@ -125,18 +126,16 @@ class Maintainer:
         return result._replace(rows=with_hashes(result.rows, wanted))
 
 
-def total(done: list[Summary], name: str, none: Any = 0) -> Any:
-    """Return the sum of a field of summaries."""
-    return sum((one[name] for one in done), none)
-
-
 def on_shards(
     state: State, rows: DataFrame, work: Callable[[Shard, pa.Table], Summary], *, tasks: int, order: tuple[str, ...]
-) -> list[Summary]:
+) -> Summary:
     """Let tasks work on each shard of which there are rows, in their order. Rows without a hash are left out."""
     sent = rows.repartitionById(tasks, (sql.col("shard") % tasks).cast("int")).sortWithinPartitions(*order)
     done = sent.drop("sequence", "row").mapInArrow(partial(_on_shards, state, work), "summary string")
-    return [json.loads(row.summary) for row in done.collect()]
+    sums = dict(_NO_WORK)
+    for row in done.collect():
+        sums |= {name: sums[name] + value for name, value in json.loads(row.summary).items()}
+    return sums
 
 
 def _on_shards(
@@ -177,7 +176,7 @@ def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.T
     times.append(perf_counter())
     counts = {"events": len(events), "users": len(delta), "added": result.added, "rejected": len(rejected)}
     seconds = dict(zip(("read", "apply", "write"), np.diff(times).tolist(), strict=True))
-    return {"files": shard.written, "bytes": shard.bytes_written, **counts, **seconds}
+    return {"shards": 1, "files": shard.written, "bytes": shard.bytes_written, **counts, **seconds}
 
 
 def _changes(spark: SparkSession, state: State, batch: int) -> DataFrame:

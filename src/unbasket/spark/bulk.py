@@ -1,22 +1,23 @@
 """Batch import and export of the state: the initial load, histories as a frame, and vectors folded from them."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import StructType
 
 from unbasket.domain.frames import read_baskets
+from unbasket.domain.history_table import to_columns, to_table
 from unbasket.engine.histories import HistoryState
 from unbasket.errors import SparkError
 from unbasket.params import Params
-from unbasket.spark.batch import Summary, on_shards, total
+from unbasket.spark.batch import Summary, on_shards
 from unbasket.spark.shard import Shard, with_hashes
 from unbasket.spark.sources import id_types, route
 from unbasket.spark.state import NO_BATCH, State
-from unbasket.spark.updates import load_rows, rows_of, vector_table
+from unbasket.spark.updates import vector_table
 
 
 def load(history: DataFrame, params: Params, *, checkpoint: str, shards: int = 8, stripes: int = 4) -> None:
@@ -25,10 +26,8 @@ def load(history: DataFrame, params: Params, *, checkpoint: str, shards: int = 8
     The frame has one row per basket, with the columns user, basket, items, time and, under varying groups, optionally
     group; or one row per user, as returned by `histories`.
     """
-    schema = history.schema
-    if "baskets" in schema.names:
-        schema = StructType([schema["user"], *schema["baskets"].dataType.elementType])  # type: ignore[attr-defined]
-    kinds = id_types(schema, "time")  # rows have no order here
+    has_users = "baskets" in history.columns
+    kinds = id_types(history.select("user", sql.inline("baskets")) if has_users else history, "time")
     state = State.create(checkpoint, params, kinds, shards, stripes)
     if state.users or state.batch > NO_BATCH:
         return
@@ -36,24 +35,25 @@ def load(history: DataFrame, params: Params, *, checkpoint: str, shards: int = 8
         raise SparkError(f"the history has ids of the types {kinds}, and {checkpoint} {state.kinds}")
     state = State.take_over(checkpoint)
     rows = history.withColumns(route(sql.col("user"), state.shards))
-    if "items" in rows.columns:
+    if not has_users:
         rows = rows.withColumn("items", sql.array_sort("items"))  # as in all rows
     done = on_shards(state, rows, _load_shard, tasks=state.shards, order=("hash",))
-    state.after(NO_BATCH, total(done, "files", []), users=total(done, "users")).commit()
+    state.after(NO_BATCH, done["files"], users=done["users"]).commit()
 
 
 def _load_shard(shard: Shard, rows: pa.Table) -> Summary:
     """Write the bases of a shard, from rows per basket or per user."""
     state = HistoryState(shard.state.params)
     if "baskets" in rows.column_names:
-        load_rows(state, rows)
+        state.load(*to_columns(rows))
     else:
         group = "group" if "group" in rows.column_names else None
         size = state.params.group_size
         state.load(
             read_baskets(rows, user="user", basket="basket", item="items", time="time", group=group, group_size=size)
         )
-    loaded = with_hashes(rows_of(state, state.users.sorted(), shard.state.types), rows)
+    loaded = to_table(state.columns(state.users.sorted()), state.suppressed, shard.state.types)
+    loaded = with_hashes(loaded, rows)
     for stripe in range(shard.state.stripes):
         shard.write_base(stripe, loaded)
     return {"files": shard.written, "users": len(loaded)}
@@ -71,16 +71,12 @@ def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
 
 def _read(checkpoint: str, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for number in (number for batch in batches for number in batch["id"].to_pylist()):
-        for rows in _opened(checkpoint, number).rows():
+        shard = None
+        while shard is None:
+            with suppress(FileNotFoundError):  # a batch has replaced a file meanwhile
+                shard = Shard(State.read(checkpoint), number)
+        for rows in shard.rows():
             yield from rows.drop_columns("hash").to_batches(max_chunksize=10_000)
-
-
-def _opened(checkpoint: str, number: int) -> Shard:
-    while True:
-        try:
-            return Shard(State.read(checkpoint), number)
-        except FileNotFoundError:  # a batch has replaced it meanwhile
-            continue
 
 
 def vectors(histories: DataFrame, params: Params) -> DataFrame:

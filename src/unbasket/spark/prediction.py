@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from unbasket.core.model import alpha_from, factors_from
+from unbasket.domain.history_table import to_columns
 from unbasket.domain.ids import Id, all_in_type
 from unbasket.domain.results import Product
 from unbasket.domain.validation import Filters, checked_count, checked_users
@@ -28,14 +29,13 @@ from unbasket.engine.recommending import RecommendationQueries
 from unbasket.engine.state import EngineState, GivenWeights, PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.params import LEARNED, Params
-from unbasket.spark.sources import item_type
-from unbasket.spark.updates import load_rows
 
 _PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
 
-# The data that every task needs: parameters, the pool, items in the order of ids with learned weights, products, hidden
-_Shared = tuple[Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id]]
+_Query = tuple[int, Filters | None, bool]  # n, filters, only_new
+_Sent = tuple[_Query, Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id]]
+"""What every task needs: query, parameters, pool, items in the order of ids with learned weights, products, hidden."""
 
 
 def recommend(
@@ -65,15 +65,14 @@ def recommend(
     filters, (described, hidden) = Filters.checked(exclude, only, category), _described(products)
     if category is not None and not described:
         raise InvalidRequestError("category needs products, a frame with the columns item and category")
-    weights = _learned(histories, params) if params.alpha == LEARNED else ([], None)
-    shared = (params, _pool_of(histories, params), *weights, described, hidden)
-    sent = histories.sparkSession.sparkContext.broadcast(shared)
+    (_, user), (_, item) = histories.select("user", sql.get("suppressed", sql.lit(0))).dtypes
+    weights = _learned(histories, params, item) if params.alpha == LEARNED else ([], None)
+    data = ((n, filters, only_new), params, _pool_of(histories, params), *weights, described, hidden)
+    sent = histories.sparkSession.sparkContext.broadcast(data)
     if until is not None:
         until.callback(sent.destroy, blocking=True)
-    user, item = histories.schema["user"].dataType, item_type(histories.schema, "suppressed")
-    pairs = f"array<struct<item: {item.simpleString()}, score: double>>"
-    schema = f"user {user.simpleString()}, recommendations {pairs}"
-    return _of_users(histories, users).mapInArrow(partial(_best_items, sent, n, filters, only_new), schema)
+    schema = f"user {user}, recommendations array<struct<item: {item}, score: double>>"
+    return _of_users(histories, users).mapInArrow(partial(_best_items, sent), schema)
 
 
 def _described(products: DataFrame | None) -> tuple[list[Product], list[Id]]:
@@ -95,9 +94,8 @@ def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> D
     return histories.join(users.select("user"), "user", "leftsemi")
 
 
-def _learned(histories: DataFrame, params: Params) -> tuple[list[Id], GivenWeights]:
+def _learned(histories: DataFrame, params: Params, kind: str) -> tuple[list[Id], GivenWeights]:
     """Return all items in the order of ids, and alpha and their factors, from the sums of all users."""
-    kind = item_type(histories.schema, "suppressed").simpleString()
     schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
     sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item").sum(*_SUMS)
     table = sums.toArrow().sort_by("item")  # null comes last
@@ -112,7 +110,7 @@ def _shares(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Re
     """Yield the items of some users with their sums, and the totals without an item."""
     for batch in batches:
         state = EngineState(params.changed(pool=None))
-        load_rows(state, pa.Table.from_batches([batch]))
+        state.load(*to_columns(pa.Table.from_batches([batch])))
         assert state.sums is not None, "alpha is learned"
         totals, by_item = state.sums.sums(range(len(state.items.names)))
         rows = np.array([*((0, 0, 0, *sums) for sums in by_item.values()), totals], np.int64)
@@ -147,25 +145,19 @@ def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBat
         yield batch.filter(pa.array(priorities.of_all(batch["user"].to_pylist()) <= limit))
 
 
-def _best_items(
-    broadcast: Broadcast[_Shared],
-    n: int,
-    filters: Filters | None,
-    only_new: bool,
-    batches: Iterable[pa.RecordBatch],
-) -> Iterator[pa.RecordBatch]:
-    params, pool, items, weights, products, hidden = broadcast.value
+def _best_items(sent: Broadcast[_Sent], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    (n, filters, only_new), params, pool, items, weights, products, hidden = sent.value
     model = Model(params)
     model.state.given = weights
     model.state.items.add_all(items)  # first, so the code of an item is its position
-    load_rows(model.state, pool)
+    model.state.load(*to_columns(pool))
     model.catalog.put_all(model.canonical_products(products))
     model.availability.change(*model.canonical_availability(hidden, []))
     queries = RecommendationQueries(model, None)
     for batch in batches:
         users = batch["user"].to_pylist()
-        is_new = pa.array([user not in model.state.users for user in users], pa.bool_())
-        load_rows(model.state, pa.Table.from_batches([batch]).filter(is_new))  # never into the pool, which is full
+        others = batch.filter(pa.array([user not in model.state.users for user in users], pa.bool_()))
+        model.state.load(*to_columns(pa.Table.from_batches([others])))  # never into the pool, which is full
         found = queries.recommend_many(users, n, filters, only_new, "raise", None)
         rows = [{"user": user, "recommendations": [pair._asdict() for pair in best]} for user, best in found.items()]
         pair = pa.struct([("item", batch.schema.field("suppressed").type.value_type), ("score", pa.float64())])

@@ -47,14 +47,14 @@ def session(
     """
     check_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 in the path
-    chosen = {**STREAM_SETTINGS, **_SESSION_SETTINGS}
+    chosen = STREAM_SETTINGS | _SESSION_SETTINGS
     if master is not None:
         chosen["spark.master"] = master
     if work is not None:
         shutil.rmtree(work, ignore_errors=True)
         Path(work).mkdir(parents=True)
         chosen["spark.local.dir"] = work
-    return SparkSession.builder.appName("unbasket").config(map=chosen | (settings or {})).getOrCreate()
+    return SparkSession.builder.appName("unbasket").config(map={**chosen, **(settings or {})}).getOrCreate()
 
 
 def check_java() -> None:

@@ -27,23 +27,12 @@ _ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
 _TEXTS = "event string, user string, basket string, item string, items array<string>, time long, other string"
 
 
-def item_type(schema: StructType, column: str = "items") -> DataType:
-    """Return the type of items in a frame with a column of item lists."""
-    lists = schema[column].dataType
-    if not isinstance(lists, ArrayType):
-        raise InvalidFrameError(
-            f"the column {column!r} has type {lists.simpleString()}; it must be an array of item ids"
-        )
-    return lists.elementType
-
-
-def id_types(schema: StructType, *others: str) -> dict[str, str]:
+def id_types(frame: DataFrame, *others: str) -> dict[str, str]:
     """Return the SQL types of the ids in a frame with a row per basket, which must have some other columns too."""
-    missing = [name for name in (*others, "user", "basket", "items") if name not in schema.names]
-    if missing:
-        raise InvalidFrameError(f"the frame has no column {missing[0]!r}, which it needs; it has {schema.names}")
-    types = {"user": schema["user"].dataType, "basket": schema["basket"].dataType, "item": item_type(schema)}
-    return {kind: held.simpleString() for kind, held in types.items()}
+    held, needed = dict(frame.dtypes), [*others, "user", "basket", "items"]
+    if not {*needed} <= held.keys() or not held["items"].startswith("array<"):
+        raise InvalidFrameError(f"a frame with the columns {needed} is needed, items as arrays of ids; it has {held}")
+    return {"user": held["user"], "basket": held["basket"], "item": held["items"][len("array<") : -1]}
 
 
 def event_schema(user: IdType = "string", basket: IdType = "string", item: IdType = "string") -> StructType:

@@ -25,7 +25,7 @@ def maintain(events: DataFrame, params: Params, *, checkpoint: str, shards: int 
     A new checkpoint gets so many shards, of which each core maintains some, and stripes: forgotten data is in no file
     `stripes` - 1 batches later. See docs/spark.md for how to choose them.
     """
-    state = State.create(checkpoint, params, id_types(events.schema, "event"), shards, stripes)
+    state = State.create(checkpoint, params, id_types(events, "event"), shards, stripes)
     for name, value in (STREAM_SETTINGS | (LOCAL_SETTINGS if state.folder.local else {})).items():
         events.sparkSession.conf.set(name, value)
     rate = events.sparkSession.readStream.format("rate-micro-batch").option("rowsPerBatch", state.shards)

@@ -66,14 +66,14 @@ def parse(
 
 def with_faults(events: DataFrame, types: IdTypes) -> DataFrame:
     """Return the rows that hold no event, with their faults."""
-    fault = sql.udf(partial(_fault_of, types), "string")
+
+    @sql.udf("string")
+    def fault(*columns: Any) -> str | None:
+        event = parse(types, *columns)
+        return str(event.fault) if isinstance(event, Rejection) else None
+
     rows = events.where("hash is not null").withColumn(FAULT, fault("user", "other", JSON, FAULT))
     return rows.where(sql.col(FAULT).isNotNull())
-
-
-def _fault_of(types: IdTypes, *columns: Any) -> str | None:
-    event = parse(types, *columns)
-    return str(event.fault) if isinstance(event, Rejection) else None
 
 
 def update(params: Params, types: IdTypes, rows: pa.Table, events: Iterable[Change | Rejection]) -> Update:
@@ -81,7 +81,7 @@ def update(params: Params, types: IdTypes, rows: pa.Table, events: Iterable[Chan
     state, rejected, changed = HistoryState(params), list[Rejection](), dict[Id, None]()
     events = list(events)
     state.items.add_all([item for event in events if isinstance(event, Learn) for item in event.items])
-    load_rows(state, rows)
+    state.load(*to_columns(rows))
     known = set(state.users.codes)
     for event in events:
         try:
@@ -93,8 +93,10 @@ def update(params: Params, types: IdTypes, rows: pa.Table, events: Iterable[Chan
                     changed[event.other] = None
         except UnbasketError as error:
             rejected.append(Rejection(event.user, str(error)))
-    left = [user for user in changed if user in known or user in state.users]
-    return Update(rows_of(state, left, types), len(state.users) - len(known), rejected)
+    held = [user for user in changed if user in state.users]
+    gone = [user for user in changed if user in known and user not in state.users]
+    columns = state.columns(held)._replace(users=[*held, *gone])  # which makes tombstones of those without baskets
+    return Update(to_table(columns, state.suppressed, types), len(state.users) - len(known), rejected)
 
 
 def _apply(state: HistoryState, event: Change) -> bool:
@@ -111,23 +113,10 @@ def _apply(state: HistoryState, event: Change) -> bool:
     return bool(state.rename(*event)) if isinstance(event, Rename) else state.suppress(*event)
 
 
-def load_rows(state: HistoryState, rows: pa.Table) -> None:
-    """Load the histories of distinct new users."""
-    columns, suppressed = to_columns(rows)
-    state.load(columns)
-    state.suppressed |= suppressed
-
-
-def rows_of(state: HistoryState, users: list[Id], types: IdTypes) -> pa.Table:
-    """Return the rows of users; one who is not in the state gets a tombstone."""
-    held, gone = [user for user in users if user in state.users], [user for user in users if user not in state.users]
-    return to_table(state.columns(held)._replace(users=[*held, *gone]), state.suppressed, types)
-
-
 def vector_table(rows: pa.Table, params: Params) -> pa.Table:
     """Fold histories into vectors (Eq. uservector): user, items in the order of ids, and weights before rounding."""
     state, users = HistoryState(params), np.arange(len(rows))  # their codes in an empty state
-    load_rows(state, rows)
+    state.load(*to_columns(rows))
     ends, codes, weights, _ = queries.vectors(state.histories, FoldWorkspace(), state.rule, users)
     lengths = np.diff(ends, prepend=0)
     order = np.lexsort((state.items.labels[codes], np.repeat(users, lengths)))
