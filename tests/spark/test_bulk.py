@@ -91,7 +91,7 @@ def test_loaded_vectors_equal_the_engines(spark: SparkSession, tmp_path: Path) -
 
 def test_bad_input_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.createDataFrame([("u", "b", ["x"])], "user string, basket string, items array<string>")
-    with pytest.raises(InvalidFrameError, match="columns .'time', .* is needed"):
+    with pytest.raises(InvalidFrameError, match=r"columns .'time', .* is needed"):
         load(frame, PARAMS, checkpoint=str(tmp_path))
     with pytest.raises(InvalidRequestError, match="stripes must be at least 2, not 1"):
         load(histories_of(spark, Recommender(PARAMS)), PARAMS, checkpoint=str(tmp_path), stripes=1)

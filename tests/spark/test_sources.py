@@ -171,7 +171,7 @@ def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: 
     frame = spark.createDataFrame(rows, "event string, user string, basket string, items array<string>, time long")
     events, _ = parsed(frame)
     assert [event[2] if len(event) == 4 else event[1] for event in events] == ["c", "a", "b", "b"]
-    with pytest.raises(InvalidFrameError, match="the columns .*'basket'"):
+    with pytest.raises(InvalidFrameError, match=r"the columns .*'basket'"):
         id_types(frame.drop("basket"))
-    with pytest.raises(InvalidFrameError, match="items as arrays of ids; it has .*'items': 'string'"):
+    with pytest.raises(InvalidFrameError, match=r"items as arrays of ids; it has .*'items': 'string'"):
         id_types(frame.withColumn("items", sql.lit("x")))

@@ -11,13 +11,12 @@ watches all this, `bulk` loads and reads the state, `kafka` reads and writes top
 
 from unbasket.residue import Finding, audit
 from unbasket.spark.batch import BatchReport
-from unbasket.spark.bulk import histories, into_table, load, vectors
 from unbasket.spark.kafka import Kafka, parse_messages
-from unbasket.spark.prediction import recommend
+from unbasket.spark.prediction import histories, into_table, recommend, vectors
 from unbasket.spark.settings import session
 from unbasket.spark.sources import event_schema, read_files
 from unbasket.spark.state import State
-from unbasket.spark.stream import Stream, maintain, settle, watch
+from unbasket.spark.stream import Stream, load, maintain, settle, watch
 
 __all__ = [
     "BatchReport",

@@ -130,25 +130,22 @@ def on_shards(
     state: State, rows: DataFrame, work: Callable[[Shard, pa.Table], Summary], *, tasks: int, order: tuple[str, ...]
 ) -> Summary:
     """Let tasks work on each shard of which there are rows, in their order. Rows without a hash are left out."""
+
+    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = pa.Table.from_batches(batches)
+        gc.disable()  # there are many objects, and no cycles: a quarter of the time
+        try:
+            for number in pc.unique(rows["shard"]).to_pylist():
+                own = rows.filter((pc.field("shard") == number) & pc.field("hash").is_valid())
+                yield pa.RecordBatch.from_pydict({"summary": [json.dumps(work(Shard(state, number), own))]})
+        finally:
+            gc.enable()
+
     sent = rows.repartitionById(tasks, (sql.col("shard") % tasks).cast("int")).sortWithinPartitions(*order)
-    done = sent.drop("sequence", "row").mapInArrow(partial(_on_shards, state, work), "summary string")
     sums = dict(_NO_WORK)
-    for row in done.collect():
+    for row in sent.drop("sequence", "row").mapInArrow(task, "summary string").collect():
         sums |= {name: sums[name] + value for name, value in json.loads(row.summary).items()}
     return sums
-
-
-def _on_shards(
-    state: State, work: Callable[[Shard, pa.Table], Summary], batches: Iterable[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    rows = pa.Table.from_batches(batches)
-    gc.disable()  # there are many objects, and no cycles: a quarter of the time
-    try:
-        for number in pc.unique(rows["shard"]).to_pylist():
-            own = rows.filter((pc.field("shard") == number) & pc.field("hash").is_valid())
-            yield pa.RecordBatch.from_pydict({"summary": [json.dumps(work(Shard(state, number), own))]})
-    finally:
-        gc.enable()
 
 
 def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.Table) -> Summary:
@@ -182,20 +179,19 @@ def _update_shard(batch: int, renamed: Update | None, shard: Shard, events: pa.T
 def _changes(spark: SparkSession, state: State, batch: int) -> DataFrame:
     """Return the changes of users' vectors in a batch, and its rejected events, from its deltas."""
     files = [name for name in state.files if f"-delta-{batch}-" in name]
+    columns = pa.schema([state.schema.field("user"), ("reason", pa.string())])
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            delta = state.folder.read_table(files[number])
+            updated = vector_table(delta.filter(has_baskets(delta)), state.params)
+            removed = delta.filter(pc.invert(has_baskets(delta))).select(["user"])
+            rejected = json.loads((delta.schema.metadata or {}).get(REJECTED.encode(), b"[]"))
+            reasons = pa.Table.from_pylist([{"user": user, "reason": reason} for user, reason in rejected], columns)
+            yield from pa.concat_tables([updated, removed, reasons], promote_options="default").to_batches()
+
     schema = "user {user}, items array<{item}>, weights array<double>, reason string".format(**state.kinds)
-    numbers = spark.range(0, len(files), 1, max(len(files), 1))
-    rows = numbers.mapInArrow(partial(_read_changes, state, files), schema)
+    rows = spark.range(0, len(files), 1, max(len(files), 1)).mapInArrow(read, schema)
     is_rejected, is_removed = sql.col("reason").isNotNull(), sql.col("items").isNull()
     change = sql.when(is_rejected, REJECTED).when(is_removed, REMOVED).otherwise(UPDATED).alias("change")
     return rows.select("user", change, "items", "weights", "reason")
-
-
-def _read_changes(state: State, files: list[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    columns = pa.schema([state.schema.field("user"), ("reason", pa.string())])
-    for number in (number for batch in batches for number in batch["id"].to_pylist()):
-        delta = state.folder.read_table(files[number])
-        updated = vector_table(delta.filter(has_baskets(delta)), state.params)
-        removed = delta.filter(pc.invert(has_baskets(delta))).select(["user"])
-        rejected = json.loads((delta.schema.metadata or {}).get(REJECTED.encode(), b"[]"))
-        reasons = pa.Table.from_pylist([{"user": user, "reason": reason} for user, reason in rejected], columns)
-        yield from pa.concat_tables([updated, removed, reasons], promote_options="default").to_batches()

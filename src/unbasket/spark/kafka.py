@@ -19,8 +19,7 @@ from pyspark.sql.types import StructType
 from unbasket.domain.rejection import Reason
 from unbasket.errors import SparkError
 from unbasket.spark.batch import REJECTED, UPDATED
-from unbasket.spark.bulk import histories
-from unbasket.spark.prediction import recommend
+from unbasket.spark.prediction import histories, recommend
 from unbasket.spark.sources import FAULT, JSON, with_fields
 from unbasket.spark.state import State
 
@@ -87,8 +86,8 @@ class Kafka:
         if not rows:
             return
         spark, state = changes.sparkSession, State.read(checkpoint)
-        updated = [row.user for row in rows if row.change == UPDATED]
-        removed = [(row.user,) for row in rows if row.change != UPDATED]
+        updated = [user for user, change in rows if change == UPDATED]
+        removed = [(user,) for user, change in rows if change != UPDATED]
         with ExitStack() as stack:
             found = recommend(histories(spark, checkpoint), state.params, updated, n, until=stack)
             value = sql.to_json(sql.struct("user", sql.lit(batch).alias("batch"), "recommendations"))
@@ -109,8 +108,7 @@ def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
 
     There must be a key, or else the message has a `fault`. One without a value is a tombstone, and left out.
     """
-    without_key = sql.when(sql.col("key").isNull(), Reason.NO_KEY.value)
-    place = sql.struct("partition", "offset")
-    columns = ("key", sql.col("value").alias(JSON), "topic", "partition", "offset")
-    messages = messages.where("value is not null").select(*columns)
-    return with_fields(messages.withColumns({FAULT: without_key, "sequence": place}), schema)
+    without_key = sql.when(sql.col("key").isNull(), Reason.NO_KEY.value).alias(FAULT)
+    place = sql.struct("partition", "offset").alias("sequence")
+    columns = ("key", sql.col("value").alias(JSON), "topic", "partition", "offset", without_key, place)
+    return with_fields(messages.where("value is not null").select(*columns), schema)

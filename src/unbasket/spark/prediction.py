@@ -9,14 +9,14 @@ task, where an engine that holds it answers for the users of the task. Nothing e
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from math import sqrt
 
 import numpy as np
 import pyarrow as pa
 from pyspark import Broadcast
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from unbasket.core.model import alpha_from, factors_from
@@ -29,13 +29,52 @@ from unbasket.engine.recommending import RecommendationQueries
 from unbasket.engine.state import EngineState, GivenWeights, PoolPriorities
 from unbasket.errors import InvalidRequestError
 from unbasket.params import LEARNED, Params
+from unbasket.spark.shard import Shard
+from unbasket.spark.state import State
+from unbasket.spark.updates import vector_table
 
 _PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
 
-_Query = tuple[int, Filters | None, bool]  # n, filters, only_new
-_Sent = tuple[_Query, Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id]]
-"""What every task needs: query, parameters, pool, items in the order of ids with learned weights, products, hidden."""
+# Sent to tasks: parameters, pool, items in the order of ids with learned weights, products, hidden, n, filters, only_new
+_Sent = tuple[Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id], int, Filters | None, bool]
+
+
+def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
+    """Read the state, one row per user: user, baskets, suppressed.
+
+    While a stream goes on, each shard is read as of the newest batch at that moment; a user's row is always whole.
+    """
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for number in (number for batch in batches for number in batch["id"].to_pylist()):
+            shard = None
+            while shard is None:
+                with suppress(FileNotFoundError):  # a batch has replaced a file meanwhile
+                    shard = Shard(State.read(checkpoint), number)
+            for rows in shard.rows():
+                yield from rows.drop_columns("hash").to_batches(max_chunksize=10_000)
+
+    state = State.read(checkpoint)
+    schema = spark.createDataFrame(state.schema.empty_table()).schema
+    return spark.range(0, state.shards, 1, state.shards).mapInArrow(read, schema)
+
+
+def vectors(histories: DataFrame, params: Params) -> DataFrame:
+    """Fold histories into vectors: user, items in the order of ids, and their weights before rounding."""
+
+    def fold(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from vector_table(pa.Table.from_batches([batch]), params).to_batches()
+
+    types = dict(histories.dtypes)
+    schema = f"user {types['user']}, items {types['suppressed']}, weights array<double>"
+    return histories.select("user", "baskets", "suppressed").mapInArrow(fold, schema)
+
+
+def into_table(histories: DataFrame, params: Params, folder: str) -> None:
+    """Write the vectors of all users as Parquet, in place of those that the folder has."""
+    vectors(histories, params).write.mode("overwrite").parquet(folder)
 
 
 def recommend(
@@ -67,7 +106,7 @@ def recommend(
         raise InvalidRequestError("category needs products, a frame with the columns item and category")
     (_, user), (_, item) = histories.select("user", sql.get("suppressed", sql.lit(0))).dtypes
     weights = _learned(histories, params, item) if params.alpha == LEARNED else ([], None)
-    data = ((n, filters, only_new), params, _pool_of(histories, params), *weights, described, hidden)
+    data = (params, _pool_of(histories, params), *weights, described, hidden, n, filters, only_new)
     sent = histories.sparkSession.sparkContext.broadcast(data)
     if until is not None:
         until.callback(sent.destroy, blocking=True)
@@ -96,26 +135,26 @@ def _of_users(histories: DataFrame, users: Iterable[Id] | DataFrame | None) -> D
 
 def _learned(histories: DataFrame, params: Params, kind: str) -> tuple[list[Id], GivenWeights]:
     """Return all items in the order of ids, and alpha and their factors, from the sums of all users."""
+
+    def add_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the items of some users with their sums, and the totals without an item."""
+        for batch in batches:
+            state = EngineState(params.changed(pool=None))
+            state.load(*to_columns(pa.Table.from_batches([batch])))
+            assert state.sums is not None, "alpha is learned"
+            totals, by_item = state.sums.sums(range(len(state.items.names)))
+            rows = np.array([*((0, 0, 0, *sums) for sums in by_item.values()), totals], np.int64)
+            items = pa.array([*state.items.names, None], batch.schema.field("suppressed").type.value_type)
+            yield pa.RecordBatch.from_arrays([items, *map(pa.array, np.ascontiguousarray(rows.T))], ["item", *_SUMS])
+
     schema = f"item {kind}, " + ", ".join(f"{name} long" for name in _SUMS)
-    sums = histories.mapInArrow(partial(_shares, params), schema).groupBy("item").sum(*_SUMS)
+    sums = histories.mapInArrow(add_up, schema).groupBy("item").sum(*_SUMS)
     table = sums.toArrow().sort_by("item")  # null comes last
     rows = np.column_stack(table.columns[1:])
     users, hits, squares, purchases, buyers, weight = rows[-1].tolist() if len(rows) else (0,) * len(_SUMS)
     totals = (users, hits, squares, purchases, buyers, weight)
     factors = factors_from(totals, np.ascontiguousarray(rows[:-1, 3:]), params.repurchase or 0.0)
     return table["item"].to_pylist()[:-1], GivenWeights(alpha_from(totals), factors)
-
-
-def _shares(params: Params, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the items of some users with their sums, and the totals without an item."""
-    for batch in batches:
-        state = EngineState(params.changed(pool=None))
-        state.load(*to_columns(pa.Table.from_batches([batch])))
-        assert state.sums is not None, "alpha is learned"
-        totals, by_item = state.sums.sums(range(len(state.items.names)))
-        rows = np.array([*((0, 0, 0, *sums) for sums in by_item.values()), totals], np.int64)
-        items = pa.array([*state.items.names, None], batch.schema.field("suppressed").type.value_type)
-        yield pa.RecordBatch.from_arrays([items, *map(pa.array, np.ascontiguousarray(rows.T))], ["item", *_SUMS])
 
 
 def _pool_of(histories: DataFrame, params: Params) -> pa.Table:
@@ -146,7 +185,7 @@ def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBat
 
 
 def _best_items(sent: Broadcast[_Sent], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    (n, filters, only_new), params, pool, items, weights, products, hidden = sent.value
+    params, pool, items, weights, products, hidden, n, filters, only_new = sent.value
     model = Model(params)
     model.state.given = weights
     model.state.items.add_all(items)  # first, so the code of an item is its position

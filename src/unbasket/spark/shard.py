@@ -27,8 +27,7 @@ class Shard:
         self._none = pa.schema([("hash", pa.int64()), *state.schema]).empty_table()
         read = state.folder.read_table
         self._bases = {stripe: read(name) for stripe, name in state.files_of(number, "base").items()}
-        deltas = sorted(state.files_of(number, "delta").items(), reverse=True)
-        self._deltas = [read(name).replace_schema_metadata() for _, name in deltas]
+        self._deltas = [read(name) for _, name in sorted(state.files_of(number, "delta").items(), reverse=True)]
         self.written: list[str] = []
         self.bytes_written = 0
 
@@ -49,7 +48,7 @@ class Shard:
         """Write the rows that a batch changed, and rewrite the stripe whose turn it is."""
         if len(delta) or delta.schema.metadata:
             self._write("delta", batch, delta.take(pc.sort_indices(delta["hash"])))
-        self.write_base(batch % self.state.stripes, delta.replace_schema_metadata())
+        self.write_base(batch % self.state.stripes, delta)
 
     def write_base(self, stripe: int, delta: pa.Table) -> None:
         """Write a stripe with all changes, unless there are none."""
@@ -64,7 +63,8 @@ class Shard:
     def _merged(self, stripe: int, deltas: list[pa.Table]) -> pa.Table:
         """Return a stripe with all changes in deltas, newest first."""
         changes = [self._of_stripe(delta, stripe) for delta in deltas]
-        return _newest(pa.concat_tables([*changes, self._bases.get(stripe, self._none)]))
+        rows = _newest(pa.concat_tables([*changes, self._bases.get(stripe, self._none)]))
+        return rows.replace_schema_metadata()  # without a delta's rejected events
 
     def _of_stripe(self, rows: pa.Table, stripe: int) -> pa.Table:
         return rows.filter(pa.array((_hashes(rows).view(np.uint64) >> 32) % self.state.stripes == stripe))

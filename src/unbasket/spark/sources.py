@@ -50,9 +50,12 @@ def read_files(
     Files are read in the order of their modification times, at most `most` of them in a batch. Within a batch, events
     are applied in the order of file names and, within a file, of lines.
     """
-    reader = spark.readStream.format("text" if kind == "json" else kind).option("header", True)
-    if kind != "json":
-        reader = reader.schema(schema if kind == "parquet" else _TEXTS.replace("array<string>", "string"))
+    schemas: dict[Format, StructType | str] = {
+        "json": "value string",
+        "csv": _TEXTS.replace("array<string>", "string"),
+        "parquet": schema,
+    }
+    reader = spark.readStream.format("text" if kind == "json" else kind).schema(schemas[kind]).option("header", True)
     if most is not None:
         reader = reader.option("maxFilesPerTrigger", most)
     try:

@@ -80,7 +80,7 @@ class State:
         """Begin a new epoch: the next commit of any other driver fails."""
         while True:  # if two drivers start at once, the later one wins
             newest = cls.read(checkpoint)
-            state = newest.next(epoch=newest.version + 1)
+            state = replace(newest, version=newest.version + 1, epoch=newest.version + 1)
             if state._write():
                 state.clean()
                 return state
@@ -109,18 +109,14 @@ class State:
         parts = [(name, *name.split("-")) for name in self.files]
         return {int(number): name for name, _, *owner, number, _ in parts if owner == [str(shard), kind]}
 
-    def next(self, **changes: Any) -> Self:
-        """Return the next version."""
-        return replace(self, version=self.version + 1, **changes)
-
-    def after(self, batch: int, written: Iterable[str], **counts: int) -> Self:
+    def after(self, batch: int, written: Iterable[str], **counts: Any) -> Self:
         """Return the next version, with a batch's files, without those that they replace and the oldest deltas."""
         files = {}
         for name in (*self.files, *written):
             _, shard, kind, number, _ = name.split("-")
             if kind == "base" or int(number) > batch - self.stripes + 1:
                 files[shard, kind, number] = name
-        return self.next(batch=batch, files=tuple(files.values()), **counts)
+        return replace(self, version=self.version + 1, batch=batch, files=tuple(files.values()), **counts)
 
     def commit(self) -> None:
         """Make this version the newest one, unless another driver has taken over."""
@@ -135,12 +131,10 @@ class State:
 
     def clean(self) -> None:
         """Remove the files that this version does not name: replaced ones, and those of attempts that failed."""
-        kept = {*self.files, self.manifest}
-        self.folder.remove(name for name in self.folder.names() if name not in kept and not self._is_later(name))
-
-    def _is_later(self, name: str) -> bool:
-        """Return whether a file is that of a later driver."""
-        return name > (self.manifest if name.startswith(_MANIFEST) else f"{self.epoch + 1:010d}")
+        for name in {*self.folder.names()} - {*self.files, self.manifest}:
+            later = self.manifest if name.startswith(_MANIFEST) else f"{self.epoch + 1:010d}"
+            if name < later:  # files of later drivers stay
+                self.folder.remove(name)
 
     def _write(self) -> bool:
         """Create the file of this version; return False if it exists."""
