@@ -22,7 +22,8 @@ from tests.spark.scoring import vectors_in
 import unbasket as ub
 from unbasket.domain.events import parse_event
 from unbasket.domain.rejection import Reason
-from unbasket.spark import State, audit, histories, session
+from unbasket.residue import audit
+from unbasket.spark import State, histories, session
 
 pytestmark = pytest.mark.kafka
 

@@ -13,7 +13,8 @@ from tests.laws import Allow, Forget, Learn, Rename, ShopEvent, Suppress
 from tests.spark.shop import Shop
 
 from unbasket import Params
-from unbasket.spark import State, audit, event_schema, maintain, read_files, watch
+from unbasket.residue import audit
+from unbasket.spark import State, event_schema, maintain, read_files, watch
 
 USERS = [f"marked-user-{number}" for number in range(40)]
 MARKERS = ["marked-user-1", "marked-item", "marked-wish"]

@@ -41,6 +41,20 @@ def test_users_with_equal_hashes_are_different_users(tmp_path: Path) -> None:
     assert sorted(Shard(state, 0).find(wanted)["user"].to_pylist()) == ["a", "b", "d", "e"]
 
 
+def test_rejected_events_leave_with_their_delta(tmp_path: Path) -> None:
+    """They are metadata of a delta, which is merged into bases and with other deltas."""
+    state, rejected = new_state(tmp_path, 2), {"rejected": "a secret"}
+    for batch in range(3):
+        shard = Shard(state, 0)
+        shard.write(batch, table([row(7, f"u{batch}", batch)]).replace_schema_metadata(rejected if batch < 2 else None))
+        state = state.after(batch, shard.written)
+        state.commit()
+        state.clean()
+        found = {name: state.folder.read_table(name).schema.metadata is not None for name in state.files}
+        assert found == {name: "-delta-" in name and batch < 2 for name in state.files}
+        assert all(rows.schema.metadata is None for rows in Shard(state, 0).rows())
+
+
 @pytest.mark.parametrize("stripes", [2, 4, 7])
 def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
     """Of 30 users there are only 4 hashes, in different stripes. Rows are those of a dictionary after each batch."""

@@ -42,7 +42,6 @@ _COUNTS = ("shards", "events", "users", "added", "rejected", "bytes", "read", "a
 _NO_WORK: Summary = {"files": [], "renames": [], **dict.fromkeys(_COUNTS, 0)}
 
 _COLUMNS = ("shard", "hash", "user", "other_hash", "other", JSON, FAULT, "sequence")
-_RECENT = 100  # reports kept, as many as Spark keeps of its own
 
 
 class BatchReport(NamedTuple):
@@ -68,7 +67,7 @@ class Maintainer:
     state: State
     sink: Callable[[DataFrame, int], object] | None = None
     rejected: Callable[[DataFrame], object] | None = None
-    reports: deque[BatchReport] = field(default_factory=partial(deque, maxlen=_RECENT))
+    reports: deque[BatchReport] = field(default_factory=partial(deque, maxlen=100))  # as many as Spark keeps
 
     def __call__(self, events: DataFrame, batch: int) -> None:
         """Apply a batch, unless the state has it already, and pass its changes on."""
@@ -119,8 +118,7 @@ class Maintainer:
     def _rename(self, events: pa.Table, hashes: dict[Id, int]) -> Update:
         """Apply all events of users with these hashes, who are in renames."""
         state, shards = self.state, {hash_ % self.state.shards for hash_ in hashes.values()}
-        users = pa.array(hashes, state.schema.field("user").type)
-        wanted = pa.table({"hash": pa.array(hashes.values(), pa.int64()), "user": users})
+        wanted = pa.table({"hash": [*hashes.values()], "user": pa.array(hashes, state.schema.field("user").type)})
         rows = pa.concat_tables([Shard(state, shard).find(wanted) for shard in shards])
         result = update(state.params, state.types, rows, parsed(events, state.types))
         return result._replace(rows=with_hashes(result.rows, wanted))

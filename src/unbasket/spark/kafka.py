@@ -69,13 +69,11 @@ class Kafka:
         """
         size = sql.length(JSON) + sql.coalesce(sql.length("key"), sql.lit(0))
         fits = size <= _LARGEST
-        headers = [
-            _header("reason", sql.col(FAULT)),
-            *(_header(name, sql.col(name)) for name in ("topic", "partition", "offset")),
-            sql.when(~fits, _header("size", size)),
-        ]
+        place = {name: sql.col(name) for name in ("topic", "partition", "offset")}
+        facts = {"reason": sql.col(FAULT), **place, "size": sql.when(~fits, size)}
+        headers = sql.array_compact(sql.array(*(_header(*fact) for fact in facts.items()))).alias("headers")
         content = [sql.when(fits, sql.col(column)).alias(name) for name, column in (("key", "key"), ("value", JSON))]
-        self._write(messages.select(*content, sql.array_compact(sql.array(*headers)).alias("headers")), topic)
+        self._write(messages.select(*content, headers), topic)
 
     def write_recommendations(self, topic: str, checkpoint: str, n: int, changes: DataFrame, batch: int) -> None:
         """Write n recommendations for each user whom a batch has changed; a user who is gone gets a tombstone.
@@ -100,7 +98,8 @@ class Kafka:
 
 
 def _header(name: str, value: Column) -> Column:
-    return sql.struct(sql.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+    header = sql.struct(sql.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+    return sql.when(value.isNotNull(), header)
 
 
 def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:

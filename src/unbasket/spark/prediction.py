@@ -1,7 +1,7 @@
-"""The prediction stage (paper, section 5): recommendations for many users, bit-equal to the engine's.
+"""The prediction stage (paper, section 5): vectors of and recommendations for many users, bit-equal to the engine's.
 
-    histories -> learned weights, the pool -> an engine with the pool in every task
-    histories -------------------------------------------------------------------> best items
+    state -> histories -> learned weights, the pool -> an engine with the pool in every task
+             histories -------------------------------------------------------------------> best items
 
 With a learned alpha, one pass over all users adds up their shares of its sums. Another collects the pool: the users
 with the smallest priorities, which depend on ids alone, or all users without a pool. The driver sends the pool to every
@@ -33,11 +33,10 @@ from unbasket.spark.shard import Shard
 from unbasket.spark.state import State
 from unbasket.spark.updates import vector_table
 
-_PRIORITIES = 2**64
 _SUMS = ("users", "hits", "squares", "purchases", "buyers", "weight")  # over all items; the last three of one item
 
-# Sent to tasks: parameters, pool, items in the order of ids with learned weights, products, hidden, n, filters, only_new
-_Sent = tuple[Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id], int, Filters | None, bool]
+# Parameters, pool, items in the order of ids with learned weights, products, hidden items, n, filters, only_new
+_Query = tuple[Params, pa.Table, list[Id], GivenWeights | None, list[Product], list[Id], int, Filters | None, bool]
 
 
 def histories(spark: SparkSession, checkpoint: str) -> DataFrame:
@@ -167,10 +166,9 @@ def _pool_of(histories: DataFrame, params: Params) -> pa.Table:
     count = histories.count()
     wanted, expected = min(params.pool, count), params.pool + 6 * sqrt(params.pool)
     while True:
-        limit = min(_PRIORITIES - 1, int(_PRIORITIES * expected) // max(count, 1))
-        found = histories.mapInArrow(
-            partial(_with_small_priorities, params.pool_seed, limit), histories.schema
-        ).toArrow()
+        limit = min(2**64 - 1, int(2**64 * expected) // max(count, 1))
+        smallest = partial(_with_small_priorities, params.pool_seed, limit)
+        found = histories.mapInArrow(smallest, histories.schema).toArrow()
         if len(found) >= wanted:
             users, priorities = found["user"].to_pylist(), PoolPriorities(params.pool_seed)
             order = sorted(range(len(users)), key=lambda row: (priorities.of(users[row]), users[row]))
@@ -184,7 +182,7 @@ def _with_small_priorities(seed: int, limit: int, batches: Iterable[pa.RecordBat
         yield batch.filter(pa.array(priorities.of_all(batch["user"].to_pylist()) <= limit))
 
 
-def _best_items(sent: Broadcast[_Sent], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _best_items(sent: Broadcast[_Query], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     params, pool, items, weights, products, hidden, n, filters, only_new = sent.value
     model = Model(params)
     model.state.given = weights

@@ -33,11 +33,13 @@ class Shard:
 
     def find(self, users: pa.Table) -> pa.Table:
         """Return the rows of some users, given as hash and user; those who are unknown have none."""
-        hashes = np.unique(_hashes(users))
-        files = [self._none, *self._deltas, *self._bases.values()]
-        found = pa.concat_tables([_having(file, hashes) for file in files])
-        own = found.filter(pc.is_in(found["user"], users["user"].combine_chunks()))  # others may have equal hashes
-        return _newest(own)
+        found, missing = [self._none], users
+        for file in (*self._deltas, *self._bases.values()):
+            rows = _having(file, np.unique(_hashes(missing)))
+            found.append(rows.filter(pc.is_in(rows["user"], missing["user"].combine_chunks())))  # hashes may be equal
+            missing = missing.filter(pc.invert(pc.is_in(missing["user"], found[-1]["user"].combine_chunks())))
+        rows = pa.concat_tables(found)
+        return rows.filter(has_baskets(rows))
 
     def rows(self) -> Iterator[pa.Table]:
         """Yield all rows, one stripe after the other."""

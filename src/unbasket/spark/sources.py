@@ -50,12 +50,9 @@ def read_files(
     Files are read in the order of their modification times, at most `most` of them in a batch. Within a batch, events
     are applied in the order of file names and, within a file, of lines.
     """
-    schemas: dict[Format, StructType | str] = {
-        "json": "value string",
-        "csv": _TEXTS.replace("array<string>", "string"),
-        "parquet": schema,
-    }
-    reader = spark.readStream.format("text" if kind == "json" else kind).schema(schemas[kind]).option("header", True)
+    reader = spark.readStream.format("text" if kind == "json" else kind).option("header", True)
+    if kind != "json":
+        reader = reader.schema(schema if kind == "parquet" else _TEXTS.replace("array<string>", "string"))
     if most is not None:
         reader = reader.option("maxFilesPerTrigger", most)
     try:
@@ -95,8 +92,7 @@ def routed(events: DataFrame, user_type: str, shards: int) -> DataFrame:
         comes_later = (sql.col("event") != "learn").cast("int")
         events = events.withColumn("sequence", sql.struct(comes_later, sql.coalesce("time", sql.lit(2**63 - 1))))
     users = {name: sql.col(name).try_cast(user_type) for name in ("user", "other")}
-    other_hash = sql.xxhash64(users["other"])
-    events = events.withColumns({**users, "other_hash": other_hash, **route(users["user"], shards)})
+    events = events.withColumns({**users, "other_hash": sql.xxhash64(users["other"]), **route(users["user"], shards)})
     return events.drop("event", "basket", "item", "items", "time")
 
 

@@ -29,7 +29,7 @@ _MANIFEST = "manifest-"
 
 @dataclass(frozen=True)
 class State:
-    """A version of the state: its parameters and SQL types of ids, the last batch in it, and counts so far.
+    """A version of the state: parameters, SQL types of ids, the last batch, users, events rejected so far, and files.
 
     A file holds the base of a stripe or the delta of a batch, of one shard; its name has all of these.
     """
@@ -47,16 +47,16 @@ class State:
     files: tuple[str, ...] = ()
 
     @classmethod
-    def read(cls, checkpoint: str) -> Self:
+    def read(cls, checkpoint: str | Folder) -> Self:
         """Read the newest version."""
-        folder = Folder(checkpoint)
+        folder = Folder(checkpoint) if isinstance(checkpoint, str) else checkpoint
         while versions := [name for name in folder.names() if name.startswith(_MANIFEST)]:
             try:
                 fields: dict[str, Any] = json.loads(folder.read(max(versions)).to_pybytes())
             except FileNotFoundError:  # the next one has replaced it meanwhile
                 continue
             return cls(folder, **fields | {"params": Params(**fields["params"]), "files": tuple(fields["files"])})
-        raise SparkError(f"{checkpoint} is not a checkpoint of unbasket: it has no histories")
+        raise SparkError(f"{folder.checkpoint} is not a checkpoint of unbasket: it has no histories")
 
     @classmethod
     def create(cls, checkpoint: str, params: Params, kinds: dict[str, str], shards: int, stripes: int) -> Self:
@@ -68,7 +68,7 @@ class State:
         folder.make()
         if not any(name.startswith(_MANIFEST) for name in folder.names()):
             cls(folder, params.seeded(secrets.randbelow(MAX_SEED + 1)), kinds, shards, stripes)._write()
-        state = cls.read(checkpoint)
+        state = cls.read(folder)
         if params.seeded(state.params.pool_seed or 0) != state.params:
             raise SparkError(
                 f"{checkpoint} was made with {state.params}, not with {params}. Use its own, or a new checkpoint"
@@ -125,9 +125,8 @@ class State:
 
     def check(self) -> None:
         """Raise an error if this is not the newest version: another driver has taken over."""
-        checkpoint = self.folder.checkpoint
-        if State.read(checkpoint) != self:
-            raise SparkError(f"another driver has taken over {checkpoint}. This one has changed nothing since")
+        if State.read(self.folder) != self:
+            raise SparkError(f"another driver has taken over {self.folder.checkpoint}. This one changes nothing more")
 
     def clean(self) -> None:
         """Remove the files that this version does not name: replaced ones, and those of attempts that failed."""

@@ -4,7 +4,7 @@ The paper's f_incr and f_decr are one operation here: events change the history,
 is read. An executor needs no neighbors, so it builds no index: rows go into the engine's histories, and come out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -41,9 +41,10 @@ class Update(NamedTuple):
     rejected: list[Rejection]
 
 
-def parsed(events: pa.Table, types: IdTypes) -> Iterator[Change | Rejection]:
+def parsed(events: pa.Table, types: IdTypes) -> list[Change | Rejection]:
     """Parse a table of events, in its order."""
-    return map(partial(parse, types), *(events[name].to_pylist() for name in ("user", "other", JSON, FAULT)))
+    columns = (events[name].to_pylist() for name in ("user", "other", JSON, FAULT))
+    return [*map(partial(parse, types), *columns)]
 
 
 def parse(
@@ -76,10 +77,9 @@ def with_faults(events: DataFrame, types: IdTypes) -> DataFrame:
     return rows.where(sql.col(FAULT).isNotNull())
 
 
-def update(params: Params, types: IdTypes, rows: pa.Table, events: Iterable[Change | Rejection]) -> Update:
+def update(params: Params, types: IdTypes, rows: pa.Table, events: Sequence[Change | Rejection]) -> Update:
     """Apply events, in order, to the histories of all users that they are about."""
     state, rejected, changed = HistoryState(params), list[Rejection](), dict[Id, None]()
-    events = list(events)
     state.items.add_all([item for event in events if isinstance(event, Learn) for item in event.items])
     state.load(*to_columns(rows))
     known = set(state.users.codes)

@@ -35,10 +35,10 @@ def spark() -> None:
     """Run the model on Spark: a stream of events into histories, recommendations from them, and an audit."""
 
 
-def _library() -> ModuleType:
-    """Import unbasket.spark, only when it is needed: Spark takes seconds to load, and is an extra."""
+def _library(name: str = "unbasket.spark") -> ModuleType:
+    """Import a module, only when it is needed: Spark takes seconds to load, and is an extra."""
     try:
-        return import_module("unbasket.spark")
+        return import_module(name)
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("unbasket"):
             raise
@@ -154,7 +154,7 @@ def audit(
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
         raise InvalidRequestError(f"{missing} is not a folder")
-    searched, findings = _library().audit(folders, map(parse_id, marker))
+    searched, findings = _library("unbasket.residue").audit(folders, map(parse_id, marker))
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
     else:
@@ -168,8 +168,7 @@ def audit(
 @subcommand(app)
 def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")]) -> None:
     """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
-    _library()
-    table, parquet = import_module("unbasket.domain.history_table"), import_module("pyarrow.parquet")
+    table, parquet = _library("unbasket.domain.history_table"), import_module("pyarrow.parquet")
     rec = open_to_read(db)
     types = IdTypes(*(int if held == "number" else str for held in rec.id_types().values()))
     with (
