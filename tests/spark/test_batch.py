@@ -123,3 +123,9 @@ def test_rejected_events_and_reports(spark: SparkSession, tmp_path: Path) -> Non
         "learn event needs the field 'basket'" in r.reason for r in sink.batches[0] if r.user == "ann" and r.reason
     )
     assert State.read(str(tmp_path)).rejected == 3
+    renames = [("rename", "ann", "cid"), ("rename", "nobody", "bob"), ("rename", "cid", "cid")]
+    again(as_in_a_stream(spark.createDataFrame(renames, "event string, user string, other string")), 1)
+    assert again.reports[-1][:4] == (1, 3, 2, 2)
+    assert sorted(row.change for row in sink.batches[0]) == ["rejected", "rejected", "removed", "updated"]
+    state = State.read(str(tmp_path))
+    assert (state.rejected, state.users) == (5, 1)

@@ -59,6 +59,15 @@ def test_batches_of_events_equal_the_engine(
     }
 
 
+def test_suppressions_and_tombstones_from_batch_to_batch() -> None:
+    events: list[Change] = [domain.Learn(user, [1], 7, None) for user in (1, 2)]
+    first = update(Params(), TYPES, history_schema(TYPES).empty_table(), [*events, domain.Suppress(1, 5)])
+    assert (first.added, first.rows["suppressed"].to_pylist()) == (2, [[5], []])
+    second = update(Params(), TYPES, first.rows, [domain.Learn(1, [1], 8, None), domain.Forget(2, None, None)])
+    rows = [(row["user"], len(row["baskets"]), row["suppressed"]) for row in second.rows.to_pylist()]
+    assert (second.added, rows) == (-1, [(1, 2, [5]), (2, 0, [])])
+
+
 def test_changes_that_are_refused_change_nothing() -> None:
     empty = history_schema(TYPES).empty_table()
     learns: list[Change] = [domain.Learn(user, [1], 7, None) for user in (1, 2)]
