@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import pytest
 
 import unbasket
-from unbasket import client, datasets, errors, evaluation, spark, store
+from unbasket import client, datasets, errors, evaluation, residue, spark, store
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -93,7 +93,7 @@ def in_the_reference() -> list[tuple[str, str]]:
 
 def test_the_reference_has_every_public_name() -> None:
     modules = {name for kind, name in in_the_reference() if kind == "module"}
-    assert modules == {module.__name__ for module in (client, datasets, errors, evaluation, spark, store)}
+    assert modules == {module.__name__ for module in (client, datasets, errors, evaluation, residue, spark, store)}
     names = [name.rpartition(".")[2] for kind, name in in_the_reference() if kind != "module"]
     public = {name: getattr(unbasket, name) for name in unbasket.__all__}
     assert sorted(names) == sorted(

@@ -59,8 +59,6 @@ ELSEWHERE = {
     "client/results.py": "tests/client/test_client.py",
     # through a Spark session
     "spark/settings.py": "tests/spark/test_erasure.py",
-    "spark/stream.py": "tests/spark/test_laws.py",
-    "spark/history_rows.py": "tests/spark/test_updates.py",
     # research
     "datasets/detection.py": "tests/cli/commands/test_import.py",
     "datasets/lines.py": "tests/datasets/test_table.py",

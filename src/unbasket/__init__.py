@@ -11,6 +11,7 @@
   `core.search`   nearest neighbors, and the best items
 `store`         the same engine in a file
 `verifier`      checks what a shop has signed; one file that needs nothing of the rest
+`residue`       searches files for forgotten data
 
 Adapters, independent of each other: `service`, `client`, `spark`, `kafka`, `cli`, `datasets`, `evaluation`,
 `reproduction`.

@@ -5,7 +5,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from confluent_kafka import admin
 from kafka.structs import TopicPartition
 
 import kafka
+from unbasket.residue import audit
 
 ROOT = Path(__file__).parents[2]
 JARS = ROOT / "build" / "kafka"
@@ -104,10 +105,10 @@ class Broker:
         [deleted] = self.admin.delete_records([confluent_kafka.TopicPartition(topic, 0, offset)]).values()
         deleted.result(30)
 
-    def segments(self, topic: str) -> Iterable[Path]:
-        """Yield all files of a topic."""
-        for folder in self.data.glob(f"{topic}-*"):
-            yield from (file for file in folder.rglob("*") if file.is_file())
+    def residue(self, topic: str, markers: Sequence[str]) -> list[str]:
+        """Return the markers that are in files of a topic."""
+        _, findings = audit(self.data.glob(f"{topic}-*"), markers)
+        return [marker for marker in markers if any(finding.marker == marker for finding in findings)]
 
     def read(self, topic: str) -> list[Any]:
         """Read a whole topic, with a client of another implementation than the consumer's."""

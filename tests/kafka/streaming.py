@@ -12,7 +12,10 @@ from unbasket.errors import SparkError
 from unbasket.spark import State
 
 CONNECTOR = ROOT / "build" / "spark-kafka"
-_QUICK_START = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC", "PYTHONPATH": str(ROOT)}
+_QUICK_START = {
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path]),
+}
 _DIE_AT = """
 import os, signal, sys
 from tests.spark.driver import die_at
@@ -39,7 +42,7 @@ def arguments(broker: Broker, topic: str, checkpoint: Path, *options: object) ->
 def last_batch(checkpoint: Path) -> int:
     """Return the last batch that is committed, or -1."""
     try:
-        return State(str(checkpoint)).batch
+        return State.read(str(checkpoint)).batch
     except SparkError:
         return -1
 

@@ -22,7 +22,8 @@ from tests.spark.scoring import vectors_in
 import unbasket as ub
 from unbasket.domain.events import parse_event
 from unbasket.domain.rejection import Reason
-from unbasket.spark import State, audit, histories, session
+from unbasket.residue import audit
+from unbasket.spark import State, histories, session
 
 pytestmark = pytest.mark.kafka
 
@@ -58,10 +59,10 @@ def retrained(broker: Broker, topic: str) -> ub.Recommender:
 
 def check(spark: SparkSession, checkpoint: Path, expected: ub.Recommender) -> None:
     """Check that the state equals an engine, bit for bit."""
-    state = State(str(checkpoint))
+    state = State.read(str(checkpoint))
     held = histories(spark, str(checkpoint))
     assert vectors_in(held, state.params) == {user: expected.vector(user) for user in expected.users()}
-    assert len(state) == len(expected)
+    assert state.users == len(expected)
     run("spark", "to-db", "--checkpoint", checkpoint, "--db", checkpoint.with_suffix(".db"))
     with ub.open(checkpoint.with_suffix(".db")) as rec:
         law_of_equality(rec, expected)
@@ -115,7 +116,7 @@ def test_every_event_counts_once(
     expected = retrained(broker, topic)
     assert 10 < len(expected) <= len(USERS)
     check(spark, checkpoint, expected)
-    assert State(str(checkpoint)).rejected == poison
+    assert State.read(str(checkpoint)).rejected == poison
     check_dead_letters(broker, topic, dead)
     check_recommendations(broker, best, expected)
 

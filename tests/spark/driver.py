@@ -18,7 +18,7 @@ from unbasket import Params
 from unbasket.files import write
 from unbasket.spark import event_schema, maintain, read_files, session
 from unbasket.spark.batch import Maintainer
-from unbasket.spark.manifest import State
+from unbasket.spark.state import State
 from unbasket.spark.storage import Folder
 
 # Java's fast compiler only: no test runs long enough for the optimizing one to pay off.

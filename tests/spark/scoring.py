@@ -6,14 +6,15 @@ from itertools import accumulate
 from unittest.mock import patch
 
 import polars as pl
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from unbasket import Params, Recommendation, Recommender
-from unbasket.domain.ids import Id
+from unbasket.domain.basket_columns import BasketColumns
+from unbasket.domain.history_table import to_table
+from unbasket.domain.ids import Id, IdTypes
 from unbasket.evaluation import PROTOCOLS, Holdout, tifuknn
 from unbasket.evaluation.tifuknn import TIFUKNN, evaluate
-from unbasket.spark import history_row, history_schema, recommend, vectors
+from unbasket.spark import recommend, vectors
 
 PAPER = PROTOCOLS["paper"]
 PARAMS = Params(group_size=2, neighbors=7, alpha=0.6)
@@ -67,10 +68,10 @@ def scores_from_the_engine(params: Params, shop: Holdout) -> pl.DataFrame:
 
 def histories_of(spark: SparkSession, rec: Recommender) -> DataFrame:
     """Create a frame of an engine's histories."""
-    rows = []
+    histories = []
     for user in rec.users():
         starts = {0, *accumulate(rec.groups(user))}
-        baskets = [(basket, number in starts) for number, basket in enumerate(rec.history(user))]
-        rows.append(history_row(user, baskets, rec.suppressed(user)))
-    kinds = {kind: "bigint" if held == "number" else "string" for kind, held in rec.id_types().items()}
-    return spark.createDataFrame(pa.Table.from_pylist(rows, history_schema({str(k): v for k, v in kinds.items()})))
+        histories.append((user, [(*basket, number in starts) for number, basket in enumerate(rec.history(user))]))
+    suppressed = {user: rec.suppressed(user) for user in rec.users()}
+    types = IdTypes(*(int if held == "number" else str for held in rec.id_types().values()))
+    return spark.createDataFrame(to_table(BasketColumns.of(histories), suppressed, types))

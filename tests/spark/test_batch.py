@@ -1,7 +1,6 @@
 """A batch is applied exactly once, wherever the driver dies, and the sink gets its changes under one number."""
 
 import random
-from collections import deque
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from unbasket import Params, Recommender
 from unbasket.errors import SparkError
 from unbasket.spark import State, event_schema, histories
 from unbasket.spark.batch import Maintainer
-from unbasket.spark.manifest import Manifest
 from unbasket.spark.sources import routed
 
 PARAMS = Params(group_size=3, basket_decay=0.9, group_decay=0.7, alpha=0.8)
@@ -41,7 +39,7 @@ def frame_of(spark: SparkSession, events: list[ShopEvent]) -> DataFrame:
 def as_in_a_stream(events: DataFrame) -> DataFrame:
     """Add the columns that lead events to their shard, and a row for each shard, of which there are two."""
     marks = events.sparkSession.range(2).withColumnRenamed("id", "shard")
-    return routed(events, Manifest(PARAMS, KINDS, shards=2, stripes=2)).unionByName(marks, allowMissingColumns=True)
+    return routed(events, KINDS["user"], 2).unionByName(marks, allowMissingColumns=True)
 
 
 class Sink:
@@ -72,15 +70,15 @@ def test_a_driver_that_dies_anywhere_applies_each_batch_once(spark: SparkSession
         undo = die_at(point, batch, die)
         try:
             with pytest.raises(DiedError):
-                Maintainer(checkpoint, sink, deque())(frame, batch)
+                Maintainer(State.take_over(checkpoint), sink)(frame, batch)
         finally:
             undo()
-        again = Maintainer(checkpoint, sink, deque())
+        again = Maintainer(State.take_over(checkpoint), sink)
         again(frame, batch)
         assert again.reports[-1].batch == batch
-        state = State(checkpoint)
-        assert (state.batch, len(state)) == (batch, len(rec))
-        assert set(state.folder.names()) == {state.manifest.name, *state.manifest.files}, point
+        state = State.read(checkpoint)
+        assert (state.batch, state.users) == (batch, len(rec))
+        assert set(state.folder.names()) == {state.manifest, *state.files}, point
     expected = {user: rec.vector(user) for user in rec.users()}
     assert vectors_in(histories(spark, checkpoint), PARAMS) == sink.vectors == expected
 
@@ -89,15 +87,15 @@ def test_a_second_driver_ends_the_first(spark: SparkSession, tmp_path: Path) -> 
     """The first one's next batch fails, and changes nothing."""
     State.create(str(tmp_path), PARAMS, KINDS, shards=2, stripes=2)
     frame = frame_of(spark, list(islice(random_shop_events(random.Random(3), ["u", "v"], ["a"], ["p"]), 9)))
-    first = Maintainer(str(tmp_path), None, deque())
-    second = Maintainer(str(tmp_path), None, deque())
+    first = Maintainer(State.take_over(str(tmp_path)))
+    second = Maintainer(State.take_over(str(tmp_path)))
     with pytest.raises(SparkError, match="another driver has taken over"):
         first(frame, 0)
     second(frame, 0)
     second(frame, 0)  # a batch that comes again
-    held = State(str(tmp_path))
-    assert held.manifest == second._state.manifest
-    assert set(held.folder.names()) == {held.manifest.name, *held.manifest.files}
+    held = State.read(str(tmp_path))
+    assert held == second.state
+    assert set(held.folder.names()) == {held.manifest, *held.files}
     with pytest.raises(SparkError, match="offsets are lost"):
         second(frame, -1)
 
@@ -111,18 +109,23 @@ def test_rejected_events_and_reports(spark: SparkSession, tmp_path: Path) -> Non
         ("x", "bob", None, None),
     ]
     schema = "event string, user string, basket string, items array<string>"
-    sink, maintainer = Sink(), Maintainer(str(tmp_path), None, deque())
+    sink, maintainer = Sink(), Maintainer(State.take_over(str(tmp_path)))
     maintainer(as_in_a_stream(spark.createDataFrame(rows, schema)), 0)
     report = maintainer.reports[-1]
     assert (report.events, report.users, report.rejected, report.is_settled) == (4, 1, 3, False)
     assert report.bytes == sum(file.stat().st_size for file in (tmp_path / "histories").glob("*.arrow"))
     assert report.seconds["total"] >= report.seconds["tasks"] > 0 <= report.seconds["sink"]
-    Maintainer(str(tmp_path), lambda changes, _: sink.batches.update({0: changes.collect()}), deque())(
-        spark.createDataFrame([], schema), 0
-    )
+    again = Maintainer(State.take_over(str(tmp_path)), lambda changes, _: sink.batches.update({0: changes.collect()}))
+    again(spark.createDataFrame([], schema), 0)
     assert sorted(row.change for row in sink.batches[0]) == ["rejected"] * 3 + ["updated"]
     assert {row.user for row in sink.batches[0] if row.change == "rejected"} == {None, "ann", "bob"}
     assert all(
         "learn event needs the field 'basket'" in r.reason for r in sink.batches[0] if r.user == "ann" and r.reason
     )
-    assert State(str(tmp_path)).rejected == 3
+    assert State.read(str(tmp_path)).rejected == 3
+    renames = [("rename", "ann", "cid"), ("rename", "nobody", "bob"), ("rename", "cid", "cid")]
+    again(as_in_a_stream(spark.createDataFrame(renames, "event string, user string, other string")), 1)
+    assert again.reports[-1][:4] == (1, 3, 2, 2)
+    assert sorted(row.change for row in sink.batches[0]) == ["rejected", "rejected", "removed", "updated"]
+    state = State.read(str(tmp_path))
+    assert (state.rejected, state.users) == (5, 1)

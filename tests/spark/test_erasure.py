@@ -13,7 +13,8 @@ from tests.laws import Allow, Forget, Learn, Rename, ShopEvent, Suppress
 from tests.spark.shop import Shop
 
 from unbasket import Params
-from unbasket.spark import State, audit, event_schema, maintain, read_files, watch
+from unbasket.residue import audit
+from unbasket.spark import State, event_schema, maintain, read_files, watch
 
 USERS = [f"marked-user-{number}" for number in range(40)]
 MARKERS = ["marked-user-1", "marked-item", "marked-wish"]
@@ -45,7 +46,7 @@ def test_markers_are_erased_within_the_bound(spark: SparkSession, work: str, tmp
             time.sleep(0.1)
         print(f"erased {newest(query) - forgotten} batches, {time.monotonic() - start:.1f} s later")  # noqa: T201
         assert audit(folders, ["milk"])[1]  # what remains is still there
-        assert len(State(folders[0])) == len(USERS) - 9
+        assert State.read(folders[0]).users == len(USERS) - 9
     finally:
         query.stop()
 

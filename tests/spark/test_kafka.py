@@ -9,20 +9,17 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from tests.cli.running import error
 
-from unbasket import Params
 from unbasket.domain.events import Allow, Forget, Learn, Rename, Suppress, decode_change
 from unbasket.domain.ids import IdTypes
 from unbasket.domain.rejection import FAULTS, Reason
 from unbasket.errors import SparkError
 from unbasket.spark import Kafka, event_schema, parse_messages
-from unbasket.spark.manifest import Manifest
 from unbasket.spark.sources import routed
 from unbasket.spark.updates import Rejection, parse, parsed, with_faults
 
 KEY = b"ann"
 LEARN: dict[str, Any] = {"event": "learn", "user": "ann", "basket": "1", "items": ["milk"]}
 TEXTS = IdTypes(str, str, str)
-STATE = Manifest(Params(), {"user": "string", "basket": "string", "item": "string"}, shards=2, stripes=2)
 
 
 def encoded(**fields: object) -> bytes:
@@ -45,8 +42,9 @@ def test_events_in_the_order_of_offsets(spark: SparkSession) -> None:
         encoded(event="allow", user="ann", item="milk"),
         encoded(event="rename", user="guest", other="ann"),
     ]
-    frame = routed(parse_messages(messages(spark, *((KEY, value) for value in values)), event_schema()), STATE)
-    assert list(parsed(frame.orderBy("sequence").toArrow(), STATE.kinds)) == [
+    events = parse_messages(messages(spark, *((KEY, value) for value in values)), event_schema())
+    frame = routed(events, "string", shards=2)
+    assert list(parsed(frame.orderBy("sequence").toArrow(), TEXTS)) == [
         Learn("ann", ["milk"], "1", 5),
         Learn("7", ["b", "a"], "1", None),
         Forget("ann", None, "milk"),
@@ -106,11 +104,9 @@ def test_no_message_stops_the_stream(value: bytes, kind: type[str] | type[int]) 
 def test_rejected_messages_and_tombstones(spark: SparkSession) -> None:
     bad = (KEY, encoded(**LEARN | {"user": "A-5"}))
     frame = messages(spark, (KEY, None), (None, b"{}"), (KEY, encoded(**LEARN | {"user": 5})), bad)
-    kinds = {"user": "bigint", "basket": "string", "item": "string"}
-    state = Manifest(Params(), kinds, shards=2, stripes=2)
-    events = routed(parse_messages(frame, event_schema(user="long")), state)
+    events = routed(parse_messages(frame, event_schema(user="long")), "bigint", shards=2)
     assert [row.user for row in events.orderBy("offset").collect()] == [None, 5, None]
-    rows = with_faults(events, kinds).orderBy("offset").collect()
+    rows = with_faults(events, IdTypes(int, str, str)).orderBy("offset").collect()
     assert [row.fault for row in rows] == [Reason.NO_KEY, Reason.OTHER_TYPE]
     assert [(row.sequence.partition, row.sequence.offset, row.topic) for row in rows] == [
         (0, offset, "events") for offset in (1, 3)

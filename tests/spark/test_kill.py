@@ -49,7 +49,7 @@ class Scenario:
     def batch(self) -> int:
         """The last batch that is committed."""
         try:
-            return State(str(self.folder / "checkpoint")).batch
+            return State.read(str(self.folder / "checkpoint")).batch
         except SparkError:
             return -1
 
@@ -80,9 +80,9 @@ class Scenario:
     def check(self, spark: SparkSession) -> None:
         """Finish the stream in this process, and compare all with the engine."""
         settle(start(spark, self.folder))
-        state, expected = State(str(self.folder / "checkpoint")), {u: self.rec.vector(u) for u in self.rec.users()}
-        assert vectors_in(histories(spark, state.checkpoint), PARAMS) == expected
-        assert set(state.folder.names()) == {state.manifest.name, *state.manifest.files}, "a stray file"
+        state, expected = State.read(str(self.folder / "checkpoint")), {u: self.rec.vector(u) for u in self.rec.users()}
+        assert vectors_in(histories(spark, state.folder.checkpoint), PARAMS) == expected
+        assert set(state.folder.names()) == {state.manifest, *state.files}, "a stray file"
         sink: dict[Any, Any] = {}
         for file in sorted((self.folder / "sink").iterdir(), key=lambda file: int(file.name)):
             for user, change, items, weights in json.loads(file.read_text()):

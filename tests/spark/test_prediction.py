@@ -1,5 +1,6 @@
 """Recommendations from Spark equal the engine's, bit for bit, with every pool, weight and filter."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from unbasket.core.model import FACTOR_ONE, ONE, FoldWorkspace, alpha_from, fact
 from unbasket.datasets import generate, hold_out_last
 from unbasket.domain.ids import Id
 from unbasket.evaluation import Holdout
+from unbasket.residue import audit
 from unbasket.spark import recommend
 
 
@@ -102,6 +104,17 @@ def test_users_are_not_shuffled(spark: SparkSession, engine: Recommender) -> Non
     plan = frame._jdf.queryExecution().executedPlan().toString()
     assert "MapInArrow" in plan
     assert "Exchange" not in plan
+
+
+def test_what_tasks_get_is_removed_when_a_stack_is_closed(spark: SparkSession, work: str) -> None:
+    rec = Recommender(PARAMS)
+    rec.learn("sent-to-tasks", ["tea"], basket=1)
+    frame = histories_of(spark, rec)
+    with ExitStack() as stack:
+        answers = recommend(frame, PARAMS, until=stack)
+        assert recommendations(answers) == rec.recommend_many()
+        assert audit([work], ["sent-to-tasks"])[1]
+    assert not audit([work], ["sent-to-tasks"])[1]
 
 
 def test_evaluation_of_both_is_equal(spark: SparkSession) -> None:

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from unbasket import Params
-from unbasket.spark.history_rows import stored_schema
-from unbasket.spark.manifest import State
+from unbasket.domain.history_table import history_schema
+from unbasket.domain.ids import IdTypes
 from unbasket.spark.shard import Shard
+from unbasket.spark.state import State
 
 KINDS = {"user": "string", "basket": "bigint", "item": "bigint"}
 
@@ -22,7 +23,8 @@ def row(hash_: int, user: str, item: int | None) -> dict[str, Any]:
 
 
 def table(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, stored_schema(KINDS))
+    schema = history_schema(IdTypes(str, int, int))
+    return pa.Table.from_pylist(rows, pa.schema([("hash", pa.int64()), *schema]))
 
 
 def test_users_with_equal_hashes_are_different_users(tmp_path: Path) -> None:
@@ -34,8 +36,23 @@ def test_users_with_equal_hashes_are_different_users(tmp_path: Path) -> None:
     assert len(Shard(state, 0).find(wanted)) == 0
     shard = Shard(state, 0)
     shard.write(0, table(rows))
-    state.commit(state.manifest.after(0, shard.written))
+    state.after(0, shard.written).commit()
+    state = State.read(str(tmp_path))
     assert sorted(Shard(state, 0).find(wanted)["user"].to_pylist()) == ["a", "b", "d", "e"]
+
+
+def test_rejected_events_leave_with_their_delta(tmp_path: Path) -> None:
+    """They are metadata of a delta, which is merged into bases and with other deltas."""
+    state, rejected = new_state(tmp_path, 2), {"rejected": "a secret"}
+    for batch in range(3):
+        shard = Shard(state, 0)
+        shard.write(batch, table([row(7, f"u{batch}", batch)]).replace_schema_metadata(rejected if batch < 2 else None))
+        state = state.after(batch, shard.written)
+        state.commit()
+        state.clean()
+        found = {name: state.folder.read_table(name).schema.metadata is not None for name in state.files}
+        assert found == {name: "-delta-" in name and batch < 2 for name in state.files}
+        assert all(rows.schema.metadata is None for rows in Shard(state, 0).rows())
 
 
 @pytest.mark.parametrize("stripes", [2, 4, 7])
@@ -58,14 +75,15 @@ def test_random_batches_with_equal_hashes(tmp_path: Path, stripes: int) -> None:
             else:
                 gone[user] = batch
         shard.write(batch, table([*changes.values()]))
-        state.commit(state.manifest.after(batch, shard.written))
+        state = state.after(batch, shard.written)
+        state.commit()
         state.clean()
         shard = Shard(state, 0)
         rows = [found for stripe in shard.rows() for found in stripe.to_pylist()]
         assert {found["user"]: found["baskets"][0]["items"][0] for found in rows} == held
         assert len(rows) == len(held)
         asked = shard.find(table([row(hash_, user, None) for hash_, user in users])).to_pylist()
-        assert {found["user"] for found in asked if found["baskets"]} == set(held)
+        assert {found["user"] for found in asked} == set(held)
         stored = stored_rows(state)
         assert not {key for key in stored if written.get(key, batch) + stripes - 1 <= batch}, "an old row is left"
         forgotten = {user for user, _ in stored if user not in held}
@@ -79,5 +97,5 @@ def new_state(folder: Path, stripes: int) -> State:
 def stored_rows(state: State) -> set[tuple[str, int]]:
     """Return all users and items in all files; a tombstone has 0 instead of an item."""
     names = [name for name in state.folder.names() if name.endswith(".arrow")]
-    rows = [found for name in names for found in state.folder.read(name).to_pylist()]
+    rows = [found for name in names for found in state.folder.read_table(name).to_pylist()]
     return {(found["user"], found["baskets"][0]["items"][0] if found["baskets"] else 0) for found in rows}

@@ -7,13 +7,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from unbasket import InvalidFrameError, Params
+from unbasket import InvalidFrameError
 from unbasket.domain.events import Change, Learn
+from unbasket.domain.ids import KINDS, IdTypes
 from unbasket.domain.rejection import Reason
 from unbasket.errors import SparkError
 from unbasket.spark import event_schema, read_files
-from unbasket.spark.history_rows import Kinds
-from unbasket.spark.manifest import Manifest
 from unbasket.spark.sources import Format, id_types, routed
 from unbasket.spark.updates import Rejection
 from unbasket.spark.updates import parsed as parsed_table
@@ -50,11 +49,11 @@ WRITERS: dict[Format, Callable[[SparkSession, Path], object]] = {
 }
 
 
-def parsed(frame: DataFrame, kinds: Kinds | None = None) -> tuple[list[Change], list[Rejection]]:
+def parsed(frame: DataFrame, kinds: dict[str, str] | None = None) -> tuple[list[Change], list[Rejection]]:
     """Parse events in their order; return them, and the rejected ones."""
-    kinds = kinds or id_types(frame.schema)
-    manifest = Manifest(Params(), kinds, shards=2, stripes=2)
-    found = list(parsed_table(routed(frame, manifest).orderBy("sequence").toArrow(), kinds))
+    kinds = kinds or id_types(frame)
+    types = IdTypes(*(int if kinds[kind] == "bigint" else str for kind in KINDS))
+    found = list(parsed_table(routed(frame, kinds["user"], 2).orderBy("sequence").toArrow(), types))
     rejected = [event for event in found if isinstance(event, Rejection)]
     return [event for event in found if not isinstance(event, Rejection)], rejected
 
@@ -172,5 +171,7 @@ def test_without_a_sequence_baskets_are_ordered_by_time_and_forgets_last(spark: 
     frame = spark.createDataFrame(rows, "event string, user string, basket string, items array<string>, time long")
     events, _ = parsed(frame)
     assert [event[2] if len(event) == 4 else event[1] for event in events] == ["c", "a", "b", "b"]
-    with pytest.raises(InvalidFrameError, match="no column 'basket'"):
-        id_types(frame.drop("basket").schema)
+    with pytest.raises(InvalidFrameError, match=r"the columns .*'basket'"):
+        id_types(frame.drop("basket"))
+    with pytest.raises(InvalidFrameError, match=r"items as arrays of ids; it has .*'items': 'string'"):
+        id_types(frame.withColumn("items", sql.lit("x")))

@@ -13,11 +13,11 @@ from tests.laws import NUMBER_IDS, NUMBERED
 from unbasket import Params, Recommender
 from unbasket.domain import events as domain
 from unbasket.domain.events import Change
-from unbasket.domain.ids import Id
-from unbasket.spark.history_rows import history_schema, vector_table
-from unbasket.spark.updates import Rejection, update
+from unbasket.domain.history_table import history_schema
+from unbasket.domain.ids import Id, IdTypes
+from unbasket.spark.updates import Rejection, update, vector_table
 
-KINDS = {"user": "bigint", "basket": "bigint", "item": "bigint"}
+TYPES = IdTypes(int, int, int)
 
 
 def as_change(event: laws.ShopEvent) -> Change | None:
@@ -39,14 +39,14 @@ def test_batches_of_events_equal_the_engine(
     for start, end in pairwise(ends):
         batch = events[start:end]
         laws.apply(engine, batch)
-        before, rows = len(held), pa.Table.from_pylist([*held.values()], history_schema(KINDS))
-        result = update(params, KINDS, rows, [change for event in batch if (change := as_change(event)) is not None])
+        before, rows = len(held), pa.Table.from_pylist([*held.values()], history_schema(TYPES))
+        result = update(params, TYPES, rows, [change for event in batch if (change := as_change(event)) is not None])
         for row in result.rows.to_pylist():
             held.pop(row["user"], None)
             if row["baskets"]:
                 held[row["user"]] = row
         assert len(held) - before == result.added
-    rows = pa.Table.from_pylist([*held.values()], history_schema(KINDS))
+    rows = pa.Table.from_pylist([*held.values()], history_schema(TYPES))
     vectors = {
         row["user"]: dict(zip(row["items"], row["weights"], strict=True))
         for row in vector_table(rows, params).to_pylist()
@@ -59,14 +59,23 @@ def test_batches_of_events_equal_the_engine(
     }
 
 
+def test_suppressions_and_tombstones_from_batch_to_batch() -> None:
+    events: list[Change] = [domain.Learn(user, [1], 7, None) for user in (1, 2)]
+    first = update(Params(), TYPES, history_schema(TYPES).empty_table(), [*events, domain.Suppress(1, 5)])
+    assert (first.added, first.rows["suppressed"].to_pylist()) == (2, [[5], []])
+    second = update(Params(), TYPES, first.rows, [domain.Learn(1, [1], 8, None), domain.Forget(2, None, None)])
+    rows = [(row["user"], len(row["baskets"]), row["suppressed"]) for row in second.rows.to_pylist()]
+    assert (second.added, rows) == (-1, [(1, 2, [5]), (2, 0, [])])
+
+
 def test_changes_that_are_refused_change_nothing() -> None:
-    empty = history_schema(KINDS).empty_table()
+    empty = history_schema(TYPES).empty_table()
     learns: list[Change] = [domain.Learn(user, [1], 7, None) for user in (1, 2)]
     refused: list[Change] = [domain.Suppress(3, 1), domain.Rename(3, 1), domain.Rename(1, 1), domain.Rename(1, 2)]
-    result = update(Params(), KINDS, empty, [*learns, *refused, Rejection(5, "no such event")])
+    result = update(Params(), TYPES, empty, [*learns, *refused, Rejection(5, "no such event")])
     assert [row["user"] for row in result.rows.to_pylist()] == [1, 2]
     assert [event.user for event in result.rejected] == [3, 3, 1, 1, 5]
     assert "both have a basket 7" in result.rejected[3][1]
-    full = update(Params(), KINDS, empty, [*learns, *(domain.Suppress(1, item) for item in range(1001))])
+    full = update(Params(), TYPES, empty, [*learns, *(domain.Suppress(1, item) for item in range(1001))])
     assert [len(row["suppressed"]) for row in full.rows.to_pylist()] == [1000, 0]
     assert len(full.rejected) == 1

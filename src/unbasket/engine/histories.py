@@ -4,7 +4,7 @@ Every method applies one change completely or answers one query; locking and val
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -252,8 +252,8 @@ class HistoryState:
         self._drop_items(orphaned)
         return Forgotten(purchases, len(baskets), 1)
 
-    def load(self, columns: BasketColumns) -> None:
-        """Add baskets: new users in bulk, further baskets of known users one by one."""
+    def load(self, columns: BasketColumns, suppressed: Mapping[Id, set[Id]] | None = None) -> None:
+        """Add baskets: new users in bulk, further baskets of known users one by one. New users may suppress items."""
         known = [user in self.users for user in columns.users]
         if any(known):
             for user, baskets in columns.histories(np.flatnonzero(known)):
@@ -268,6 +268,7 @@ class HistoryState:
         self._users_added(owners, columns.users)
         ends = columns.ends_by_user()
         self.events.load(self._baskets(columns), np.array(owners, np.int64), *ends, codes, columns.purchases)
+        self.suppressed.update(suppressed or {})
 
     def _baskets(self, columns: BasketColumns) -> Baskets:
         keys = columns.keys if columns.baskets is None else self.baskets.claim_all(columns.baskets, columns.keys)

@@ -9,6 +9,7 @@ starts. A batch that is repeated after a crash has the same messages, so its num
 """
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 
 from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -18,10 +19,9 @@ from pyspark.sql.types import StructType
 from unbasket.domain.rejection import Reason
 from unbasket.errors import SparkError
 from unbasket.spark.batch import REJECTED, UPDATED
-from unbasket.spark.bulk import histories
-from unbasket.spark.manifest import State
-from unbasket.spark.prediction import recommending
+from unbasket.spark.prediction import histories, recommend
 from unbasket.spark.sources import FAULT, JSON, with_fields
+from unbasket.spark.state import State
 
 _LARGEST = 900_000  # bytes of a rejected message: with its headers, it is below the default limit of a topic
 
@@ -69,13 +69,11 @@ class Kafka:
         """
         size = sql.length(JSON) + sql.coalesce(sql.length("key"), sql.lit(0))
         fits = size <= _LARGEST
-        headers = [
-            _header("reason", sql.col(FAULT)),
-            *(_header(name, sql.col(name)) for name in ("topic", "partition", "offset")),
-            sql.when(~fits, _header("size", size)),
-        ]
+        place = {name: sql.col(name) for name in ("topic", "partition", "offset")}
+        facts = {"reason": sql.col(FAULT), **place, "size": sql.when(~fits, size)}
+        headers = sql.array_compact(sql.array(*(_header(*fact) for fact in facts.items()))).alias("headers")
         content = [sql.when(fits, sql.col(column)).alias(name) for name, column in (("key", "key"), ("value", JSON))]
-        self._write(messages.select(*content, sql.array_compact(sql.array(*headers)).alias("headers")), topic)
+        self._write(messages.select(*content, headers), topic)
 
     def write_recommendations(self, topic: str, checkpoint: str, n: int, changes: DataFrame, batch: int) -> None:
         """Write n recommendations for each user whom a batch has changed; a user who is gone gets a tombstone.
@@ -85,10 +83,11 @@ class Kafka:
         rows = changes.where(sql.col("change") != REJECTED).select("user", "change").collect()
         if not rows:
             return
-        spark, state = changes.sparkSession, State(checkpoint)
-        updated = [row.user for row in rows if row.change == UPDATED]
-        removed = [(row.user,) for row in rows if row.change != UPDATED]
-        with recommending(histories(spark, checkpoint), state.params, updated, n) as found:
+        spark, state = changes.sparkSession, State.read(checkpoint)
+        updated = [user for user, change in rows if change == UPDATED]
+        removed = [(user,) for user, change in rows if change != UPDATED]
+        with ExitStack() as stack:
+            found = recommend(histories(spark, checkpoint), state.params, updated, n, until=stack)
             value = sql.to_json(sql.struct("user", sql.lit(batch).alias("batch"), "recommendations"))
             gone = spark.createDataFrame(removed, found.select("user").schema)
             messages = found.select("user", value.alias("value")).unionByName(gone, allowMissingColumns=True)
@@ -99,7 +98,8 @@ class Kafka:
 
 
 def _header(name: str, value: Column) -> Column:
-    return sql.struct(sql.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+    header = sql.struct(sql.lit(name).alias("key"), value.cast("string").cast("binary").alias("value"))
+    return sql.when(value.isNotNull(), header)
 
 
 def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
@@ -107,8 +107,7 @@ def parse_messages(messages: DataFrame, schema: StructType) -> DataFrame:
 
     There must be a key, or else the message has a `fault`. One without a value is a tombstone, and left out.
     """
-    without_key = sql.when(sql.col("key").isNull(), Reason.NO_KEY.value)
-    place = sql.struct("partition", "offset")
-    columns = ("key", sql.col("value").alias(JSON), "topic", "partition", "offset")
-    messages = messages.where("value is not null").select(*columns)
-    return with_fields(messages.withColumns({FAULT: without_key, "sequence": place}), schema)
+    without_key = sql.when(sql.col("key").isNull(), Reason.NO_KEY.value).alias(FAULT)
+    place = sql.struct("partition", "offset").alias("sequence")
+    columns = ("key", sql.col("value").alias(JSON), "topic", "partition", "offset", without_key, place)
+    return with_fields(messages.where("value is not null").select(*columns), schema)

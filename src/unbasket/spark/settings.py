@@ -45,26 +45,18 @@ def session(
 
     `work` is a folder for Spark's temporary files only: it is emptied first, since a killed driver may have left data.
     """
-    check_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 in the path
-    builder = SparkSession.builder.appName("unbasket")
-    if master is not None:
-        builder = builder.master(master)
-    chosen = {**STREAM_SETTINGS, **_SESSION_SETTINGS}
-    if work is not None:
-        shutil.rmtree(work, ignore_errors=True)
-        Path(work).mkdir(parents=True)
-        chosen["spark.local.dir"] = work
-    for name, value in (chosen | (settings or {})).items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
-def check_java() -> None:
-    """Raise an error with instructions if Java is missing."""
     home = os.environ.get("JAVA_HOME")
     if shutil.which("java") is None and not (home and (Path(home) / "bin" / "java").exists()):
         raise SparkError(
             "Spark needs Java 17 or newer, which was not found. On Debian: apt install openjdk-17-jre-headless; "
             "on macOS: brew install openjdk@17. If it is installed, set JAVA_HOME to its folder"
         )
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else workers run the python3 in the path
+    chosen = STREAM_SETTINGS | _SESSION_SETTINGS
+    if master is not None:
+        chosen["spark.master"] = master
+    if work is not None:
+        shutil.rmtree(work, ignore_errors=True)
+        Path(work).mkdir(parents=True)
+        chosen["spark.local.dir"] = work
+    return SparkSession.builder.appName("unbasket").config(map={**chosen, **(settings or {})}).getOrCreate()

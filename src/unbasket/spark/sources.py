@@ -9,17 +9,14 @@ the checkpoint's types. The text is the column `json`, or made from the fields. 
 which lead to a shard.
 """
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
 from unbasket.errors import InvalidFrameError, SparkError
-
-if TYPE_CHECKING:
-    from unbasket.spark.manifest import Manifest
 
 IdType = Literal["string", "long"]
 Format = Literal["json", "parquet", "csv"]
@@ -30,37 +27,19 @@ _ID_TYPES: dict[IdType, DataType] = {"string": StringType(), "long": LongType()}
 _TEXTS = "event string, user string, basket string, item string, items array<string>, time long, other string"
 
 
-def item_type(schema: StructType, column: str = "items") -> DataType:
-    """Return the type of items in a frame with a column of item lists."""
-    lists = schema[column].dataType
-    if not isinstance(lists, ArrayType):
-        raise InvalidFrameError(
-            f"the column {column!r} has type {lists.simpleString()}; it must be an array of item ids"
-        )
-    return lists.elementType
-
-
-def id_types(schema: StructType) -> dict[str, str]:
-    """Return the SQL types of the ids of events."""
-    missing = [name for name in ("event", "user", "basket", "items") if name not in schema.names]
-    if missing:
-        raise InvalidFrameError(f"the stream of events has no column {missing[0]!r}; it has {schema.names}")
-    types = {"user": schema["user"].dataType, "basket": schema["basket"].dataType, "item": item_type(schema)}
-    return {kind: held.simpleString() for kind, held in types.items()}
+def id_types(frame: DataFrame, *others: str) -> dict[str, str]:
+    """Return the SQL types of the ids in a frame with a row per basket, which must have some other columns too."""
+    held, needed = dict(frame.dtypes), [*others, "user", "basket", "items"]
+    if not {*needed} <= held.keys() or not held["items"].startswith("array<"):
+        raise InvalidFrameError(f"a frame with the columns {needed} is needed, items as arrays of ids; it has {held}")
+    return {"user": held["user"], "basket": held["basket"], "item": held["items"][len("array<") : -1]}
 
 
 def event_schema(user: IdType = "string", basket: IdType = "string", item: IdType = "string") -> StructType:
     """Return the schema of events, for any source: JSON and Parquet files, or the values of Kafka's messages."""
-    types = {
-        "event": StringType(),
-        "user": _ID_TYPES[user],
-        "basket": _ID_TYPES[basket],
-        "item": _ID_TYPES[item],
-        "items": ArrayType(_ID_TYPES[item]),
-        "time": LongType(),
-        "other": _ID_TYPES[user],
-    }
-    return StructType([StructField(name, types[name]) for name in FIELDS])
+    users, baskets, items = _ID_TYPES[user], _ID_TYPES[basket], _ID_TYPES[item]
+    types = (StringType(), users, baskets, items, ArrayType(items), LongType(), users)
+    return StructType([*map(StructField, FIELDS, types)])
 
 
 def read_files(
@@ -98,21 +77,26 @@ def with_fields(events: DataFrame, schema: StructType) -> DataFrame:
     return texts.withColumns(fields).drop("texts")
 
 
-def routed(events: DataFrame, manifest: "Manifest") -> DataFrame:
+def routed(events: DataFrame, user_type: str, shards: int) -> DataFrame:
     """Return events as JSON, with a `fault` or null, their `sequence`, the users in it, their hashes, and the shard.
 
     Without a `sequence`, baskets are learned in the order of time, then baskets without a time, and then the other
     events are applied.
     """
-    fields = [name for name in FIELDS if name in events.columns]
     if JSON not in events.columns:
+        fields = [name for name in FIELDS if name in events.columns]
         events = events.withColumn(JSON, sql.to_json(sql.struct(*fields)).cast("binary"))
     absent = {"time": "long", "other": "string", FAULT: "string"}
     events = events.withColumns({k: sql.lit(None).cast(kind) for k, kind in absent.items() if k not in events.columns})
     if "sequence" not in events.columns:
         comes_later = (sql.col("event") != "learn").cast("int")
         events = events.withColumn("sequence", sql.struct(comes_later, sql.coalesce("time", sql.lit(2**63 - 1))))
-    ids = {name: sql.col(name).try_cast(manifest.kinds["user"]) for name in ("user", "other")}
-    hashes = {"hash": sql.xxhash64(ids["user"]), "other_hash": sql.xxhash64(ids["other"])}
-    shard = sql.pmod(hashes["hash"], sql.lit(manifest.shards))
-    return events.withColumns({**ids, **hashes, "shard": shard}).drop("event", "basket", "item", "items", "time")
+    users = {name: sql.col(name).try_cast(user_type) for name in ("user", "other")}
+    events = events.withColumns({**users, "other_hash": sql.xxhash64(users["other"]), **route(users["user"], shards)})
+    return events.drop("event", "basket", "item", "items", "time")
+
+
+def route(user: Column, shards: int) -> dict[str, Column]:
+    """Return the columns `hash` and `shard` of users."""
+    own = sql.xxhash64(user)
+    return {"hash": own, "shard": sql.pmod(own, sql.lit(shards))}

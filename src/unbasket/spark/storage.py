@@ -1,7 +1,7 @@
 """A folder of Arrow files, on a local disk or, by `pyarrow.fs`, on HDFS or in an object store."""
 
 import os
-from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,12 +12,17 @@ from unbasket.files import fsync
 
 
 class Folder:
-    """The files of a state, by name. A file is written once, and never changed."""
+    """The files of a checkpoint's state, by name. A file is written once, and never changed."""
 
-    def __init__(self, uri: str, below: str) -> None:
-        self._files, root = _file_system(uri)
-        self._root = f"{root.rstrip('/')}/{below}"
-        self.local = Path(self._root) if isinstance(self._files, fs.LocalFileSystem) else None
+    def __init__(self, checkpoint: str) -> None:
+        """Find the folder of a checkpoint, which is given as a path or as one of Spark's addresses."""
+        self.checkpoint = checkpoint
+        is_path = "://" not in checkpoint and not checkpoint.startswith("file:")
+        uri = os.path.abspath(checkpoint) if is_path else checkpoint.replace("s3a://", "s3://", 1)
+        self._files, root = fs.FileSystem.from_uri(uri)
+        self._root, self.local = f"{root.rstrip('/')}/histories", None
+        if isinstance(self._files, fs.LocalFileSystem):
+            self._files, self.local = fs.LocalFileSystem(use_mmap=True), Path(self._root)
 
     def names(self) -> list[str]:
         """List the files; none if there is no folder."""
@@ -27,20 +32,21 @@ class Folder:
         """Create the folder, unless it exists."""
         self._files.create_dir(self._root)
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files; one that is missing was removed by another process."""
-        for name in names:
-            try:
-                self._files.delete_file(f"{self._root}/{name}")
-            except FileNotFoundError:
-                continue
+    def remove(self, name: str) -> None:
+        """Remove a file; if it is missing, another process has removed it."""
+        with suppress(FileNotFoundError):
+            self._files.delete_file(f"{self._root}/{name}")
 
-    def read(self, name: str) -> pa.Table:
-        """Read an Arrow file: memory-mapped from a local disk, where it stays readable after its removal."""
+    def read(self, name: str) -> pa.Buffer:
+        """Read a file: memory-mapped from a local disk, where it stays readable after its removal."""
         with self._files.open_input_file(f"{self._root}/{name}") as file:
-            return pa.ipc.open_file(file.read_buffer()).read_all()
+            return file.read_buffer()
 
-    def write(self, name: str, table: pa.Table) -> int:
+    def read_table(self, name: str) -> pa.Table:
+        """Read an Arrow file."""
+        return pa.ipc.open_file(self.read(name)).read_all()
+
+    def write_table(self, name: str, table: pa.Table) -> int:
         """Write an Arrow file that a memory map can search: one batch, uncompressed. Returns its size in bytes."""
         with self._files.open_output_stream(f"{self._root}/{name}") as file:
             with pa.ipc.new_file(file, table.schema) as writer:
@@ -49,12 +55,6 @@ class Folder:
         if self.local:
             fsync(self.local / name)
         return size
-
-    def read_bytes(self, name: str) -> bytes:
-        """Read a small file."""
-        with self._files.open_input_file(f"{self._root}/{name}") as file:
-            content: bytes = file.read()
-        return content
 
     def create(self, name: str, content: bytes, partial: str) -> bool:
         """Create a file in one step; return False if it exists.
@@ -70,22 +70,12 @@ class Folder:
                 fsync(self.local / partial)
                 os.link(self.local / partial, self.local / name)
                 fsync(self.local)
-            elif name not in self.names():
-                self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
-            else:
+            elif name in self.names():
                 return False
-        except FileExistsError:
+            else:
+                self._files.move(f"{self._root}/{partial}", f"{self._root}/{name}")
+        except (FileExistsError, FileNotFoundError):  # another driver was faster, and may have removed the partial file
             return False
         finally:
-            self.remove([partial])
+            self.remove(partial)
         return True
-
-
-def _file_system(uri: str) -> tuple[fs.FileSystem, str]:
-    """Return the file system of a folder that is given as a path or as one of Spark's addresses, and its path there."""
-    path = os.path.abspath(uri)
-    if "://" in uri or uri.startswith("file:"):
-        files, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
-        if not isinstance(files, fs.LocalFileSystem):
-            return files, path
-    return fs.LocalFileSystem(use_mmap=True), path

@@ -14,9 +14,10 @@ from unbasket.cli._shared.database import Db, open_or_create, open_to_read
 from unbasket.cli._shared.options import ModelOptions, with_options
 from unbasket.cli._shared.spark_topics import TopicOptions
 from unbasket.cli._shared.terminal import AsJson, Group, counted, errors, progress_bar, say, say_json, subcommand
+from unbasket.domain.basket_columns import BasketColumns, StoredBasket
 from unbasket.domain.events import Learn
 from unbasket.domain.id_text import parse_id
-from unbasket.domain.ids import Id
+from unbasket.domain.ids import Id, IdTypes
 from unbasket.engine.recommender import Recommender
 from unbasket.errors import InvalidRequestError, SparkError
 from unbasket.files import replacing
@@ -34,10 +35,10 @@ def spark() -> None:
     """Run the model on Spark: a stream of events into histories, recommendations from them, and an audit."""
 
 
-def _library() -> ModuleType:
-    """Import unbasket.spark, only when it is needed: Spark takes seconds to load, and is an extra."""
+def _library(name: str = "unbasket.spark") -> ModuleType:
+    """Import a module, only when it is needed: Spark takes seconds to load, and is an extra."""
     try:
-        return import_module("unbasket.spark")
+        return import_module(name)
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("unbasket"):
             raise
@@ -99,9 +100,9 @@ def run(
         say("Stopped. It continues from here when it is started again")
     finally:
         query.stop()
-    held = lib.State(checkpoint)
+    held = lib.State.read(checkpoint)
     rejected = f", {counted(held.rejected, 'event')} rejected" if held.rejected else ""
-    say(f"{checkpoint}: {counted(len(held), 'user')} after batch {held.batch}{rejected}")
+    say(f"{checkpoint}: {counted(held.users, 'user')} after batch {held.batch}{rejected}")
 
 
 def _line(report: Any, total: int, *, stages: bool) -> str:
@@ -135,7 +136,7 @@ def recommend(
     """Write recommendations for all users of a checkpoint, or for some of them."""
     lib = _library()
     session = lib.session(master, work=f"{output}-work")
-    held = lib.State(checkpoint)
+    held = lib.State.read(checkpoint)
     frames = [None if path is None else session.read.parquet(path) for path in (users, products)]
     options = {"exclude": exclude or None, "only": only or None, "category": category or None, "only_new": only_new}
     histories = lib.histories(session, checkpoint)
@@ -153,7 +154,7 @@ def audit(
     missing = next((folder for folder in folders if not folder.is_dir()), None)
     if missing is not None:
         raise InvalidRequestError(f"{missing} is not a folder")
-    searched, findings = _library().audit(folders, map(parse_id, marker))
+    searched, findings = _library("unbasket.residue").audit(folders, map(parse_id, marker))
     if as_json:
         say_json({"files": searched, "findings": [finding._asdict() for finding in findings]})
     else:
@@ -167,21 +168,19 @@ def audit(
 @subcommand(app)
 def from_db(db: Db, output: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")]) -> None:
     """Write the histories in a database to Parquet, for `unbasket spark run --history`."""
-    lib, arrow, parquet = _library(), import_module("pyarrow"), import_module("pyarrow.parquet")
+    table, parquet = _library("unbasket.domain.history_table"), import_module("pyarrow.parquet")
     rec = open_to_read(db)
-    schema = lib.history_schema({k: "bigint" if held == "number" else "string" for k, held in rec.id_types().items()})
+    types = IdTypes(*(int if held == "number" else str for held in rec.id_types().values()))
     with (
         replacing(output) as partial,
-        parquet.ParquetWriter(partial, schema) as writer,
+        parquet.ParquetWriter(partial, table.history_schema(types)) as writer,
         progress_bar("writing") as report,
     ):
         done = 0
         for users in _batched(rec.users()):
-            rows = [
-                lib.history_row(user, zip(rec.history(user), _opens(rec, user), strict=True), rec.suppressed(user))
-                for user in users
-            ]
-            writer.write_table(arrow.Table.from_pylist(rows, schema))
+            baskets = BasketColumns.of((user, _baskets(rec, user)) for user in users)
+            suppressed = {user: rec.suppressed(user) for user in users}
+            writer.write_table(table.to_table(baskets, suppressed, types))
             done += len(users)
             report(done, len(rec))
     say(f"{output}: the baskets of {counted(len(rec), 'user')}")
@@ -194,10 +193,10 @@ def _batched(rows: Iterable[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def _opens(rec: Recommender, user: Id) -> Iterator[bool]:
-    """Yield for each basket whether it opens a group."""
+def _baskets(rec: Recommender, user: Id) -> list[StoredBasket]:
+    """Return a user's baskets, each with whether it opens a group."""
     starts = {0, *accumulate(rec.groups(user))}
-    return (number in starts for number in range(len(rec.history(user))))
+    return [(*basket, number in starts) for number, basket in enumerate(rec.history(user))]
 
 
 @subcommand(app)
@@ -208,7 +207,7 @@ def to_db(checkpoint: Checkpoint, db: Db, master: Master = "local[*]") -> None:
     lib = _library()
     session = lib.session(master, work=f"{checkpoint}-work")
     rows = lib.histories(session, checkpoint)
-    with open_or_create(db, lib.State(checkpoint).params) as rec, progress_bar("importing") as report:
+    with open_or_create(db, lib.State.read(checkpoint).params) as rec, progress_bar("importing") as report:
         for users in _batched(rows.toLocalIterator()):
             _learn(rec, users)
             for user, item in ((row.user, item) for row in users for item in row.suppressed):

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from unbasket.errors import InvalidRequestError
-from unbasket.spark import audit
+from unbasket.residue import audit
 
 
 def test_in_bytes_arrow_and_parquet(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 from unbasket.domain.ids import Id, checked
 from unbasket.errors import InvalidRequestError
 
+__all__ = ["Finding", "audit"]
+
 _SMALL = 2**16  # numbers below occur by chance in any file: most of their bytes are zero
 
 
