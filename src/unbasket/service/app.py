@@ -6,8 +6,9 @@ A request that is short is answered on the event loop, where it arrives; all oth
 import asyncio
 import re
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from functools import partial
+from http import HTTPMethod
 from itertools import count
 from secrets import token_hex
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from unbasket.domain.id_text import parse_id
+from unbasket.domain.ids import KINDS
 from unbasket.errors import UnbasketError
 from unbasket.service import decoding, logs
 from unbasket.service.auth import invalid_key
@@ -34,7 +37,6 @@ PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
 
 _LOGGED_REFUSALS = 5  # responses 429 per second
-_METHODS = {"GET", "PUT", "POST", "DELETE", "HEAD", "OPTIONS", "PATCH"}
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
 _LARGE = 64 * 1024  # bytes of a body that takes long to decode
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -90,7 +92,7 @@ class Application:
         response.fields["x-request-id"], status = number, response.status
         if status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS"):
             self._log(request, status, seconds, number)
-        method = request.method if request.method in _METHODS else "other"
+        method = request.method if request.method in HTTPMethod.__members__ else "other"
         self.shared.metrics.observe(request.template, method, status, seconds)
         if status == 429:
             await asyncio.sleep(PENALTY)
@@ -120,8 +122,6 @@ class Application:
             result = await fast_path.handle(request)
             if result is not None:
                 return _success(request, route, result)
-        if route.body is not None:
-            return await self._with_body(request, route)
         return await self._execute(request, route)
 
     def _admit(self, request: Request) -> Route | Response:
@@ -139,7 +139,7 @@ class Application:
         try:
             if method == "OPTIONS":
                 methods = self._router.methods(raw_path)
-                self._limits.count_probe(request)
+                self._limits.count(request, is_probe=True)
                 return Response(204, b"", {"allow": methods, **_HEADERS})
             route, path = self._router.find(method, raw_path)
         except ApiError:
@@ -149,14 +149,14 @@ class Application:
         self._authorize(request, route)
         most = self.shared.settings.max_id_bytes
         if len(raw_path) > most:  # else no id in it can be longer
-            decoding.check_path_ids(path, most)
+            decoding.check_sizes([parse_id(path[kind]) for kind in KINDS if kind in path], most, "invalid_path")
         request.query = decoding.decode_query(request.http.rel_url.raw_query_string, route.query)
         return route
 
     def _authorize(self, request: Request, route: Route) -> None:
         """Raise unless the route admits the caller. An invalid key counts against its address."""
         if not route.roles:
-            self._limits.count_probe(request)
+            self._limits.count(request, is_probe=True)
             return
         try:
             request.caller = caller = self.shared.auth.identify(request.headers)
@@ -167,35 +167,31 @@ class Application:
         if caller.shopper is not None and request.rec.was_forgotten(caller.shopper, caller.presence):
             raise invalid_key()
 
-    async def _with_body(self, request: Request, route: Route) -> Response:
-        settings = self.shared.settings
-        sent = await read_body(request.http, self._limits.max_body(request.caller), settings.timeout)
-        media_type = request.headers.get("Content-Type", "")
-        decode = partial(decoding.decode_body, sent, media_type, route, settings.max_id_bytes)
-        if len(sent) <= _LARGE:
-            request.body = decode()
-            return await self._execute(request, route)
-        try:
-            return await self._execute(request, route, decode)
-        finally:
-            del sent, decode
-            self._executor.trim_memory()
-
-    async def _execute(self, request: Request, route: Route, decode: Callable[[], Any] | None = None) -> Response:
-        """Return the response of a thread, after the body is decoded if that takes long."""
-        kind, seconds = route.runs_on, self.shared.settings.timeout
+    async def _execute(self, request: Request, route: Route) -> Response:
+        """Return the response of a thread, after reading the body, which takes long to decode if it is large."""
+        settings, kind = self.shared.settings, route.runs_on
         assert kind != "loop"
+        most, seconds = self._limits.max_body(request.caller), settings.timeout
+        body = b"" if route.body is None else await read_body(request.http, most, seconds)
+        media_type, is_large = request.headers.get("Content-Type", ""), len(body) > _LARGE
+        decode = partial(decoding.decode_body, body, media_type, route, settings.max_id_bytes)
+        if not is_large:
+            request.body = decode()
         with self._executor.queue(kind, caller_name(request), self._limits.in_progress(request.caller)) as queue:
             work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
                 async with asyncio.timeout(seconds):
-                    if decode is not None:
+                    if is_large:
                         request.body = await self._executor.run_long(queue, request, decode)
                     response: Response = await self._executor.run(queue, request, work)
                     return response
             except TimeoutError:
                 request.is_abandoned = True  # its next step is skipped
                 raise ApiError("timed_out", f"this takes longer than {seconds:g} s") from None
+            finally:
+                if is_large:
+                    del body, decode
+                    self._executor.trim_memory()
 
 
 def _handle(request: Request, route: Route, fast_path: FastPath | None) -> Any:
@@ -213,9 +209,10 @@ def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Respo
 
 
 def _success(request: Request, route: Route, result: Any) -> Response:
-    body, headers = result, {"content-type": route.media_type, **_HEADERS}
-    if not isinstance(body, bytes):
-        body = _encode(result)
+    body, headers = (
+        result if isinstance(result, bytes) else _encode(result),
+        {"content-type": route.media_type, **_HEADERS},
+    )
     if isinstance(result, ReadyResponse) and not result.ready:
         return Response(503, body, headers | {"retry-after": "1"})
     if route.status == 201 and isinstance(result, LearnedResponse):

@@ -53,17 +53,17 @@ class Limits:
         self._shared = shared
         self._buckets = TokenBuckets()
 
-    def count(self, request: Request) -> None:
-        """Count a request. Raises if its caller exceeds its rate, or its address if it has no valid key or token."""
+    def count(self, request: Request, *, is_probe: bool = False) -> None:
+        """Count a request. Raises if its caller exceeds its rate, or its address if it has no valid key or token.
+
+        Probes from this machine are not limited.
+        """
+        if is_probe and request.address in _LOOPBACK:
+            return
         settings, caller, has_keys = self._shared.settings, request.caller, self._shared.auth.enabled
         is_public = has_keys if caller is ANONYMOUS else caller.shopper is not None
         chosen, usual = (settings.public_rate, _PUBLIC_RATE) if is_public else (settings.rate, _KEY_RATE)
         self._buckets.take(caller_name(request), usual * has_keys if chosen is None else chosen)
-
-    def count_probe(self, request: Request) -> None:
-        """Count a request to a public route. Probes from this machine are not limited."""
-        if request.address not in _LOOPBACK:
-            self.count(request)
 
     def in_progress(self, caller: Caller) -> int:
         """Return the number of requests that the caller may have in progress."""

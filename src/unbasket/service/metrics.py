@@ -1,7 +1,7 @@
 """Metrics: since the start for Prometheus, of the last minute for `GET /v1/stats`.
 
 Every response is counted in a histogram with log-spaced bounds, which takes a microsecond and serves both. Labels are
-path templates, never ids. All counting happens on the event loop, in one thread.
+path templates, never ids. Responses are counted on the event loop, events in the threads of their requests.
 """
 
 import platform
@@ -10,10 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from itertools import accumulate
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, Metric, ProcessCollector, core, generate_latest
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector, core
 from prometheus_client.registry import Collector
 
 from unbasket.domain.results import Forgotten, Learned, Sizes
@@ -74,11 +75,12 @@ class Metrics:
         self._events = {result.value: 0 for result in Learned} | {"forgotten": 0}
         self._removed = 0
         self._applied = _Histogram(1)
+        self._counting = Lock()  # of events
         self._started = time.monotonic()
-        self._registry = CollectorRegistry(auto_describe=False)
+        self.registry = CollectorRegistry(auto_describe=False)
         for collector in (self, *others):
-            self._registry.register(collector)
-        self._process = ProcessCollector(registry=self._registry)
+            self.registry.register(collector)
+        self._process = ProcessCollector(registry=self.registry)
 
     def observe(self, path: str, method: str, status: int, seconds: float) -> None:
         """Count a response. `path` is a template."""
@@ -90,18 +92,15 @@ class Metrics:
         histogram.statuses[status] = histogram.statuses.get(status, 0) + 1
 
     def count_events(self, results: Iterable[Learned | Forgotten]) -> None:
-        """Count events by their results."""
-        for result in results:
-            if isinstance(result, Forgotten):
-                self._events["forgotten"] += 1
-                self._removed += result.purchases
-            else:
-                self._events[result.value] += 1
-            self._applied.add(0)
-
-    def exposition(self) -> bytes:
-        """Return the text for Prometheus; see CONTENT_TYPE. Slow enough to need a thread."""
-        return generate_latest(self._registry)
+        """Count events by their results, in any thread."""
+        with self._counting:
+            for result in results:
+                if isinstance(result, Forgotten):
+                    self._events["forgotten"] += 1
+                    self._removed += result.purchases
+                else:
+                    self._events[result.value] += 1
+                self._applied.add(0)
 
     def stats(self) -> Stats:
         """Return the stats of the last minute."""

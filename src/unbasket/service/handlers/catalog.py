@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import islice
 from typing import Any
 
@@ -10,6 +9,7 @@ import msgspec
 
 from unbasket.domain.id_text import format_id, parse_id
 from unbasket.domain.ids import Id, Kind
+from unbasket.service.handlers import ops
 from unbasket.service.handlers.users import described
 from unbasket.service.request import Request
 from unbasket.service.schemas import requests, responses
@@ -75,4 +75,4 @@ def popular(request: Request) -> responses.PopularResponse:
 def stats(request: Request) -> responses.StatsResponse:
     """Return live statistics and parameters."""
     stats = msgspec.structs.asdict(request.shared.metrics.stats())
-    return responses.StatsResponse(**stats, params=responses.ModelParams(**asdict(request.rec.params)))
+    return responses.StatsResponse(**stats, params=ops.params(request))

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from unbasket.domain.id_text import parse_id
 from unbasket.domain.ids import Id
@@ -85,21 +86,12 @@ def _recommended(
     rec: DurableRecommender,
     found: Sequence[tuple[Id, float]],
     fields: Sequence[str] = (),
-    reasons: list[responses.ExplanationResponse] | None = None,
+    reasons: Sequence[responses.ExplanationResponse] = (),
 ) -> list[responses.Recommended]:
-    catalog = rec.catalog
-    if not fields and not reasons:  # the usual request
-        return [
-            responses.Recommended(item, float(score))
-            if (product := catalog.get(item)) is None
-            else responses.Recommended(item, float(score), product.name, product.category)
-            for item, score in found
-        ]
-    recommended = []
-    why: Sequence[responses.ExplanationResponse | None] = reasons or [None] * len(found)
-    for (item, score), reason in zip(found, why, strict=True):
+    catalog, recommended = rec.catalog, []
+    for (item, score), reason in zip_longest(found, reasons):
         product = catalog[item]
-        further = {field: product.value(field) for field in fields} or None
+        further = {field: product.value(field) for field in fields} if fields else None
         each = responses.Recommended(item, float(score), product.name, product.category, further, reason)
         recommended.append(each)
     return recommended
@@ -153,7 +145,7 @@ def _fallback_without(request: Request, history: list[Basket], n: int) -> list[t
 
 def explain(request: Request) -> responses.ExplanationResponse:
     """Explain the score of an item."""
-    return _explained(request, request.rec.explain(request.user, request.item, privacy=request.privacy))
+    return _explained(request, request.rec.explain(request.user, request.path_id("item"), privacy=request.privacy))
 
 
 def _explained(request: Request, reason: Explanation) -> responses.ExplanationResponse:
