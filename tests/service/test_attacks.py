@@ -97,6 +97,7 @@ def test_rejected_heads(service: Service, start: bytes) -> None:
         response = read_all(connection)
     assert response.startswith(b"HTTP/1.1 400 ")
     assert error_code(response) == "malformed_request"
+    assert b"x-request-id: " in response
 
 
 def test_rejected_heads_leave_no_garbage(tmp_path: Path) -> None:

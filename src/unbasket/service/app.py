@@ -38,8 +38,9 @@ PENALTY = 0.1
 
 _LOGGED_REFUSALS = 5  # responses 429 per second
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
+_FILE_METHODS = "GET, HEAD, OPTIONS"
 _LARGE = 64 * 1024  # bytes of a body that takes long to decode
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?P<id>[0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]([02468ace]|(?P<recorded>[0-9a-f]))")
 _TAG_MASK = 2**64 - 1  # a hash of Python is signed
 _encode = msgspec.json.Encoder().encode
 
@@ -88,27 +89,39 @@ class Application:
             self.busy.discard(http.protocol)
         if self.is_stopping:
             response.fields |= CLOSE
-        seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
-        response.fields["x-request-id"], status = number, response.status
-        if status >= 400 or request.method not in ("GET", "HEAD", "OPTIONS"):
-            self._log(request, status, seconds, number)
-        method = request.method if request.method in HTTPMethod.__members__ else "other"
-        self.shared.metrics.observe(request.template, method, status, seconds)
-        if status == 429:
+        self._record(request, response)
+        if response.status == 429:
             await asyncio.sleep(PENALTY)
         return response
 
-    def _log(self, request: Request, status: int, seconds: float, number: str) -> None:
-        """Log a response; of 429 only some, since a flood of requests must not flood the log. The metrics count all."""
-        if status == 429:
+    def unreadable(self, http: web.BaseRequest) -> Response:
+        """Return the response to a request that aiohttp could not read. The connection is closed after it."""
+        request, error = Request(self.shared, http), ApiError("malformed_request")
+        try:
+            self._limits.count(request)
+        except ApiError as too_many:
+            error = too_many
+        response = failure(error)
+        response.fields |= CLOSE
+        self._record(request, response)
+        return response
+
+    def _record(self, request: Request, response: Response) -> None:
+        """Give a response its id, and count it. Log it if it is an error or a write, or if its trace is recorded."""
+        seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
+        response.fields["x-request-id"], status = number, response.status
+        method = request.method if request.method in HTTPMethod.__members__ else "other"
+        self.shared.metrics.observe(request.template, method, status, seconds)
+        trace = _TRACEPARENT.fullmatch(request.headers.get("traceparent", ""))
+        if status < 400 and method in ("GET", "HEAD", "OPTIONS") and not (trace and trace["recorded"]):
+            return
+        if status == 429:  # of these log only some, since a flood of requests must not flood the log
             try:
                 self._logged_refusals.take("all", _LOGGED_REFUSALS)
             except ApiError:
                 return
-        trace, ms = _TRACEPARENT.fullmatch(request.headers.get("traceparent", "")), round(1000 * seconds, 3)
-        facts = {"trace": trace[1]} if trace else {}
-        route, method = request.template, request.method
-        logs.get().info("response", method=method, route=route, status=status, ms=ms, request=number, **facts)
+        facts = {"ms": round(1000 * seconds, 3), "request": number} | ({"trace": trace["id"]} if trace else {})
+        logs.get().info("response", method=request.method, route=request.template, status=status, **facts)
 
     async def _respond(self, request: Request) -> Response:
         """Return the response: at once if it is short, else from the executor."""
@@ -130,15 +143,15 @@ class Application:
             raise ApiError("malformed_request", "the header Authorization comes twice", CLOSE)
         raw_path, method = request.raw_path, request.method
         file = self._files.get(raw_path)
-        if file is not None:
+        if file is not None and method != "OPTIONS":
             self._limits.count(request)
             if method not in ("GET", "HEAD"):
-                raise ApiError("method_not_allowed", "this address has GET and HEAD only", {"allow": "GET, HEAD"})
+                raise ApiError("method_not_allowed", f"this address has {_FILE_METHODS} only", {"allow": _FILE_METHODS})
             content, headers = file
             return _tagged(request, Response(200, content, headers.copy()))
         try:
             if method == "OPTIONS":
-                methods = self._router.methods(raw_path)
+                methods = self._router.methods(raw_path) if file is None else _FILE_METHODS
                 self._limits.count(request, is_probe=True)
                 return Response(204, b"", {"allow": methods, **_HEADERS})
             route, path = self._router.find(method, raw_path)
@@ -209,10 +222,8 @@ def _last_step(request: Request, route: Route, steps: Steps[Any]) -> Steps[Respo
 
 
 def _success(request: Request, route: Route, result: Any) -> Response:
-    body, headers = (
-        result if isinstance(result, bytes) else _encode(result),
-        {"content-type": route.media_type, **_HEADERS},
-    )
+    body = result if isinstance(result, bytes) else _encode(result)
+    headers = {"content-type": route.media_type, **_HEADERS}
     if isinstance(result, ReadyResponse) and not result.ready:
         return Response(503, body, headers | {"retry-after": "1"})
     if route.status == 201 and isinstance(result, LearnedResponse):

@@ -26,13 +26,11 @@ from aiohttp import web
 
 from unbasket.errors import SettingsError
 from unbasket.service import logs
-from unbasket.service.app import Application, failure
+from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
 from unbasket.service.clock import Clock
 from unbasket.service.companions import CheckpointPublisher, Companion
 from unbasket.service.engine_loader import EngineLoader
-from unbasket.service.errors import ApiError
-from unbasket.service.limits import CLOSE
 from unbasket.service.metrics import Metrics
 from unbasket.service.request import Shared
 from unbasket.service.settings import Settings
@@ -223,7 +221,7 @@ class Server:
         timeout = IDLE_SECONDS if self.tls else None
         connect = asyncio.get_running_loop().connect_accepted_socket
         try:
-            await connect(lambda: Connection(http), client, ssl=self.tls, ssl_handshake_timeout=timeout)
+            await connect(lambda: Connection(http, self._app), client, ssl=self.tls, ssl_handshake_timeout=timeout)
         except OSError:  # no handshake
             client.close()
 
@@ -235,7 +233,7 @@ class Server:
 class Connection(web.RequestHandler):
     """A connection of aiohttp. Its errors have the schema of all others."""
 
-    def __init__(self, http: web.Server) -> None:
+    def __init__(self, http: web.Server, app: Application) -> None:
         super().__init__(
             http,
             loop=asyncio.get_running_loop(),
@@ -247,7 +245,7 @@ class Connection(web.RequestHandler):
             auto_decompress=False,
             access_log=None,  # type: ignore[arg-type]
         )
-        self._was_readable = True
+        self._app, self._was_readable = app, True
 
     def data_received(self, data: bytes) -> None:
         """Pass on what was received, unless a request before it could not be read."""
@@ -255,13 +253,13 @@ class Connection(web.RequestHandler):
             super().data_received(data)
 
     def handle_error(
-        self, _: web.BaseRequest, __: int = 400, exc: BaseException | None = None, ___: str | None = None
+        self, http: web.BaseRequest, _: int = 400, exc: BaseException | None = None, __: str | None = None
     ) -> web.StreamResponse:
         """Return the response to a request that aiohttp could not read. The connection is closed after it."""
         self._was_readable = False
         if exc is not None:
             exc.__traceback__ = None  # which references the bytes received and, through its frames, the error itself
-        return failure(ApiError("malformed_request", headers=CLOSE))
+        return self._app.unreadable(http)
 
 
 @dataclass(eq=False)
