@@ -312,7 +312,8 @@ class _Process:
             self.stop_signal = number
             alarm = threading.Timer(self.app.shared.settings.grace + CLOSING, _exit_hard)
             alarm.daemon = True
-            alarm.start()
+            with suppress(RuntimeError):  # the system allows no further thread
+                alarm.start()
             logs.get().info("stopping", signal=number.name)
         self.server.stop()
 
