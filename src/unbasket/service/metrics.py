@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 from unbasket.domain.results import Forgotten, Learned, Sizes
 from unbasket.errors import NotReadyError
 from unbasket.service.engine_loader import EngineLoader
-from unbasket.service.schemas.responses import Bucket, RouteStats, Stats
+from unbasket.service.schemas.responses import Bucket, ModelParams, RouteStats, StatsResponse
 
 Counts = NDArray[np.int64]
 
@@ -102,8 +102,8 @@ class Metrics:
                     self._events[result.value] += 1
                 self._applied.add(0)
 
-    def stats(self) -> Stats:
-        """Return the stats of the last minute."""
+    def stats(self, params: ModelParams) -> StatsResponse:
+        """Return the stats of the last minute, with the parameters of the model."""
         now = time.monotonic()
         span = min(max(now - self._started, 1), WINDOW + now % BUCKET)
         windows = {key: route.window(now) for key, route in list(self._routes.items())}
@@ -114,7 +114,7 @@ class Metrics:
             if path.endswith("/recommendations"):
                 recommendations += window
         memory = [each.samples[0].value for each in self._process.collect() if "resident_memory" in each.name]
-        return Stats(
+        return StatsResponse(
             **self._sizes()._asdict(),
             uptime=now - self._started,
             memory=int(sum(memory)),  # 0 where the system does not tell
@@ -127,6 +127,7 @@ class Metrics:
                 Bucket(float(counts.sum()) / BUCKET, float(learned.sum()) / BUCKET, *_percentiles(counts))
                 for counts, learned in zip(recommendations[:-1], events[:-1], strict=True)
             ],
+            params=params,
         )
 
     def collect(self) -> Iterator[Metric]:

@@ -34,6 +34,10 @@ _HEADERS = {
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """Describe routes."""
+    kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
+    _, schemas = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
+    for name, text in RECEIPT_FIELDS.items():
+        schemas["Receipt"]["properties"][name]["description"] = text
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, EXAMPLES[route.line])
@@ -42,7 +46,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
         "info": {"title": "Unbasket", "version": version("unbasket"), "description": _DESCRIPTION},
         "paths": paths,
         "components": {
-            "schemas": _schemas(routes),
+            "schemas": schemas,
             "headers": _HEADERS,
             "examples": {
                 code: {"summary": meaning, "value": msgspec.to_builtins(ErrorResponse(ErrorDetail(code, meaning)))}
@@ -53,14 +57,6 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             },
         },
     }
-
-
-def _schemas(routes: Sequence[Route]) -> dict[str, Any]:
-    kinds = [kind for route in routes for kind in (route.body, route.response) if kind not in (None, bytes)]
-    _, components = msgspec.json.schema_components([*kinds, ErrorResponse], ref_template=_REF)
-    for name, text in RECEIPT_FIELDS.items():
-        components["Receipt"]["properties"][name]["description"] = text
-    return components
 
 
 def _schema(kind: Any) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from aiohttp import web
@@ -45,7 +46,6 @@ class Request:
         self.query: Any = None
         self.body: Any = None
         self.is_abandoned = False  # because it took too long
-        self._user: Id | None = None
 
     @property
     def is_gone(self) -> bool:
@@ -67,17 +67,11 @@ class Request:
         """The user in the path as it is spelled there, which the engine takes as well; for a token, its shopper."""
         return parse_id(self.path["user"]) if self.caller.shopper is None else self.caller.shopper
 
-    @property
+    @cached_property
     def user(self) -> Id:
         """The user in the path as the engine holds it, or would; the same for the whole request."""
-        if self._user is None:
-            self._user = self.id_of("user", self.spelled_user)
-        return self._user
+        return self.rec.canonical_id(self.spelled_user, "user")
 
     def path_id(self, kind: Kind) -> Id:
         """Return an id in the path as the engine holds it, or would."""
-        return self.id_of(kind, parse_id(self.path[kind]))
-
-    def id_of(self, kind: Kind, value: Id) -> Id:
-        """Return an id as the engine holds it, or would, whatever its spelling."""
-        return self.rec.canonical_id(value, kind)
+        return self.rec.canonical_id(parse_id(self.path[kind]), kind)

@@ -122,7 +122,7 @@ def retention(request: Request) -> Steps[responses.RetentionResponse]:
 def token(request: Request) -> responses.TokenResponse:
     """Issue a short-lived token for one shopper."""
     body: requests.TokenRequest = request.body
-    user = request.id_of("user", body.user)
+    user = request.rec.canonical_id(body.user, "user")
     request.shared.empty_receipts.renew(user)  # a later forget gets a receipt of its own, which ends the token
     text, expires = request.shared.auth.issue(user, body.seconds, request.rec.presence(user))
     return responses.TokenResponse(text, user, expires)

@@ -122,8 +122,8 @@ def preview(request: Request) -> responses.PreviewResponse:
 def _remaining(request: Request, history: list[Basket], part: requests.ForgetPart) -> list[set[Id]]:
     """Return the baskets that a forget would leave."""
     wanted = None if part.category is None else set(request.rec.catalog.members(part.category))
-    one_basket = None if part.basket is None else request.id_of("basket", part.basket)
-    one_item = None if part.item is None else request.id_of("item", part.item)
+    one_basket = None if part.basket is None else request.rec.canonical_id(part.basket, "basket")
+    one_item = None if part.item is None else request.rec.canonical_id(part.item, "item")
 
     def matches(basket: Basket, item: Id) -> bool:
         return one_basket in (None, basket.basket) and one_item in (None, item) and (wanted is None or item in wanted)

@@ -74,7 +74,9 @@ def events(request: Request) -> responses.EventsResponse | Steps[responses.Event
 
 
 def _apply_batch(request: Request, body: list[requests.LearnEvent | requests.ForgetEvent]) -> responses.EventsResponse:
-    forgotten = Counter(request.id_of("user", event.user) for event in body if isinstance(event, requests.ForgetEvent))
+    forgotten = Counter(
+        request.rec.canonical_id(event.user, "user") for event in body if isinstance(event, requests.ForgetEvent)
+    )
     _check_cost(request.rec, forgotten)
     for user in forgotten:
         request.shared.empty_receipts.discard(user)
@@ -185,7 +187,7 @@ def rename(request: Request) -> responses.RenamedResponse:
     """Merge the user into another, such as a guest into an account."""
     body: requests.Renaming = request.body
     request.shared.empty_receipts.discard(request.user)
-    other = request.id_of("user", body.to)
+    other = request.rec.canonical_id(body.to, "user")
     renamed = request.rec.rename(request.user, other)
     return responses.RenamedResponse(other, *renamed, renamed.receipt, renamed.secret, renamed.seconds)
 
