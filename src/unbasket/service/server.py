@@ -28,8 +28,8 @@ from unbasket.errors import SettingsError
 from unbasket.service import logs
 from unbasket.service.app import Application
 from unbasket.service.auth import Authenticator
+from unbasket.service.background_tasks import BackgroundTask, CheckpointPublisher
 from unbasket.service.clock import Clock
-from unbasket.service.companions import CheckpointPublisher, Companion
 from unbasket.service.engine_loader import EngineLoader
 from unbasket.service.metrics import Metrics
 from unbasket.service.request import Shared
@@ -68,7 +68,7 @@ def run(
     ready: Ready,
     log: BinaryIO,
     reload: Callable[[], Settings] | None = None,
-    beside: Sequence[Companion] = (),
+    beside: Sequence[BackgroundTask] = (),
     accept_rollback: str | None = None,
 ) -> None:
     """Serve at an address (see `free_address`) until a signal.
@@ -270,8 +270,8 @@ class _Process:
     app: Application
     log: logs.Lines
     gather: Callable[[], Settings] | None
-    companions: Sequence[Companion]
-    running: list[asyncio.Task[None]] = field(default_factory=list)  # companions, in their order
+    background_tasks: Sequence[BackgroundTask]
+    running: list[asyncio.Task[None]] = field(default_factory=list)  # background tasks, in their order
     stop_signal: signal.Signals | None = None
     failure: BaseException | None = None
 
@@ -291,20 +291,20 @@ class _Process:
             watching.cancel()
             loader.cancel()
             await loading
-            for companion, running in zip(self.companions, self.running, strict=False):
-                companion.stop()
+            for background_task, running in zip(self.background_tasks, self.running, strict=False):
+                background_task.stop()
                 await running
             loader.close()
             logs.get().info("closed")
 
-    async def _in_thread(self, work: Callable[[], object], companion: Companion | None = None) -> None:
-        """Load, or run a companion. An error stops the server."""
+    async def _in_thread(self, work: Callable[[], object], background_task: BackgroundTask | None = None) -> None:
+        """Load, or run a background task. An error stops the server."""
         try:
             await asyncio.to_thread(work)
         except Exception as error:  # noqa: BLE001 - raised in the end
             self.failure = self.failure or error
-            if companion is not None:
-                logs.failure("a companion failed", error, companion=type(companion).__name__)
+            if background_task is not None:
+                logs.failure("a background task failed", error, name=type(background_task).__name__)
             self.server.stop()
 
     def _stop(self, number: signal.Signals) -> None:
@@ -337,7 +337,7 @@ class _Process:
             self._stop(signal.SIGHUP)
 
     async def _watch(self, loading: asyncio.Task[None], bar: Bar, ready: Ready) -> None:
-        """Log the progress of loading, and then start the companions, unless loading fails."""
+        """Log the progress of loading, and then start the background tasks, unless loading fails."""
         loader = self.app.shared.loader
         while not loading.done():
             stage, logged = loader.stage, time.monotonic()
@@ -354,8 +354,8 @@ class _Process:
         if not loader.ready:
             return
         logs.get().info("ready")
-        for companion in self.companions:
-            work = self._in_thread(partial(companion.run, loader.engine), companion)
+        for background_task in self.background_tasks:
+            work = self._in_thread(partial(background_task.run, loader.engine), background_task)
             self.running.append(asyncio.create_task(work))
         ready(self.server.url, loader.engine)
 
