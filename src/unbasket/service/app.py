@@ -51,7 +51,7 @@ class Application:
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
         self._router = Router(ROUTES)
-        self._limits = Limits(shared)
+        self._limits = Limits()
         self._executor = Executor(shared.settings.threads)
         self._fast_paths = {route: FastPath(route.batch_handler) for route in ROUTES if route.batch_handler is not None}
         described = _encode(document(ROUTES)), {"content-type": JSON, **_HEADERS}
@@ -184,8 +184,7 @@ class Application:
         """Return the response of a thread, after reading the body, which takes long to decode if it is large."""
         settings, kind = self.shared.settings, route.runs_on
         assert kind != "loop"
-        most, seconds = self._limits.max_body(request.caller), settings.timeout
-        body = b"" if route.body is None else await read_body(request.http, most, seconds)
+        body = b"" if route.body is None else await read_body(request, settings.timeout)
         media_type, is_large = request.headers.get("Content-Type", ""), len(body) > _LARGE
         decode = partial(decoding.decode_body, body, media_type, route, settings.max_id_bytes)
         if not is_large:
@@ -193,14 +192,14 @@ class Application:
         with self._executor.queue(kind, caller_name(request), self._limits.in_progress(request.caller)) as queue:
             work = partial(_handle, request, route, self._fast_paths.get(route))
             try:
-                async with asyncio.timeout(seconds):
+                async with asyncio.timeout(settings.timeout):
                     if is_large:
                         request.body = await self._executor.run_long(queue, request, decode)
                     response: Response = await self._executor.run(queue, request, work)
                     return response
             except TimeoutError:
                 request.is_abandoned = True  # its next step is skipped
-                raise ApiError("timed_out", f"this takes longer than {seconds:g} s") from None
+                raise ApiError("timed_out", f"this takes longer than {settings.timeout:g} s") from None
             finally:
                 if is_large:
                     del body, decode

@@ -76,17 +76,13 @@ def _operation(route: Route, example: Example) -> dict[str, Any]:
         "security": [{"bearer": []}] if route.roles else [],
     }
     if route.body is not None:
-        operation["requestBody"] = {"required": not route.body_is_optional, "content": _body(route, example)}
+        schema = _schema(route.body)
+        content = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
+        if route.accepts_ndjson:
+            lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
+            content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
+        operation["requestBody"] = {"required": not route.body_is_optional, "content": content}
     return operation
-
-
-def _body(route: Route, example: Example) -> dict[str, Any]:
-    schema = _schema(route.body)
-    content = {JSON: {"schema": schema} | ({} if example.body is None else {"example": example.body})}
-    if route.accepts_ndjson:
-        lines = b"\n".join(map(msgspec.json.encode, example.body)).decode()
-        content[NDJSON] = {"schema": schema | {"description": "Its elements, one per line"}, "example": lines}
-    return content
 
 
 def _parameters(route: Route, example: Example) -> list[dict[str, Any]]:
