@@ -36,6 +36,7 @@ from unbasket.service.static import static_files
 PENALTY = 0.1
 """Seconds until a response 429 is sent, so that a client which retries at once is slowed down."""
 
+_METHODS = set(HTTPMethod)
 _LOGGED_REFUSALS = 5  # responses 429 per second
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "server": "unbasket"}
 _FILE_METHODS = "GET, HEAD, OPTIONS"
@@ -110,9 +111,10 @@ class Application:
         """Give a response its id, and count it. Log it if it is an error or a write, or if its trace is recorded."""
         seconds, number = time.perf_counter() - request.start, f"{self._process}-{next(self._numbers):x}"
         response.fields["x-request-id"], status = number, response.status
-        method = request.method if request.method in HTTPMethod.__members__ else "other"
+        method = request.method if request.method in _METHODS else "other"
         self.shared.metrics.observe(request.template, method, status, seconds)
-        trace = _TRACEPARENT.fullmatch(request.headers.get("traceparent", ""))
+        parent = request.headers.get("traceparent")
+        trace = None if parent is None else _TRACEPARENT.fullmatch(parent)
         if status < 400 and method in ("GET", "HEAD", "OPTIONS") and not (trace and trace["recorded"]):
             return
         if status == 429:  # of these log only some, since a flood of requests must not flood the log

@@ -88,13 +88,19 @@ def _recommended(
     fields: Sequence[str] = (),
     reasons: Sequence[responses.ExplanationResponse] = (),
 ) -> list[responses.Recommended]:
-    catalog, recommended = rec.catalog, []
-    for (item, score), reason in zip_longest(found, reasons):
-        product = catalog[item]
-        further = {field: product.value(field) for field in fields} if fields else None
-        each = responses.Recommended(item, float(score), product.name, product.category, further, reason)
-        recommended.append(each)
-    return recommended
+    catalog = rec.catalog
+    return [
+        responses.Recommended(
+            item,
+            float(score),
+            product.name,
+            product.category,
+            {field: product.value(field) for field in fields} if fields else None,
+            reason,
+        )
+        for (item, score), reason in zip_longest(found, reasons)
+        for product in [catalog[item]]
+    ]
 
 
 def preview(request: Request) -> responses.PreviewResponse:
